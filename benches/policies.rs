@@ -54,7 +54,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             sources: Vec::new(),
             unlisted: Vec::new(),
             remarks: Vec::new(),
-            rounds: hsched_plan::Rounds::default(),
+            rounds: std::sync::Arc::default(),
             aims: hsched_plan::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),

@@ -118,7 +118,7 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
-        rounds: hsched_plan::Rounds::default(),
+        rounds: std::sync::Arc::default(),
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),

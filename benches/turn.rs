@@ -66,14 +66,14 @@ impl World for Full {
     }
 }
 
-/// Returns 100 nodes with eight GPUs each, all of which are in use.
-fn full() -> Full {
+/// Returns 100 nodes with eight GPUs each, all of which are in use but those of so many nodes.
+fn full(free: u32) -> Full {
     let node = |number: u32| Node {
         state: NodeState::parse("alloc"),
         gpus: vec![GpuStock {
             gpu_type: GpuType::new(["v100", "t4"][usize::from(number % 2 == 1)]).expect("a type"),
             total: 8,
-            used: 8,
+            used: if number < free { 0 } else { 8 },
             memory: None,
         }],
         ..Node::new(NodeName::new(&format!("gpu{number}")).expect("a name"))
@@ -122,15 +122,15 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
     }
 }
 
-/// Looks again and again where a turn has decided on all jobs.
-fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
-    let (mut world, mut state, rules) = (full(), waiting(jobs), rules());
+/// Looks again and again where a turn has decided on all jobs; then so many nodes are free.
+fn bench(bencher: Bencher<'_, '_>, jobs: u32, free: u32, is_idle: bool) {
+    let (mut world, mut state, rules) = (full(0), waiting(jobs), rules());
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
         turn(&mut world, &mut KeepsNothing, &mut state, &rules, &mut planner, &mut |_| ());
     if !is_idle {
-        state.decided = None;
+        (world, state.decided) = (full(free), None);
     }
     let Ok(seen) = look(&mut world, &state, &rules, &mut planner);
     assert_eq!(seen.step.is_none(), is_idle, "another turn than it should be");
@@ -140,11 +140,17 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
 /// A turn in which nothing has happened.
 #[divan::bench(args = JOBS)]
 fn idle(bencher: Bencher<'_, '_>, jobs: u32) {
-    bench(bencher, jobs, true);
+    bench(bencher, jobs, 0, true);
 }
 
 /// A turn in which all is decided anew.
 #[divan::bench(args = JOBS)]
 fn decides(bencher: Bencher<'_, '_>, jobs: u32) {
-    bench(bencher, jobs, false);
+    bench(bencher, jobs, 0, false);
+}
+
+/// A turn in which a node has become free, so that jobs are submitted.
+#[divan::bench(args = JOBS)]
+fn submits(bencher: Bencher<'_, '_>, jobs: u32) {
+    bench(bencher, jobs, 1, false);
 }

@@ -39,7 +39,7 @@ fn did_you_mean(own: &Job, name: &JobName, jobs: &[Job]) -> Option<String> {
 /// # Errors
 /// Names the first such job.
 pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure> {
-    let known = state.jobs.iter().map(|tracked| &tracked.job).chain(jobs);
+    let known = state.jobs.iter().map(|tracked| &*tracked.job).chain(jobs);
     // Those of the file replace others of their names.
     let known: BTreeMap<&JobName, &Job> = known.map(|job| (&job.name, job)).collect();
     for job in jobs {

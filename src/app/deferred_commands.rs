@@ -1,5 +1,6 @@
 //! Deferred `add` and `cancel`: left while another hsched holds the lock, applied by the next one that holds it.
 
+use crate::app::adding::{events_of, new_names};
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
@@ -105,7 +106,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
 /// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
 pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rules, follower: &str) {
     for command in commands {
-        for event in command.wanted.events() {
+        for event in events_of(&command.wanted, state) {
             let (name, what) = match &event {
                 Event::Added { job, .. } => {
                     (job.name.clone(), format!("{follower} will add it at its next turn"))
@@ -146,11 +147,11 @@ fn play(
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &command.wanted {
-        DeferredChange::Add { jobs, .. } => {
+        DeferredChange::Add { jobs, restart } => {
             if let Err(failure) = refuse_unknown(jobs, state).and_then(|()| refuse_others(jobs, state)) {
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
-            let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
+            let names = new_names(jobs, state, *restart);
             match in_queue(&names, queue, state, rules.backend) {
                 Some(twice) => {
                     let why = format!("{}: {}; nothing was added", rules.backend.already(), twice.jobs);
@@ -165,7 +166,7 @@ fn play(
             (!unknown.is_empty()).then(|| format!("no such job: {}", unknown.join(", ")))
         }
     };
-    let events = command.wanted.events();
+    let events = events_of(&command.wanted, state);
     for event in &events {
         apply(state, at, event, rules);
     }

@@ -18,7 +18,7 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
     let State { jobs: tracked, .. } = known.map(|peeked| peeked.state).unwrap_or_default();
     let is_given = |other: &Job| jobs.iter().any(|job| job.name == other.name);
-    let others = tracked.iter().filter(|job| !job.phase.is_over()).map(|job| &job.job);
+    let others = tracked.iter().filter(|job| !job.phase.is_over()).map(|job| &*job.job);
     let others = others.filter(|job| !is_given(job));
     let mut users: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for job in jobs.iter().copied().chain(others) {

@@ -1,6 +1,7 @@
 //! What commands have in common: reading inputs, planning, submitting, asking Slurm, probing, the state; each command says the results
 //! itself.
 
+pub(crate) mod adding;
 pub(crate) mod after;
 pub(crate) mod answered;
 pub(crate) mod array_tasks;

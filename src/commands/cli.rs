@@ -8,9 +8,9 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, history,
-    idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
-    submit, trace, train_policy, watch, when, why, write_docs,
+    add, ask, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
+    history, idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate,
+    status, submit, tell, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -41,6 +41,8 @@ enum Command {
     Run(run::Args),
     Submit(submit::Args),
     Add(add::Args),
+    Ask(ask::Args),
+    Tell(tell::Args),
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
@@ -175,6 +177,8 @@ impl Command {
             Self::Run(args) => args,
             Self::Submit(args) => args,
             Self::Add(args) => args,
+            Self::Ask(args) => args,
+            Self::Tell(args) => args,
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,

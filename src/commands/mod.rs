@@ -1,6 +1,7 @@
 //! The subcommands: one file each with its help text, its arguments and one function.
 
 mod add;
+mod ask;
 mod cache;
 mod cancel;
 mod cancel_scripts;
@@ -39,6 +40,7 @@ mod status;
 mod submit;
 mod submit_queue;
 mod submit_script;
+mod tell;
 mod together;
 mod trace;
 mod train_policy;

@@ -152,17 +152,18 @@ pub(super) fn meant(runs: Vec<RunResult>, names: &[String]) -> Result<Vec<RunRes
     Ok(runs.into_iter().filter(is_any).collect())
 }
 
-/// Returns a run with the metric that it is shown by: the one asked for, else its target's, else a loss, else the first by name.
-pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
+/// Returns the metric that a run is shown by where none is asked for: its target's, else a loss, else the first by name.
+pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let metrics = &run.metrics;
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
-    let named =
-        || target.into_iter().chain(["val_loss", "loss"]).find_map(|name| metrics.get_key_value(name));
-    let loss = || metrics.iter().find(|(name, _)| name.contains("loss"));
-    let found = match wanted {
-        Some(name) => metrics.get_key_value(name),
-        None => named().or_else(loss).or_else(|| metrics.first_key_value()),
-    };
+    let mut named = target.into_iter().chain(["val_loss", "loss"]).filter(|name| metrics.contains_key(*name));
+    let names = || metrics.keys().map(String::as_str);
+    named.next().or_else(|| names().find(|name| name.contains("loss"))).or_else(|| names().next())
+}
+
+/// Returns a run with the metric that it is shown by: the one asked for, else the one of [`shown_metric`].
+pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
+    let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {
         let mode = mode(name, runs);
         let (best, best_epoch) = range.best(mode);

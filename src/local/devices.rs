@@ -24,9 +24,11 @@ pub struct Device {
 /// The nodes with their devices, and which submission has which.
 #[derive(Clone, Debug)]
 pub struct Devices {
-    nodes: Vec<(Node, Vec<Device>)>,
+    pub(super) nodes: Vec<(Node, Vec<Device>)>,
     /// What each submission has.
-    taken: BTreeMap<SubmissionKey, Lease>,
+    pub(super) taken: BTreeMap<SubmissionKey, Lease>,
+    /// The GPU of a device that is a slot, by its number on the node; devices that are no slots are not in it.
+    pub(super) units: BTreeMap<DeviceIndex, usize>,
 }
 
 /// A device by its node and its place in the node's list.
@@ -37,6 +39,15 @@ pub(super) type DeviceIndex = (NodeName, usize);
 pub struct Lease {
     pub(super) devices: Vec<DeviceIndex>,
     pub(super) needs: RankNeeds,
+    /// The other slots of the same GPUs, where it must have these alone.
+    pub(super) beside: Vec<DeviceIndex>,
+}
+
+impl Lease {
+    /// Returns all devices that nobody else may have.
+    pub(super) fn all(&self) -> impl Iterator<Item = &DeviceIndex> {
+        self.devices.iter().chain(&self.beside)
+    }
 }
 
 /// The most devices that anyone may imagine.
@@ -68,6 +79,12 @@ fn refusal(text: &str) -> String {
     }
 }
 
+impl DevicesError {
+    pub(super) fn of(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
 impl Devices {
     /// Returns nodes with their devices, none of which is in use; a node's stock is what its devices are.
     pub fn new(nodes: Vec<(Node, Vec<Device>)>) -> Self {
@@ -75,7 +92,8 @@ impl Devices {
             node.gpus = stock(&devices);
             (node, devices)
         };
-        Self { nodes: nodes.into_iter().map(stocked).collect(), taken: BTreeMap::new() }
+        let nodes = nodes.into_iter().map(stocked).collect();
+        Self { nodes, taken: BTreeMap::new(), units: BTreeMap::new() }
     }
 
     /// Returns the GPUs and MIG slices of this machine, as NVML shows them.
@@ -140,7 +158,7 @@ impl Devices {
             Some((GpuType::new(name)?, count))
         };
         let counts: Option<Vec<_>> = text.split(',').map(one).collect();
-        counts.ok_or_else(|| DevicesError { text: text.to_owned() })
+        counts.ok_or_else(|| DevicesError::of(text))
     }
 
     /// Returns the number of devices.
@@ -172,11 +190,14 @@ impl Devices {
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
         for lease in self.taken.values() {
-            for (name, device) in &lease.devices {
+            for (name, device) in lease.all() {
                 let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
                 let (node, gpu_type) = (&mut nodes[place], &self.nodes[place].1[*device].gpu_type);
                 if let Some(stock) = node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
                     stock.used += 1;
+                }
+                if lease.beside.contains(&(name.clone(), *device)) {
+                    continue;
                 }
                 let add = |usage: &mut Option<Usage>, own: u64| {
                     if let Some(usage) = usage {
@@ -197,31 +218,42 @@ impl Devices {
     }
 
     /// Returns a free device for each of some ranks, or `None` where there are not as many; those first on which the fewest
-    /// wait, as `crowd` says.
+    /// wait, as `crowd` says, then slots of the GPUs with the fewest runs. `alone` wants GPUs without other runs, and all of their slots.
     pub fn find(
         &self,
         ranks: &[PlacedRank],
         needs: RankNeeds,
+        alone: bool,
         crowd: impl Fn(&NodeName, usize) -> usize,
     ) -> Option<Lease> {
-        let mut lease = Lease { devices: Vec::new(), needs };
+        let mut lease = Lease { devices: Vec::new(), needs, beside: Vec::new() };
         for rank in ranks {
             let (node, devices) = self.nodes.iter().find(|(node, _)| node.name == rank.node)?;
             let is_usable = |device: &usize| {
                 let place = (node.name.clone(), *device);
                 devices[*device].gpu_type == rank.gpu_type
-                    && self.taken.values().chain([&lease]).all(|lease| !lease.devices.contains(&place))
+                    && self
+                        .taken
+                        .values()
+                        .chain([&lease])
+                        .all(|lease| lease.all().all(|taken| *taken != place))
+                    && self.may_have(&place, &lease, alone)
             };
             let usable = (0..devices.len()).filter(is_usable);
-            let device = usable.min_by_key(|device| (crowd(&node.name, *device), *device))?;
+            let sharers = |device: usize| self.sharers(&(node.name.clone(), device)).count();
+            let device =
+                usable.min_by_key(|device| (crowd(&node.name, *device), sharers(*device), *device))?;
             lease.devices.push((node.name.clone(), device));
+        }
+        if alone {
+            lease.beside = self.siblings(&lease);
         }
         Some(lease)
     }
 
     /// Returns whether nobody has a device of a lease.
     pub fn is_free(&self, lease: &Lease) -> bool {
-        self.taken.values().all(|own| own.devices.iter().all(|place| !lease.devices.contains(place)))
+        self.taken.values().all(|taken| taken.all().all(|place| !lease.devices.contains(place)))
     }
 
     /// Gives a submission what is free.
@@ -297,7 +329,7 @@ mod tests {
 
     /// Gives a job devices for ranks on these types; returns the words for its script.
     fn take(devices: &mut Devices, job: &str, types: &[&str]) -> Option<String> {
-        let lease = devices.find(&ranks(types), RankNeeds { cpus: 4, memory: 1 }, |_, _| 0)?;
+        let lease = devices.find(&ranks(types), RankNeeds { cpus: 4, memory: 1 }, false, |_, _| 0)?;
         let words = devices.words(&lease);
         devices.take(&key(job), lease);
         Some(words)
@@ -379,7 +411,8 @@ mod tests {
         let facts = Facts { host: "box".into(), ..Facts::default() };
         let devices = Devices::imagined(&Devices::parse("t4:3").expect("a list"), &facts);
         let crowd = |_: &NodeName, device: usize| [2, 0, 1][device];
-        let lease = devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), crowd).expect("are free");
+        let lease =
+            devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), false, crowd).expect("are free");
         let places: Vec<usize> = lease.devices.iter().map(|(_, device)| *device).collect();
         assert_eq!(places, [1, 2]);
     }

@@ -15,6 +15,7 @@ use crate::local::guard::Order;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
@@ -52,6 +53,7 @@ pub struct LocalWorld<'a> {
     pub(super) waker: &'a Waker,
     pub(super) running: BTreeMap<SubmissionKey, Running>,
     pub(super) parking: Parking,
+    sharing: Sharing,
     /// What people should know of switches, in order.
     pub(super) said: Vec<Said>,
     /// The samples of what runs, as last read.
@@ -83,6 +85,7 @@ impl<'a> LocalWorld<'a> {
             waker,
             running: BTreeMap::new(),
             parking: Parking::default(),
+            sharing: Sharing::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
@@ -118,6 +121,11 @@ impl<'a> LocalWorld<'a> {
             && self.parking.is_to_blame(&of.job, lease)
         {
             let why = "parked jobs may have left it too little memory; it will start again without them";
+            self.said.push((of.job.clone(), why.to_owned()));
+            end = End::Interrupted;
+        }
+        if self.sharing.is_to_blame(&of, &end) {
+            let why = "it ran out of memory beside others on its GPU; it will start again alone";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
@@ -239,7 +247,7 @@ impl<'a> LocalWorld<'a> {
         }
         let needs = self.site.site.defaults.rank_needs(job);
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
-        let Some(lease) = self.devices.find(&ranks, needs, crowd) else {
+        let Some(lease) = self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd) else {
             return Err(Answer::Deferred { message: "its devices are still in use".into() });
         };
         let after = self.make_room(&of, &lease, false);
@@ -268,6 +276,7 @@ impl<'a> LocalWorld<'a> {
         guarded.watch = watch;
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(&of, lease);
+        self.sharing.begin(&of, &output, &self.devices);
         self.running.insert(of, Running::new(guarded, self.now(), gpus, epochs, step));
         Ok(job_id)
     }

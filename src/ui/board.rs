@@ -171,6 +171,8 @@ fn bar(done: u64, all: u64, length: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use hsched_model::{Job, JobName};
 
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
         // Then names lose their middle: what tells variants apart is at their end.
         for (place, tracked) in state.jobs.iter_mut().enumerate() {
-            tracked.job.name =
+            Arc::make_mut(&mut tracked.job).name =
                 JobName::new(&format!("resnet50-cifar-lr0.001-wd0.0005-seed{place}")).expect("a name");
         }
         for width in [60, 50] {

@@ -1,5 +1,7 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
+use std::sync::Arc;
+
 use hsched_engine::{
     AfterStop, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
 };
@@ -236,7 +238,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let own = |due: &str| {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
-        easy.job.launch.checkpoint.restart_cost = Some(Seconds(100.0));
+        Arc::make_mut(&mut easy.job).launch.checkpoint.restart_cost = Some(Seconds(100.0));
         vec![easy, JobState::new(job("new", "{v100: 100}", &more), Time(160.0))]
     };
     assert_eq!(moves_for(Objective::MeanJct, own("110s"), &room), ["new waits"]);

@@ -1,5 +1,7 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
+use std::sync::Arc;
+
 use hsched::ui::{JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
@@ -161,7 +163,7 @@ fn a_job_in_full_has_all_its_submissions() {
 fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
-    state.jobs.iter_mut().for_each(|own| "net".clone_into(&mut own.job.model));
+    state.jobs.iter_mut().for_each(|own| "net".clone_into(&mut Arc::make_mut(&mut own.job).model));
     let own = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
     let metrics = Metrics::from([own("a", 0.123_456), own("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());
@@ -175,13 +177,13 @@ fn metrics_have_a_column_and_the_best_is_named() {
     );
     assert!(text.ends_with("best loss: a with 0.1235\n"), "{text}");
     // Losses of different models say nothing of each other.
-    "other".clone_into(&mut state.jobs[1].job.model);
+    "other".clone_into(&mut Arc::make_mut(&mut state.jobs[1].job).model);
     assert!(!status_table(&state, &metrics, NOW, plain()).contains("best loss"));
     // A second sweep has a best of its own.
-    state.jobs[1].job.model = state.jobs[0].job.model.clone();
+    Arc::make_mut(&mut state.jobs[1].job).model = state.jobs[0].job.model.clone();
     for name in ["d", "e"] {
         let mut other = job(name);
-        "second".clone_into(&mut other.job.model);
+        "second".clone_into(&mut Arc::make_mut(&mut other.job).model);
         state.jobs.push(other);
     }
     let metrics = metrics.into_iter().chain([own("d", 7.0), own("e", 6.0)]).collect();

@@ -192,7 +192,7 @@ fn a_silent_job_is_overdue() {
     };
     let overdue = |tracked: JobState, now: f64| tracked.overdue(Time(now)).map(|silence| silence.0);
     assert_eq!((overdue(epoch(1000.0), 1300.0), overdue(epoch(1000.0), 1301.0)), (None, Some(301.0)));
-    let long = |at| JobState { job: Job { epochs: 90, ..runs("").job }, ..epoch(at) };
+    let long = |at| JobState { job: Job { epochs: 90, ..Job::clone(&runs("").job) }.into(), ..epoch(at) };
     assert_eq!(overdue(long(1000.0), 1301.0), Some(301.0), "it need not be near its end");
     let short = |at| JobState { epoch: Some(Seconds(1.0)), ..epoch(at) };
     assert_eq!((overdue(short(1000.0), 1060.0), overdue(short(1000.0), 1061.0)), (None, Some(61.0)));

@@ -1,32 +1,72 @@
-//! Jobs with predecessors (`after`): which job each waits for, and which can never start.
+//! Jobs that wait for others: their predecessors (`after`), or runs of their sweep where only so many may be at a time (`at_most`).
 
 use std::collections::BTreeMap;
 
 use crate::mark::wait_for;
 use crate::{Action, JobState, Outcome, Phase, State};
-use hsched_model::{JobName, Time};
+use hsched_model::{Job, JobName, Time};
 
 /// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.
 ///
-/// A job that nobody remembers has completed: those that had not were waited for.
+/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
-    if state.jobs.iter().all(|tracked| tracked.job.after.is_empty()) {
+    if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
         return actions;
     }
     loop {
         let open = not_completed(state);
         let before = actions.len();
+        let mut at_once = AtOnce::of(state);
         let waiting = state.jobs.iter_mut().filter(|job| matches!(job.phase, Phase::Waiting { .. }));
         for tracked in waiting {
             let first = tracked.job.after.iter().find_map(|name| Some((name.clone(), *open.get(name)?)));
-            actions.extend(tracked.stand_behind(first, at));
+            let full = if first.is_none() { at_once.take(tracked, at) } else { None };
+            match full {
+                Some(run) => tracked.wait_for_run(run, at),
+                None => actions.extend(tracked.stand_behind(first, at)),
+            }
         }
         let given_up = |action: &Action| matches!(action, Action::GiveUp { .. });
         if !actions[before..].iter().any(given_up) {
             return actions;
         }
     }
+}
+
+/// By sweep, how many of its runs have been submitted or may be now, and one of them.
+struct AtOnce(BTreeMap<String, (u32, JobName)>);
+
+impl AtOnce {
+    fn of(state: &State) -> Self {
+        let mut counts = BTreeMap::new();
+        for tracked in state.jobs.iter().filter(|tracked| tracked.phase.is_submitted()) {
+            let Some(sweep) = limited(&tracked.job) else { continue };
+            let (count, _) = counts.entry(sweep.to_owned()).or_insert_with(|| (0, tracked.job.name.clone()));
+            *count += 1;
+        }
+        Self(counts)
+    }
+
+    /// Gives a waiting job a place among the runs of its sweep; returns a run to wait for where there are as many as may be at a time.
+    fn take(&mut self, tracked: &JobState, at: Time) -> Option<JobName> {
+        let sweep = limited(&tracked.job)?;
+        let is_due = matches!(tracked.phase, Phase::Waiting { not_before, .. } if not_before.is_none_or(|due| due <= at));
+        if !is_due || tracked.stray.is_some() {
+            return None;
+        }
+        let (count, run) = self.0.entry(sweep.to_owned()).or_insert_with(|| (0, tracked.job.name.clone()));
+        if tracked.job.at_most.is_some_and(|most| *count >= most) {
+            return Some(run.clone());
+        }
+        *count += 1;
+        None
+    }
+}
+
+/// Returns the sweep of a run of which only so many may be at a time.
+fn limited(job: &Job) -> Option<&str> {
+    job.at_most.and(job.variant.as_ref()).map(|variant| variant.sweep.as_str())
 }
 
 /// Returns the jobs that have not completed, with what became of those that never will.
@@ -41,6 +81,15 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
 }
 
 impl JobState {
+    /// Takes in that as many runs of its sweep as may be at a time are there. That is no news: a thousand runs would say so.
+    fn wait_for_run(&mut self, run: JobName, at: Time) {
+        let most = self.job.at_most.unwrap_or_default();
+        let sweep = limited(&self.job).unwrap_or_default();
+        let why = format!("at most {most} runs of {sweep} at a time");
+        self.awaits = Some(run);
+        let _ = wait_for(self, &why, at);
+    }
+
     /// Takes in the first job that it comes after and that has not completed, and what became of that.
     fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {

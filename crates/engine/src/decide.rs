@@ -4,7 +4,7 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
-use crate::view::{Aims, View, is_ready, nowhere};
+use crate::view::{Aims, Nowhere, View, is_ready};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
     shares, stall,
@@ -75,9 +75,10 @@ pub(super) fn decide(
         let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
+    let mut nowhere = Nowhere::new(cluster, rules);
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
-        if let Some(why) = nowhere(&tracked.job, cluster, rules) {
-            actions.extend(wait_for(tracked, &why, at));
+        if let Some(why) = nowhere.why(&tracked.job) {
+            actions.extend(wait_for(tracked, why, at));
         }
     }
     (state.decided, state.wake) = (Some(seen), None);

@@ -82,7 +82,7 @@ impl Description {
 
     /// Adds the GPUs of each node that the jobs have or may get, and for how many ranks there is room beside them.
     fn nodes(&mut self, open: &[&JobState], cluster: &Cluster, rules: &Rules) {
-        let access = Access::new(cluster, open.iter().map(|tracked| &tracked.job), &rules.defaults);
+        let access = Access::new(cluster, open.iter().map(|tracked| &*tracked.job), &rules.defaults);
         let needs: BTreeSet<(u64, u64)> = open
             .iter()
             .map(|tracked| rules.defaults.rank_needs(&tracked.job))

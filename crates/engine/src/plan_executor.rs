@@ -34,11 +34,11 @@ struct PlacementChange<'p> {
     new: Vec<&'p Placement>,
 }
 
-/// A decision on a job that waits, or that gets more copies.
+/// A decision that gives a job GPUs, the first or further ones.
 struct Chosen<'p> {
     job: usize,
     decision: &'p Decision,
-    /// What is submitted.
+    /// What is submitted, at least one.
     new: Vec<&'p Placement>,
 }
 
@@ -85,6 +85,9 @@ impl PlanExecutor<'_> {
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
         let tracked = self.view.tracked(state, job);
+        if tracked.phase.submissions().is_empty() {
+            return Vec::new();
+        }
         let all: Vec<usize> = (0..tracked.phase.submissions().len()).collect();
         let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
@@ -172,7 +175,6 @@ impl PlanExecutor<'_> {
                     queued = true;
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
-                    chosen.push(Chosen { job: *job, decision, new: Vec::new() });
                     actions.extend(wait_for(self.view.tracked_mut(state, *job), why, self.at));
                 }
                 Decision::Finish { why } if waits => {
@@ -181,7 +183,7 @@ impl PlanExecutor<'_> {
                 _ => {}
             }
         }
-        if chosen.iter().all(|chosen| chosen.new.is_empty()) {
+        if chosen.is_empty() {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };

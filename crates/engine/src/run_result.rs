@@ -127,8 +127,9 @@ impl RunResult {
             Phase::Ended { at, .. } => (Some(*at), None),
             _ => (None, None),
         };
-        let mode =
-            |mode: GoalMode| GoalMode::NAMES.iter().find(|(_, own)| *own == mode).map(|(name, _)| *name);
+        let mode = |mode: GoalMode| {
+            GoalMode::NAMES.iter().find(|(_, goal_mode)| *goal_mode == mode).map(|(name, _)| *name)
+        };
         Self {
             name: job.name.clone(),
             sweep: job.variant.as_ref().map(|variant| variant.sweep.clone()),
@@ -164,7 +165,7 @@ impl RunResult {
 /// Returns how long the job held GPUs of each type, times their number.
 fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
-    let current = tracked.phase.submissions().iter().map(|own| (&own.attempt, now));
+    let current = tracked.phase.submissions().iter().map(|submission| (&submission.attempt, now));
     let mut seconds = BTreeMap::new();
     let mut count = |(attempt, end): (&SubmissionRecord, Time)| {
         let Some(started) = attempt.started else { return };
@@ -183,10 +184,10 @@ fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubm
         end: Some(past.end.to_string()),
         ..RunSubmission::new(&past.attempt, past.epochs)
     });
-    let current = tracked.phase.submissions().iter().map(|own| {
-        let has_run = own.attempt.started.is_some();
-        let epochs = tracked.epochs_done.saturating_sub(own.attempt.epochs_before);
-        RunSubmission::new(&own.attempt, if has_run { epochs } else { 0 })
+    let current = tracked.phase.submissions().iter().map(|submission| {
+        let has_run = submission.attempt.started.is_some();
+        let epochs = tracked.epochs_done.saturating_sub(submission.attempt.epochs_before);
+        RunSubmission::new(&submission.attempt, if has_run { epochs } else { 0 })
     });
     let mut all: Vec<RunSubmission> = past.chain(current).collect();
     for (submission, reported) in all.iter_mut().zip(reported) {
@@ -198,10 +199,10 @@ fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubm
 /// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
-    let own = before.saturating_add(1)..=before.saturating_add(submission.epochs);
+    let epochs = before.saturating_add(1)..=before.saturating_add(submission.epochs);
     let lengths: Option<Vec<f64>> = reported
         .iter()
-        .filter(|report| own.contains(&report.epoch))
+        .filter(|report| epochs.contains(&report.epoch))
         .map(|report| Some(report.length?.0))
         .collect();
     lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())

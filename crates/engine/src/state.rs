@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +46,9 @@ pub struct State {
 /// A job and its story.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobState {
+    /// Shared: states are copied at each decision, and jobs do not change.
     #[serde(rename = "spec")]
-    pub job: Job,
+    pub job: Arc<Job>,
     pub phase: Phase,
     pub epochs_done: u64,
     /// Ends that counted against its retries.
@@ -75,7 +77,7 @@ pub struct JobState {
     /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
-    /// A job that it comes after and that has not completed.
+    /// A job that it waits for: one that it comes after, or a run of its sweep where no more may be at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
@@ -165,7 +167,7 @@ impl JobState {
     /// Returns a job that was just added and waits.
     pub fn new(job: Job, at: Time) -> Self {
         Self {
-            job,
+            job: Arc::new(job),
             phase: Phase::Waiting { not_before: None, reason: Self::NOT_PLANNED.into() },
             epochs_done: 0,
             failures: 0,
@@ -215,7 +217,7 @@ impl JobState {
 
     /// Returns the job as it is still to be trained: with the epochs left, at least one.
     pub fn rest(&self) -> Job {
-        Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
+        Job { epochs: self.epochs_left().max(1), ..Job::clone(&self.job) }
     }
 
     /// Returns how many retries are left once it is tried again, for people.

@@ -1,5 +1,8 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::{
     AfterStop, BackendKind, JobState, Phase, Rules, Stage, State, StopProgress, Submission, SubmissionRecord,
 };
@@ -43,8 +46,8 @@ impl View {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
         let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
-        let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
-        let access = Access::new(cluster, &jobs, &rules.defaults);
+        let jobs: Vec<&Job> = open.iter().map(|tracked| &*tracked.job).collect();
+        let access = Access::new(cluster, jobs.iter().copied(), &rules.defaults);
         let types = Problem::types_of(cluster);
         let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
         for (number, tracked) in open.iter().enumerate() {
@@ -63,12 +66,15 @@ impl View {
             let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);
             model.max_gpus = model.max_gpus.min(most);
         }
+        let mut nowhere = Nowhere::new(cluster, rules);
         for (number, tracked) in open.iter().enumerate() {
-            let job_progress = progress(tracked, number, &problem, at, cluster, rules);
+            let is_nowhere = nowhere.why(&tracked.job).is_some();
+            problem.jobs[number].epochs = tracked.epochs_left().max(1);
+            let job_progress = progress(tracked, number, &problem, at, (rules, is_nowhere));
             problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
-                problem.jobs[number].rounds.losses = losses;
+                Arc::make_mut(&mut problem.jobs[number].rounds).losses = losses;
             }
         }
         let names = open.iter().map(|tracked| tracked.job.name.clone()).collect();
@@ -125,8 +131,7 @@ fn progress(
     number: usize,
     problem: &Problem,
     at: Time,
-    cluster: &Cluster,
-    rules: &Rules,
+    (rules, is_nowhere): (&Rules, bool),
 ) -> Progress {
     let hold = |submission: &Submission| {
         let slots = problem.slots(submission.attempt.gpus.iter());
@@ -145,7 +150,7 @@ fn progress(
         arrival: tracked.added,
         work_left: so_far.work_left - under_way,
         waits: match () {
-            () if nowhere(&tracked.job, cluster, rules).is_some() => Eligibility::Never,
+            () if is_nowhere => Eligibility::Never,
             () if tracked.awaits.is_some() => Eligibility::Never,
             () if is_ready(tracked, at) => Eligibility::Ready,
             () => Eligibility::Later,
@@ -234,11 +239,30 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slot
     Some(time.total())
 }
 
-/// Returns why a job can run nowhere, if no node is in a partition that it goes to.
-pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<String> {
-    let (unknown, known) = cluster.unknown_partition(cluster.partition_of(job, &rules.defaults)?)?;
-    let known: Vec<&str> = known.into_iter().collect();
-    Some(format!("no node of this cluster is in partition {unknown:?}; partitions: {}", known.join(", ")))
+/// Which jobs can run nowhere because no node is in a partition that they go to: found out once for each partition.
+pub(super) struct Nowhere<'a> {
+    cluster: &'a Cluster,
+    rules: &'a Rules,
+    by_partition: BTreeMap<String, Option<String>>,
+}
+
+impl<'a> Nowhere<'a> {
+    pub(super) fn new(cluster: &'a Cluster, rules: &'a Rules) -> Self {
+        Self { cluster, rules, by_partition: BTreeMap::new() }
+    }
+
+    /// Returns why a job can run nowhere, if so.
+    pub(super) fn why(&mut self, job: &Job) -> Option<&str> {
+        let partition = self.cluster.partition_of(job, &self.rules.defaults)?;
+        if !self.by_partition.contains_key(partition) {
+            let why = self.cluster.unknown_partition(partition).map(|(unknown, known)| {
+                let known = known.into_iter().collect::<Vec<&str>>().join(", ");
+                format!("no node of this cluster is in partition {unknown:?}; partitions: {known}")
+            });
+            self.by_partition.insert(partition.to_owned(), why);
+        }
+        self.by_partition.get(partition)?.as_deref()
+    }
 }
 
 /// Returns whether a job waits for GPUs and may have some now.

@@ -236,8 +236,8 @@ impl Policy for Gavel {
 ///
 /// By prices for the types: at a level every job takes the cheapest time that gives it its speed.
 fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
-    let most = |own: &Demand<'_>| own.speeds.iter().copied().fold(0.0, f64::max) / own.target;
-    let able = || demands.iter().filter(|own| most(own) > 0.0);
+    let most = |demand: &Demand<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
+    let able = || demands.iter().filter(|demand| most(demand) > 0.0);
     let (mut low, mut high) = (0.0, able().map(most).fold(f64::INFINITY, f64::min));
     let mut best = vec![vec![0.0; total.len()]; demands.len()];
     if !high.is_finite() {
@@ -265,10 +265,10 @@ fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>
     let mut used = vec![0.0; total.len()];
     for _ in 0..PRICE_STEPS {
         let mut load = vec![0.0; total.len()];
-        for (own, sum) in demands.iter().zip(&mut sums) {
-            for (gpu_type, share) in cheapest(own, level * own.target, &prices).into_iter().flatten() {
+        for (demand, sum) in demands.iter().zip(&mut sums) {
+            for (gpu_type, share) in cheapest(demand, level * demand.target, &prices).into_iter().flatten() {
                 sum[gpu_type] += share / f64::from(PRICE_STEPS);
-                load[gpu_type] += share * own.gpus;
+                load[gpu_type] += share * demand.gpus;
             }
         }
         for (gpu_type, price) in prices.iter_mut().enumerate() {
@@ -281,10 +281,10 @@ fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>
 }
 
 /// Returns the cheapest shares that give a job a speed: one type, or a slower and a faster one that fill its time.
-fn cheapest(own: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
+fn cheapest(demand: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
     let mut best = f64::INFINITY;
     let mut shares = [None, None];
-    let usable = || own.speeds.iter().copied().enumerate().filter(|(_, own)| *own > 0.0);
+    let usable = || demand.speeds.iter().copied().enumerate().filter(|(_, speed)| *speed > 0.0);
     for (slow, below) in usable() {
         if below >= speed - 1e-12 {
             let share = (speed / below).min(1.0);

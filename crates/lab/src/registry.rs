@@ -45,7 +45,7 @@ impl LabPolicy {
 
 /// Returns the policies of the planner and those of the papers.
 pub fn registry() -> Registry {
-    Registry::new(hsched_plan::POLICIES.iter().chain(POLICIES.iter().map(|own| &own.entry)))
+    Registry::new(hsched_plan::POLICIES.iter().chain(POLICIES.iter().map(|lab_policy| &lab_policy.entry)))
 }
 
 /// Returns the policy of that name for a cluster that strangers use, too.

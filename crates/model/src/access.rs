@@ -42,13 +42,12 @@ impl Access {
         let is_known = cluster.nodes.iter().any(|node| !node.partitions.is_empty());
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
-            let partitions = cluster.partition_of(job, defaults).map(str::to_owned);
-            let group = Group { partitions, needs: defaults.rank_needs(job) };
-            let known = access.groups.iter().position(|own| *own == group);
-            let number = known.unwrap_or(access.groups.len());
-            if known.is_none() {
-                access.groups.push(group);
-            }
+            let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
+            let is_same = |own: &Group| own.partitions.as_deref() == partitions && own.needs == needs;
+            let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
+                access.groups.push(Group { partitions: partitions.map(str::to_owned), needs });
+                access.groups.len() - 1
+            });
             access.of_job.push(number);
         }
         access

@@ -36,6 +36,8 @@ pub struct Job {
     pub weight: f64,
     pub min_gpus: u32,
     pub max_gpus: Option<u32>,
+    /// Runs that may share a GPU where hsched starts them itself.
+    pub slots: Option<u32>,
     /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
     pub gpus: Option<u32>,
     /// The GPUs of each of its replicas; `None` where a replica is one GPU.
@@ -77,6 +79,8 @@ pub struct Job {
     pub after: Vec<JobName>,
     /// How often a failed run is tried again.
     pub retries: u32,
+    /// Most runs of its sweep at a time.
+    pub at_most: Option<u32>,
     /// What is done if it does not get on.
     pub stuck: StuckRule,
     /// Whether it keeps off nodes that were found to be slow.
@@ -106,6 +110,7 @@ impl Job {
             weight: 1.0,
             min_gpus: 1,
             max_gpus: None,
+            slots: None,
             gpus: None,
             replica: None,
             min_replicas: 1,
@@ -128,6 +133,7 @@ impl Job {
             estimate: None,
             after: Vec::new(),
             retries: 3,
+            at_most: None,
             stuck: StuckRule::Warn,
             avoid_slow: false,
             preflight: false,

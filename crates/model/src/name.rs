@@ -1,19 +1,20 @@
 //! Names of jobs and nodes, safe in file names, job scripts and Slurm options.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A job's name: letters, digits, `-`, `_` and `.`, unique within a plan.
+/// A job's name: letters, digits, `-`, `_` and `.`, unique within a plan. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
-pub struct JobName(String);
+pub struct JobName(Arc<str>);
 
-/// A Slurm node name: letters, digits, `-`, `_` and `.`.
+/// A Slurm node name: letters, digits, `-`, `_` and `.`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
-pub struct NodeName(String);
+pub struct NodeName(Arc<str>);
 
 /// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -79,7 +80,7 @@ impl TryFrom<String> for NodeName {
     }
 }
 
-fn checked(kind: &'static str, name: &str) -> Result<String, NameError> {
+fn checked(kind: &'static str, name: &str) -> Result<Arc<str>, NameError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let Some(first) = name.chars().next() else {
         return Err(NameError::Empty { kind });
@@ -93,7 +94,7 @@ fn checked(kind: &'static str, name: &str) -> Result<String, NameError> {
     if name.len() > LIMIT {
         return Err(NameError::Long { kind, length: name.len(), limit: LIMIT });
     }
-    Ok(name.to_owned())
+    Ok(Arc::from(name))
 }
 
 impl fmt::Display for JobName {

@@ -1,5 +1,6 @@
 //! Replicas: several GPUs that train one copy of a model together, and how a batch is divided over all of a job.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::{GpuType, Job, Seconds, Speed};
@@ -71,10 +72,9 @@ impl Job {
 
     /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
     /// as fast, whatever a step costs that does not grow with the batch.
-    pub fn with_speeds_of_replicas(&self) -> Self {
-        let mut job = self.clone();
-        let Some(replica) = &mut job.replica else { return job };
-        let Some(efficiency) = replica.efficiency.take() else { return job };
+    pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
+        let Some(replica) = &self.replica else { return Cow::Borrowed(self) };
+        let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };
         let speed = |(gpu_type, speed): (&GpuType, &Speed)| {
             let factor = f64::from(replica.gpus.of(gpu_type)?) * efficiency.of(gpu_type)?;
             let own = match *speed {
@@ -83,8 +83,10 @@ impl Job {
             };
             Some((gpu_type.clone(), own?))
         };
-        job.throughput = job.throughput.iter().filter_map(speed).collect();
-        job
+        let mut job = self.clone();
+        job.throughput = self.throughput.iter().filter_map(speed).collect();
+        job.replica = Some(Replica { efficiency: None, ..replica.clone() });
+        Cow::Owned(job)
     }
 }
 

@@ -216,21 +216,24 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
     if let Some(replica) = &job.replica {
         return alone_in_replicas(problem, job, replica, &usable);
     }
-    let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
     let least = u64::from(job.min_gpus);
-    let needs = match (types.as_slice(), least) {
-        ([only], 1) => format!("needs a {only}"),
-        ([only], _) => format!("needs {least} {only}"),
-        (_, 1) => format!("needs a GPU of type {}", types.join(", ")),
-        _ => format!("needs {least} GPUs of types {}", types.join(", ")),
+    let needs = || {
+        let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
+        match (types.as_slice(), least) {
+            ([only], 1) => format!("needs a {only}"),
+            ([only], _) => format!("needs {least} {only}"),
+            (_, 1) => format!("needs a GPU of type {}", types.join(", ")),
+            _ => format!("needs {least} GPUs of types {}", types.join(", ")),
+        }
     };
     let (ever, now) = (most(&problem.ceiling), most(offered));
     if least > ever {
+        let needs = needs();
         let reason = format!("{needs}; a job can have at most {ever} on this cluster");
         return Some(Verdict::Reject { reason });
     }
     (least > now).then(|| {
-        let reason = format!("{needs}; {now} available now");
+        let reason = format!("{}; {now} available now", needs());
         Verdict::Defer { reason }
     })
 }

@@ -1,5 +1,6 @@
 //! The inputs of a problem: jobs, speeds and the cluster as it was observed.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::parts::{Part, Parts};
@@ -47,7 +48,7 @@ impl Problem {
     /// When there are no jobs.
     pub fn live(
         cluster_view: ClusterView<'_>,
-        jobs: &[Job],
+        jobs: &[impl Borrow<Job>],
         speeds: &ThroughputMatrix,
     ) -> Result<Self, ProblemError> {
         let ClusterView { cluster, access, held, rates: (network, intra_node) } = cluster_view;
@@ -68,7 +69,7 @@ impl Problem {
     pub fn on(
         (cluster, access): (&Cluster, &Access),
         nodes: &[OfferedNode],
-        jobs: &[Job],
+        jobs: &[impl Borrow<Job>],
         speeds: &ThroughputMatrix,
         (network, intra_node): (BitRate, BitRate),
     ) -> Result<Self, ProblemError> {
@@ -88,7 +89,7 @@ impl Problem {
         cluster: &Cluster,
         access: &Access,
         workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
-        jobs: &[Job],
+        jobs: &[impl Borrow<Job>],
         speeds: &ThroughputMatrix,
         network: BitRate,
     ) -> Result<Self, ProblemError> {
@@ -100,7 +101,7 @@ impl Problem {
         // What somebody holds may be waited for.
         let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
-        let model = |(index, job)| {
+        let model = |(index, job): (usize, &Job)| {
             let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
             let needs = access.needs(index);
             let own = JobModel::new(job, &parts, &refusal, &offered, speeds.row(index));
@@ -110,7 +111,7 @@ impl Problem {
             nodes,
             ceiling: parts.ceiling(cluster),
             network: cluster.network.unwrap_or(network),
-            jobs: jobs.iter().enumerate().map(model).collect(),
+            jobs: jobs.iter().map(Borrow::borrow).enumerate().map(model).collect(),
             objective: Objective::default(),
             late: 0.0,
             seed: 0,

@@ -78,6 +78,14 @@ pub trait Placer {
     /// # Errors
     /// When the placer cannot treat this problem, with the remedy.
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError>;
+
+    /// Returns what makes its next search short, as [`Policy::memory`] does; nothing for most.
+    fn memory(&self) -> Option<Memory> {
+        None
+    }
+
+    /// Takes up what it knew, as [`Policy::remember`] does.
+    fn remember(&mut self, _: &Memory) {}
 }
 
 /// The time of a decision's searches.

@@ -208,8 +208,16 @@ impl<'a> Dual<'a> {
             }
         }
         let worth = worth.iter().zip(&counted);
-        let mut prices: Vec<f64> =
-            worth.map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect();
+        self.with_replicas(worth.map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect())
+    }
+
+    /// Returns the prices of an earlier plan, in weighted seconds by GPU type, in units of this objective.
+    pub(super) fn prices_of(&self, earlier: &[f64]) -> Vec<f64> {
+        self.with_replicas(earlier.iter().map(|price| price / self.total_weight).collect())
+    }
+
+    /// Returns prices of GPUs with those of what nodes hold of replicas, as far as these are known beforehand.
+    fn with_replicas(&self, mut prices: Vec<f64>) -> Vec<f64> {
         for &(ty, size) in &self.stock.sizes {
             prices.push(WHOLE * f64::from(size) * prices[ty]);
         }

@@ -115,14 +115,32 @@ impl JobModel {
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
+        // Named one by one: most jobs only wait, and what is replaced here need not be copied first.
         Self {
+            name: self.name.clone(),
+            samples_per_epoch: self.samples_per_epoch,
+            epochs: self.epochs,
+            global_batch: self.global_batch,
+            batch_quantum: self.batch_quantum,
+            model_bytes: self.model_bytes,
+            syncs_per_epoch: self.syncs_per_epoch,
+            overlap: self.overlap,
+            weight: self.weight,
+            min_gpus: self.min_gpus,
+            max_gpus: self.max_gpus,
+            asks: self.asks,
+            accumulate: self.accumulate,
             types: types.iter().map(|members| self.types[members[0]]).collect(),
-            may_use: types.iter().map(|members| self.may_use[members[0]]).collect(),
             unusable: first(&self.unusable, why_not),
             sources: first(&self.sources, class),
-            remarks: first(&self.remarks, class),
-            replica: self.replica.as_ref().map(|replica| replica.for_types(types)),
             unlisted,
+            remarks: first(&self.remarks, class),
+            rounds: self.rounds.clone(),
+            aims: self.aims,
+            may_use: types.iter().map(|members| self.may_use[members[0]]).collect(),
+            needs: self.needs,
+            replica: self.replica.as_ref().map(|replica| replica.for_types(types)),
+            sharing: self.sharing,
             progress: Progress {
                 epochs_left: self.progress.epochs_left,
                 work: self.progress.work,
@@ -130,7 +148,6 @@ impl JobModel {
                 as_of: self.progress.as_of,
                 ..Progress::default()
             },
-            ..self.clone()
         }
     }
 }

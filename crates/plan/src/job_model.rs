@@ -1,5 +1,7 @@
 //! A job as policies see it: sizes and speeds by number, the source of each speed, and the user's goals.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
@@ -44,7 +46,7 @@ pub struct JobModel {
     /// What its reader should know of the types on offer, by index, one sentence each.
     pub remarks: Vec<(usize, String)>,
     /// What policies that share out single tasks of a job go by.
-    pub rounds: Rounds,
+    pub rounds: Arc<Rounds>,
     pub aims: Aims,
     /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
     pub may_use: Vec<bool>,
@@ -242,12 +244,12 @@ impl JobModel {
             sources,
             unlisted,
             remarks,
-            rounds: Rounds {
+            rounds: Arc::new(Rounds {
                 scale: job.sync_scale,
                 predicted: job.predicted_epochs,
                 losses: job.losses.clone(),
                 model: job.model.clone(),
-            },
+            }),
             aims: Aims::of(job),
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),

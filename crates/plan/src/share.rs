@@ -269,7 +269,7 @@ mod tests {
             sources: Vec::new(),
             unlisted: Vec::new(),
             remarks: Vec::new(),
-            rounds: crate::Rounds::default(),
+            rounds: std::sync::Arc::default(),
             aims: crate::Aims::default(),
             may_use: vec![true; types.len()],
             needs: hsched_model::RankNeeds::default(),

@@ -5,6 +5,7 @@
 
 use hsched_model::number::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use thiserror::Error;
 
@@ -17,7 +18,9 @@ use hsched_model::JobName;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedPlan {
     plan: Plan,
-    verdicts: Vec<Verdict>,
+    jobs: usize,
+    /// Made when somebody asks: a decision about thousands of waiting jobs needs none.
+    verdicts: OnceLock<Vec<Verdict>>,
 }
 
 /// A rule that a plan breaks: a fault of the policy, never of its user.
@@ -44,18 +47,30 @@ const UNDECIDED: &str = "the policy does not change it";
 impl CheckedPlan {
     /// Returns the decisions by job; those that the plan does not name are deferred.
     pub fn verdicts(&self) -> &[Verdict] {
-        &self.verdicts
+        self.verdicts.get_or_init(|| {
+            let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
+            let mut verdicts: Vec<Verdict> = (0..self.jobs).map(|_| undecided()).collect();
+            for (job, decision) in &self.plan.changes {
+                verdicts[*job] = decision.verdict();
+            }
+            verdicts
+        })
     }
 
     /// Returns the numbers of the jobs that have GPUs.
     pub fn placed(&self) -> Vec<usize> {
-        let verdicts = self.verdicts.iter().enumerate();
+        let verdicts = self.verdicts().iter().enumerate();
         verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
     }
 
     /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Returns the plan itself.
+    pub fn into_plan(self) -> Plan {
+        self.plan
     }
 }
 
@@ -67,12 +82,7 @@ impl CheckedPlan {
 /// Every rule that it breaks.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
     verify_change(problem, &Taken::of(problem), &plan)?;
-    let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
-    let mut verdicts: Vec<Verdict> = (0..problem.jobs.len()).map(|_| undecided()).collect();
-    for (job, decision) in &plan.changes {
-        verdicts[*job] = decision.verdict();
-    }
-    Ok(CheckedPlan { plan, verdicts })
+    Ok(CheckedPlan { plan, jobs: problem.jobs.len(), verdicts: OnceLock::new() })
 }
 
 /// Checks a plan against what all jobs have, at the cost of what it changes.

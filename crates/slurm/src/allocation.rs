@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Allocation {
         let (Some(nodes), Some(gres)) = (value("Nodes"), value("GRES")) else { continue };
         let devices = devices(gres);
         for name in hostlist::expand(nodes).unwrap_or_default() {
-            if allocation.nodes.iter().all(|own| own.name != name) {
+            if allocation.nodes.iter().all(|allocated_node| allocated_node.name != name) {
                 allocation.nodes.push(AllocatedNode {
                     name,
                     cpus: value("CPU_IDs").map(|ids| numbers(ids).len() as u64),

@@ -78,14 +78,14 @@ impl Gres {
     /// Makes the untyped count the rest beyond the typed ones: TRES list a sum beside its parts.
     fn subtract_typed(&mut self) {
         let untyped = GpuType::untyped();
-        let typed = self.gpus.iter().filter(|(own, _)| *own != untyped).map(|&(_, count)| count);
+        let typed = self.gpus.iter().filter(|(gpu_type, _)| *gpu_type != untyped).map(|&(_, count)| count);
         let typed = typed.fold(0, u32::saturating_add);
-        for (own, count) in &mut self.gpus {
-            if *own == untyped {
+        for (gpu_type, count) in &mut self.gpus {
+            if *gpu_type == untyped {
                 *count = count.saturating_sub(typed);
             }
         }
-        self.gpus.retain(|(own, count)| *own != untyped || *count > 0 || typed == 0);
+        self.gpus.retain(|(gpu_type, count)| *gpu_type != untyped || *count > 0 || typed == 0);
     }
 }
 

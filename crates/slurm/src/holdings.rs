@@ -74,13 +74,13 @@ fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     if nodes <= 1 {
         // What was given names the types where accounting tracks them; what was asked for always is there.
         let asked = if known(&asked) { asked } else { asked_in_total };
-        let untyped_only = given.gpus.iter().all(|(own, _)| *own == GpuType::untyped());
+        let untyped_only = given.gpus.iter().all(|(gpu_type, _)| *gpu_type == GpuType::untyped());
         return Ok(if known(given) && !(untyped_only && known(&asked)) { given.clone() } else { asked });
     }
     if known(&asked) {
         return Ok(match (asked.gpus.as_slice(), given.gpus.as_slice()) {
             // One type in all: that is the one which a request without a type got on every node.
-            ([(own, count)], [(got, _)]) if *own == GpuType::untyped() => {
+            ([(gpu_type, count)], [(got, _)]) if *gpu_type == GpuType::untyped() => {
                 Gres { gpus: vec![(got.clone(), *count)], other: Vec::new() }
             }
             _ => asked,
@@ -140,7 +140,8 @@ mod tests {
         let (jobs, _) = squeue::parse(&job.replace('|', "\u{1f}")).expect("job");
         let (holdings, notes) = holdings(&jobs, &cluster);
         let shown = holdings.iter().map(|(name, held)| {
-            let gpus: Vec<String> = held.gpus.iter().map(|(own, count)| format!("{own}={count}")).collect();
+            let gpus: Vec<String> =
+                held.gpus.iter().map(|(gpu_type, count)| format!("{gpu_type}={count}")).collect();
             format!("{name} {} cpus={} MiB={}", gpus.join(" "), held.cpus, held.memory >> 20)
         });
         assert_eq!(shown.chain(notes).collect::<Vec<_>>().join("; "), expected);

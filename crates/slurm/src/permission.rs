@@ -71,9 +71,9 @@ impl Associations {
     /// Returns the accounts, each once.
     pub fn accounts(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for own in &self.0 {
-            if !names.contains(&own.account.as_str()) {
-                names.push(&own.account);
+        for association in &self.0 {
+            if !names.contains(&association.account.as_str()) {
+                names.push(&association.account);
             }
         }
         names
@@ -81,7 +81,7 @@ impl Associations {
 
     /// Returns why Slurm would refuse this account; nothing where it tells of none.
     pub fn refusal(&self, account: &str) -> Option<String> {
-        let is_known = self.0.iter().any(|own| own.account == account);
+        let is_known = self.0.iter().any(|association| association.account == account);
         let known = || self.accounts().join(", ");
         (!is_known && !self.0.is_empty())
             .then(|| format!("you cannot use account {account:?}; your accounts are {}", known()))
@@ -90,7 +90,8 @@ impl Associations {
     /// Returns why Slurm would refuse such a job or never start it, one sentence each; nothing where that cannot be told.
     pub fn troubles(&self, wanted: Wanted<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
-        let named = |own: &&Association| wanted.account.is_none_or(|name| name == own.account);
+        let named =
+            |association: &&Association| wanted.account.is_none_or(|name| name == association.account);
         let mut own: Vec<&Association> = self.0.iter().filter(named).collect();
         if let Some(refusal) = wanted.account.and_then(|account| self.refusal(account)) {
             return vec![refusal];
@@ -102,10 +103,12 @@ impl Associations {
             troubles.extend(refusal(partition, wanted));
         }
         if !names.is_empty() {
-            let serves =
-                |own: &&Association| own.partition.as_deref().is_none_or(|only| names.contains(&only));
+            let serves = |association: &&Association| {
+                association.partition.as_deref().is_none_or(|only| names.contains(&only))
+            };
             if !own.is_empty() && !own.iter().any(serves) {
-                let only: Vec<&str> = own.iter().filter_map(|own| own.partition.as_deref()).collect();
+                let only: Vec<&str> =
+                    own.iter().filter_map(|association| association.partition.as_deref()).collect();
                 let account =
                     wanted.account.map_or("your account".to_owned(), |name| format!("account {name}"));
                 troubles.push(format!("{account} is only for partition {}", only.join(", ")));
@@ -113,15 +116,17 @@ impl Associations {
             own.retain(serves);
         }
         if let Some(qos) = wanted.qos {
-            let allows = |own: &&Association| own.qos.is_empty() || own.qos.contains(qos);
+            let allows =
+                |association: &&Association| association.qos.is_empty() || association.qos.contains(qos);
             if !own.is_empty() && !own.iter().any(allows) {
-                let known: BTreeSet<&str> = own.iter().flat_map(|own| &own.qos).map(String::as_str).collect();
+                let known: BTreeSet<&str> =
+                    own.iter().flat_map(|association| &association.qos).map(String::as_str).collect();
                 let known: Vec<&str> = known.into_iter().collect();
                 troubles.push(format!("you cannot use QOS {qos:?}; yours are {}", known.join(", ")));
             }
         }
         // Where several rows serve, Slurm takes one of them: a limit counts where all have it.
-        let limits = own.iter().map(|own| own.limit(wanted.gpus));
+        let limits = own.iter().map(|association| association.limit(wanted.gpus));
         if let Some(first) = limits.clone().next().flatten()
             && limits.clone().all(|limit| limit.is_some())
         {
@@ -234,13 +239,13 @@ mod tests {
     }
 
     fn check(wanted: Wanted<'_>, expected: &[&str]) {
-        let own = Associations::parse(ASSOC, Some("main"));
+        let associations = Associations::parse(ASSOC, Some("main"));
         let partitions = [
             partition("gpu", ["ALL", "", "ALL"]),
             partition("lab", ["rrg-lab,rrg-x", "", "normal"]),
             partition("open", ["ALL", "def-me", "ALL"]),
         ];
-        assert_eq!(own.troubles(wanted, &partitions), expected, "{wanted:?}");
+        assert_eq!(associations.troubles(wanted, &partitions), expected, "{wanted:?}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn options_are_read_in_every_spelling() {
-        let own = read(&[
+        let sbatch_options = read(&[
             "--exclusive",
             "-C",
             "ib&a100",
@@ -144,17 +144,20 @@ mod tests {
             "--mail-type=END",
             "--export=NONE",
         ]);
-        assert!(own.asks.exclusive && own.not_counted.is_empty(), "{own:?}");
-        assert_eq!(own.asks.features.as_deref(), Some("ib&a100"));
+        assert!(sbatch_options.asks.exclusive && sbatch_options.not_counted.is_empty(), "{sbatch_options:?}");
+        assert_eq!(sbatch_options.asks.features.as_deref(), Some("ib&a100"));
         let names =
             |list: &BTreeSet<NodeName>| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(
-            (names(&own.asks.exclude), names(&own.asks.nodelist)),
+            (names(&sbatch_options.asks.exclude), names(&sbatch_options.asks.nodelist)),
             ("n1 n2".to_owned(), "n4 n5".to_owned())
         );
-        assert_eq!((own.further.begin, own.further.nice), (Some(Time(1_003_600.0)), 20));
         assert_eq!(
-            (own.further.reservation.as_deref(), own.further.qos.as_deref()),
+            (sbatch_options.further.begin, sbatch_options.further.nice),
+            (Some(Time(1_003_600.0)), 20)
+        );
+        assert_eq!(
+            (sbatch_options.further.reservation.as_deref(), sbatch_options.further.qos.as_deref()),
             (Some("r"), Some("high"))
         );
         assert_eq!(read(&["--nice", "-q", "a", "--qos=b"]).further.nice, 100);

@@ -12,7 +12,8 @@ pub(crate) fn stocks(
         .filter(|(_, total)| *total > 0)
         .map(|(gpu_type, total)| GpuStock { gpu_type, total, used: 0, memory: None })
         .collect();
-    let notes = used.into_iter().filter_map(|(own, count)| attribute(&mut stocks, &own, count)).collect();
+    let notes =
+        used.into_iter().filter_map(|(gpu_type, count)| attribute(&mut stocks, &gpu_type, count)).collect();
     (stocks, notes)
 }
 

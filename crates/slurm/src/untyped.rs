@@ -24,7 +24,7 @@ struct TypeEvidence {
 pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> Vec<String> {
     let names = |key: &String| hostlist::expand(key).unwrap_or_default().into_iter().collect::<BTreeSet<_>>();
     let by_name: Vec<(BTreeSet<String>, &GpuType)> =
-        table.iter().map(|(key, own)| (names(key), own)).collect();
+        table.iter().map(|(key, gpu_type)| (names(key), gpu_type)).collect();
     let mut notes = Notes::default();
     for node in &mut cluster.nodes {
         if !matches!(node.gpus.as_slice(), [only] if only.gpu_type == GpuType::untyped()) {
@@ -32,7 +32,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
         }
         let listed = by_name.iter().find(|(names, _)| names.contains(node.name.as_str()));
         let told = match listed {
-            Some((_, own)) => Some(((*own).clone(), Selector::Name)),
+            Some((_, gpu_type)) => Some(((*gpu_type).clone(), Selector::Name)),
             None => told(node, table),
         };
         if let Some((gpu_type, selector)) = told {

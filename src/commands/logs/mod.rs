@@ -2,6 +2,7 @@
 
 mod follow;
 mod script;
+mod sweep;
 
 use std::io::{self, ErrorKind};
 
@@ -21,10 +22,11 @@ use hsched_engine::{JobState, State};
 ///
 /// Prints the output of the job's latest submission, or of an earlier one. All submissions of a job write to the same
 /// file, NAME.out in the job's workdir; hsched prints only the part that belongs to one submission. A batch script
-/// prints to the files that it names itself, of an array one for each task. Does not call Slurm.
+/// prints to the files that it names itself, of an array one for each task. The name of a sweep prints the output of each of its
+/// runs, under a line with the path of the file. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Name of the job.
+    /// Name of the job, or of a sweep; a * matches any text.
     #[arg(value_name = "JOB")]
     job: String,
     /// Keep printing as the output grows, across moves and retries, until the job has ended.
@@ -58,6 +60,10 @@ impl Subcommand for Args {
             // Of several of the name, the last one.
             if let Some(chain) = chains.iter().rev().find(|own| own.name == self.job || own.run == self.job) {
                 return self.of_chain(context, chain);
+            }
+            let runs = self.runs(&state);
+            if !runs.is_empty() {
+                return self.of_runs(context, &runs);
             }
         }
         if self.task.is_some() {

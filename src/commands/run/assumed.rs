@@ -1,5 +1,7 @@
 //! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
 
+use std::sync::Arc;
+
 use crate::settings::{Origin, Settings};
 use hsched_engine::{JobState, State};
 use hsched_model::number::to_f64;
@@ -32,7 +34,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
             continue;
         }
         tracked.assumed = true;
-        let job = &mut tracked.job;
+        let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|gpu_type| measured(job, gpu_type, cache));
         for gpu_type in &usable {

@@ -48,7 +48,7 @@ impl LocalRun<'_> {
     fn unknown(&self, state: &State) -> Vec<MissingSpeed> {
         let types = self.types();
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        let jobs: Vec<Job> = open.map(|tracked| tracked.job.clone()).collect();
+        let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
         let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, Cell::Known(_)));
         let unknown: Vec<Job> =

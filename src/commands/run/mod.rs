@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::builder::ValueParser;
 
 use crate::app::context::{Context, Format};
+use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
@@ -25,10 +26,10 @@ use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::Devices;
+use crate::local::DeviceCount;
 use crate::settings::Flag;
+use hsched_model::Job;
 use hsched_model::formats;
-use hsched_model::{GpuType, Job};
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///
@@ -48,8 +49,11 @@ pub(super) struct Args {
     input: Option<PathBuf>,
     /// Use these simulated devices, such as cpu:4 or v100:2,t4:2, instead of the GPUs of the machine. Programs then
     /// see no GPU.
-    #[arg(long, value_name = "TYPE:COUNT,…", value_parser = ValueParser::from(Devices::parse))]
-    devices: Option<Counts>,
+    ///
+    /// With slots, as in a100:4x3, each device takes three runs at a time, each on one slot. Where the machine or the
+    /// allocation has such GPUs, these are used; runs see the GPU of their slot.
+    #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
+    devices: Option<DeviceCounts>,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
     /// resumes from them.
     #[arg(long, requires = "input")]
@@ -73,8 +77,8 @@ pub(super) struct Args {
     budget: Duration,
 }
 
-/// Devices to imagine.
-type Counts = Vec<(GpuType, u32)>;
+/// Devices to imagine. Under this name, as clap takes a list of values for several flags.
+type DeviceCounts = Vec<DeviceCount>;
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -94,7 +98,8 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let target = ExecutionTarget::find(context, self.devices.as_deref())?;
+        let target = ExecutionTarget::find(context, self.devices.as_deref(), slots(context, &jobs)?)?;
+        let jobs = if target.devices.has_slots() { on_slots(jobs)? } else { jobs };
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();
@@ -105,12 +110,35 @@ impl Subcommand for Args {
 impl Args {
     /// Returns the command line that goes on where this one stopped.
     fn again(&self) -> String {
-        let devices = self.devices.iter().flatten().map(|(gpu_type, count)| format!("{gpu_type}:{count}"));
-        let devices: Vec<String> = devices.collect();
+        let devices: Vec<String> = self.devices.iter().flatten().map(ToString::to_string).collect();
         let devices =
             if devices.is_empty() { String::new() } else { format!(" --devices {}", devices.join(",")) };
         format!("hsched run{devices}")
     }
+}
+
+/// Returns how many runs share a GPU where the command line does not say: as many as all jobs allow.
+fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
+    let of = |job: &Job| job.slots.unwrap_or(1);
+    if jobs.is_empty() {
+        let known = deferred_commands::expected(context, &state::rules(context))?;
+        let open = known.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        return Ok(open.map(|tracked| of(&tracked.job)).min().unwrap_or(1));
+    }
+    let (least, most) = (jobs.iter().map(of).min().unwrap_or(1), jobs.iter().map(of).max().unwrap_or(1));
+    if least != most {
+        context.note(&format!("the jobs allow {least} to {most} slots: each GPU has {least}"));
+    }
+    Ok(least)
+}
+
+/// Returns jobs as they run on slots, each on one.
+fn on_slots(jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
+    if let Some(job) = jobs.iter().find(|job| job.min_gpus > 1) {
+        let message = format!("{} needs {} GPUs, and a slot is a part of one", job.name, job.min_gpus);
+        return Err(Failure::new(Exit::BadInput, message).hint("run it without slots"));
+    }
+    Ok(jobs.into_iter().map(|job| Job { max_gpus: Some(1), ..job }).collect())
 }
 
 fn budget(text: &str) -> Result<Duration, String> {

@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{Device, Devices};
+use crate::local::{Device, DeviceCount, Devices};
 use crate::probe::{self, Facts};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
 use hsched_engine::render::Launcher;
@@ -26,21 +26,43 @@ pub(super) struct ExecutionTarget {
 }
 
 impl ExecutionTarget {
-    /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine.
+    /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine, each with so many
+    /// slots. Devices with slots are those at hand, where there are such.
     ///
     /// # Errors
     /// When there are none, or Slurm does not answer.
-    pub(super) fn find(context: &Context, counts: Option<&[(GpuType, u32)]>) -> Result<Self, Failure> {
-        match (counts, own_slurm_job()) {
-            (None, Some(job)) => Self::allocation(context, JobId(job)),
-            (counts, _) => Self::machine(context, counts),
+    pub(super) fn find(
+        context: &Context,
+        counts: Option<&[DeviceCount]>,
+        slots: u32,
+    ) -> Result<Self, Failure> {
+        let Some(counts) = counts else {
+            let target = match own_slurm_job() {
+                Some(job) => Self::allocation(context, JobId(job))?,
+                None => Self::machine(context, None)?,
+            };
+            return Ok(Self { devices: target.devices.sliced(|_| slots), ..target });
+        };
+        if counts.iter().any(|count| count.slots > 1) {
+            let is_there = || Devices::found(&probe::look()).count() > 0;
+            let there = match own_slurm_job() {
+                Some(job) => Self::allocation(context, JobId(job)).ok(),
+                None => is_there().then(|| Self::machine(context, None)).and_then(Result::ok),
+            };
+            let chosen = there.and_then(|there| Some((there.devices.chosen(counts)?, there)));
+            if let Some((devices, there)) = chosen {
+                return Ok(Self { devices, ..there });
+            }
         }
+        let with_slots = |count: &DeviceCount| DeviceCount { slots: count.slots.max(slots), ..count.clone() };
+        let counts: Vec<DeviceCount> = counts.iter().map(with_slots).collect();
+        Self::machine(context, Some(&counts))
     }
 
-    fn machine(context: &Context, counts: Option<&[(GpuType, u32)]>) -> Result<Self, Failure> {
+    fn machine(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
         let facts = probe::look();
         let devices = match counts {
-            Some(counts) => Devices::imagined(counts, &facts),
+            Some(counts) => Devices::imagined_slots(counts, &facts),
             None => Devices::found(&facts),
         };
         if devices.count() == 0 {

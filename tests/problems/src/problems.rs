@@ -34,7 +34,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
-        rounds: Rounds::default(),
+        rounds: Rounds::default().into(),
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),

@@ -51,8 +51,8 @@ fn mixed_node(recipe: &Recipe, number: u32, size: u32, random: &mut Random) -> V
     vec![stock(&recipe.types[own as usize], size - share), stock(&recipe.types[other as usize], share)]
 }
 
-fn stock(own: &GpuSpeed, total: u32) -> GpuStock {
-    GpuStock { gpu_type: own.gpu_type.clone(), total, used: 0, memory: own.memory }
+fn stock(gpu_speed: &GpuSpeed, total: u32) -> GpuStock {
+    GpuStock { gpu_type: gpu_speed.gpu_type.clone(), total, used: 0, memory: gpu_speed.memory }
 }
 
 #[cfg(test)]

@@ -50,7 +50,8 @@ pub(super) fn job(name: JobName, scale: u32, epochs: u64, kinds: &mut Random) ->
     job.sync_scale = scale;
     job.weight = f64::from(kinds.whole(1, 5));
     let speeds = FASTER_ON.into_iter().zip(faster).chain([("k80", 1.0)]);
-    job.throughput =
-        speeds.filter_map(|(own, faster)| Some((GpuType::new(own)?, Speed::rate(rate * faster)?))).collect();
+    job.throughput = speeds
+        .filter_map(|(speed, faster)| Some((GpuType::new(speed)?, Speed::rate(rate * faster)?)))
+        .collect();
     job
 }

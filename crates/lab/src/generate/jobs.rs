@@ -38,9 +38,9 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
     let global_batch = 128 << random.whole(0, 3);
     let model_size = tenths_of_megabytes(random.log_between(3e6, 1e9));
     let (base, exponent) = (random.log_between(60.0, 2000.0), random.between(0.4, 1.15));
-    let throughput = recipe.types.iter().filter_map(|own: &GpuSpeed| {
-        let rate = base * own.speed.powf(exponent) * random.between(0.9, 1.1);
-        Some((own.gpu_type.clone(), Speed::rate(short(rate))?))
+    let throughput = recipe.types.iter().filter_map(|gpu_speed: &GpuSpeed| {
+        let rate = base * gpu_speed.speed.powf(exponent) * random.between(0.9, 1.1);
+        Some((gpu_speed.gpu_type.clone(), Speed::rate(short(rate))?))
     });
     let mut job = Job::only_planned(name, samples_per_epoch, epochs, global_batch);
     job.model_size = model_size;
@@ -66,7 +66,9 @@ fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     }
     if random.once_in(3) {
         let samples_per_gib = random.log_between(1.0, 16.0);
-        let room = |own: &GpuSpeed| Some((own.gpu_type.clone(), samples_in(own.memory?, samples_per_gib)));
+        let room = |gpu_speed: &GpuSpeed| {
+            Some((gpu_speed.gpu_type.clone(), samples_in(gpu_speed.memory?, samples_per_gib)))
+        };
         job.max_batch = recipe.types.iter().filter_map(room).collect();
     }
     if random.once_in(4) {
@@ -79,7 +81,7 @@ fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     if random.once_in(6) {
         let excluded = random.whole(1, u32::try_from(recipe.types.len()).unwrap_or(u32::MAX)) as usize - 1;
         let others = recipe.types.iter().enumerate().filter(|(index, _)| *index != excluded);
-        let others: BTreeSet<GpuType> = others.map(|(_, own)| own.gpu_type.clone()).collect();
+        let others: BTreeSet<GpuType> = others.map(|(_, gpu_speed)| gpu_speed.gpu_type.clone()).collect();
         job.gpu_types = Some(others).filter(|types| !types.is_empty());
     }
     if random.once_in(3) {

@@ -110,8 +110,8 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
                 (arrival, drawn.0, drawn.1)
             }
             Arrivals::Recorded(courses) => {
-                let own = courses[number];
-                (own.arrival.0, own.gpus, own.length.0)
+                let known_job = courses[number];
+                (known_job.arrival.0, known_job.gpus, known_job.length.0)
             }
         };
         let name = name(number + 1, digits);
@@ -206,7 +206,7 @@ fn gavel_job(
     let kind = pick(&all, draw);
     let steps = whole(length * speed_of(speeds, kind, 1) / 50.0);
     let single = speeds.job(name.clone(), kind, 1, 1);
-    let batch = single.as_ref().map_or(1, |own| own.global_batch);
+    let batch = single.as_ref().map_or(1, |job| job.global_batch);
     let global = batch * u64::from(gpus);
     let mut job = Job::only_planned(name, steps * global, EPOCHS, global);
     job.model = format!("{kind} x{gpus}");
@@ -218,7 +218,7 @@ fn gavel_job(
         Some((gpu_type, speed))
     };
     job.throughput =
-        single.map_or_else(BTreeMap::new, |own| own.throughput).into_iter().filter_map(affine).collect();
+        single.map_or_else(BTreeMap::new, |job| job.throughput).into_iter().filter_map(affine).collect();
     sized(job, gpus, mouldable)
 }
 
@@ -244,8 +244,9 @@ fn heavy_job(
     let samples = whole(base * f64::from(gpus) * length / epochs);
     let mut job = Job::only_planned(name, samples, whole(epochs), batch);
     job.model_size = megabytes_of((kinds.log_between(3e6, 1e9) / 1e5).round() / 10.0);
-    let speed =
-        |own: &GpuSpeed| Some((own.gpu_type.clone(), Speed::rate(short(base * own.speed.powf(exponent)))?));
+    let speed = |gpu_speed: &GpuSpeed| {
+        Some((gpu_speed.gpu_type.clone(), Speed::rate(short(base * gpu_speed.speed.powf(exponent)))?))
+    };
     job.throughput = types.iter().filter_map(speed).collect();
     sized(job, gpus, mouldable)
 }
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn lengths_keep_to_the_ranges() {
         let seconds = |job: &Job| {
-            let fastest = job.throughput.values().map(|own| own.rate_at(1e9)).fold(0.0, f64::max);
+            let fastest = job.throughput.values().map(|speed| speed.rate_at(1e9)).fold(0.0, f64::max);
             to_f64(job.samples_per_epoch) * to_f64(job.epochs) / fastest / f64::from(job.min_gpus)
         };
         let ranges = [
@@ -367,11 +368,11 @@ mod tests {
         let course =
             |arrival, length, gpus| KnownJob { arrival: Seconds(arrival), length: Seconds(length), gpus };
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
-        let own = TraceRecipe {
+        let trace_recipe = TraceRecipe {
             arrivals: Arrivals::Recorded(courses),
             ..recipe(Rules::Gavel { speeds: speeds(), single: false })
         };
-        let jobs = trace(&own);
+        let jobs = trace(&trace_recipe);
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));
         // Three GPUs were not measured: the speeds of one.
         let v100 = GpuType::new("v100").expect("a type");

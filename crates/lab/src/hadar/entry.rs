@@ -40,11 +40,11 @@ const WORTH: Flag = Flag {
            one round of waiting costs (delay). `--utility normalised --worth delay` gives the best mean completion times",
 };
 
-fn parameters(own: &Parameters) -> Result<HadarParameters, String> {
+fn parameters(parameters: &Parameters) -> Result<HadarParameters, String> {
     Ok(HadarParameters {
-        sharing: own.value(&SHARING, |text| named(&Sharing::NAMES, text))?,
-        utility: own.value(&UTILITY, |text| named(&Utility::NAMES, text))?,
-        worth: own.value(&WORTH, |text| named(&Worth::NAMES, text))?,
-        round: own.round.unwrap_or(HadarParameters::default().round),
+        sharing: parameters.value(&SHARING, |text| named(&Sharing::NAMES, text))?,
+        utility: parameters.value(&UTILITY, |text| named(&Utility::NAMES, text))?,
+        worth: parameters.value(&WORTH, |text| named(&Worth::NAMES, text))?,
+        round: parameters.round.unwrap_or(HadarParameters::default().round),
     })
 }

@@ -23,9 +23,9 @@ pub(super) fn facts(
     let mut taken = vec![0; market.cells.list.len()];
     let mut bids: Vec<(Map<String, Value>, Option<BidTerms>)> = vec![(Map::new(), None); queue.len()];
     for (place, allocation) in &answer.served {
-        for &(own, count) in &allocation.parts {
-            taken[own] += count;
-            bids[*place].0.insert(cell(own), json!(count));
+        for &(part, count) in &allocation.parts {
+            taken[part] += count;
+            bids[*place].0.insert(cell(part), json!(count));
         }
         bids[*place].1 = Some(allocation.terms);
     }
@@ -62,11 +62,11 @@ fn bid(problem: &Problem, job: &HadarJob, gpus: Map<String, Value>, terms: Optio
         "name": problem.jobs[job.number].name.as_str(),
         "gpus": terms.map(|_| gpus),
         "steps_done": job.steps - job.left,
-        "steps_per_s": terms.map(|own| own.speed),
-        "jct_s": terms.map(|own| own.jct),
-        "utility": terms.map(|own| own.utility),
-        "cost": terms.map(|own| own.cost),
-        "payoff": terms.map(|own| own.payoff),
+        "steps_per_s": terms.map(|bid_terms| bid_terms.speed),
+        "jct_s": terms.map(|bid_terms| bid_terms.jct),
+        "utility": terms.map(|bid_terms| bid_terms.utility),
+        "cost": terms.map(|bid_terms| bid_terms.cost),
+        "payoff": terms.map(|bid_terms| bid_terms.payoff),
     })
 }
 

@@ -160,8 +160,8 @@ impl<'a> Guest<'a> {
         taken: impl FnOnce() -> &'b [u32],
     ) -> Option<(Chosen, f64)> {
         let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
-        for (place, own) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
-            let payoff = self.worth[own.pace as usize] - own.cost;
+        for (place, menu_choice) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
+            let payoff = self.worth[menu_choice.pace as usize] - menu_choice.cost;
             if payoff > best.1 {
                 (best, second) = ((place, payoff), best.1);
             } else if payoff > second {
@@ -178,26 +178,26 @@ impl<'a> Guest<'a> {
     /// GPUs in the earliest cell.
     fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
         let worth = |choice: u32| {
-            let own = menu.choices[choice as usize];
-            self.worth[own.pace as usize] - own.cost
+            let menu_choice = menu.choices[choice as usize];
+            self.worth[menu_choice.pace as usize] - menu_choice.cost
         };
         let listed = (listed.0..listed.1).map(|choice| (Some(choice), worth(choice)));
         let held = self.held.filter(|_| self.is_free(taken));
         let held = held.map(|worth| (None, worth - self.market.cost(taken, &self.job.held)));
-        listed.chain(held).reduce(|best, own| if self.prefers(menu, own, best) { own } else { best })
+        listed.chain(held).reduce(|best, option| if self.prefers(menu, option, best) { option } else { best })
     }
 
-    fn prefers(&self, menu: &Menu, own: (Chosen, f64), other: (Chosen, f64)) -> bool {
+    fn prefers(&self, menu: &Menu, option: (Chosen, f64), other: (Chosen, f64)) -> bool {
         let cells = self.market.cells;
         let parts = |own: Chosen| self.parts(menu, own);
         let power = |own: Chosen| -> f64 {
             let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
             parts(own).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
         };
-        let order = by_digits(own.1, other.1)
-            .then_with(|| cells.nodes(parts(other.0)).cmp(&cells.nodes(parts(own.0))))
-            .then_with(|| by_digits(power(other.0), power(own.0)));
-        order.then_with(|| earliest(parts(own.0), parts(other.0))).is_gt()
+        let order = by_digits(option.1, other.1)
+            .then_with(|| cells.nodes(parts(other.0)).cmp(&cells.nodes(parts(option.0))))
+            .then_with(|| by_digits(power(other.0), power(option.0)));
+        order.then_with(|| earliest(parts(option.0), parts(other.0))).is_gt()
     }
 }
 

@@ -55,7 +55,7 @@ impl Hopes {
             row.resize(other + 1, None);
         }
         let pairs = || self.worth[pace].iter().zip(&self.worth[other]);
-        row[other].get_or_insert_with(|| most_from(pairs().map(|(own, other)| own - other)))[self.turn]
+        row[other].get_or_insert_with(|| most_from(pairs().map(|(pair, other)| pair - other)))[self.turn]
     }
 }
 
@@ -64,8 +64,8 @@ fn most_from(numbers: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
     let mut most = f64::NEG_INFINITY;
     let mut all: Vec<f64> = numbers
         .rev()
-        .map(|own| {
-            most = most.max(own);
+        .map(|number| {
+            most = most.max(number);
             most
         })
         .collect();

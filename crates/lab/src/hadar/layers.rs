@@ -30,13 +30,13 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {
         searches[search].ask(market, queue, place, &mut states, kept.as_deref(), &mut offers);
-        for own in offers.drain(..) {
-            if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
-                kept.push(own.state);
+        for offer in offers.drain(..) {
+            if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(offer.state)) {
+                kept.push(offer.state);
             }
-            if states.offer(own.state, own.payoff, own.before, place) {
+            if states.offer(offer.state, offer.payoff, offer.before, place) {
                 for search in &mut searches {
-                    search.wake(own.state);
+                    search.wake(offer.state);
                 }
             }
         }
@@ -94,9 +94,9 @@ fn cut(kept: &mut Vec<u32>, states: &mut States) {
 fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
     let mut taken = vec![0; market.cells.list.len()];
     let take = |&place: &usize| {
-        let own = market.find(&queue[place], &taken)?;
-        own.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
-        Some((place, own))
+        let allocation = market.find(&queue[place], &taken)?;
+        allocation.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
+        Some((place, allocation))
     };
     way.iter().filter_map(take).collect()
 }

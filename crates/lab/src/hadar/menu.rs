@@ -21,7 +21,7 @@ impl Taste {
         let mut speeds: Vec<f64> = job.rates.iter().copied().flatten().collect();
         speeds.sort_by(f64::total_cmp);
         speeds.dedup();
-        let rank = |rate: f64| speeds.iter().position(|own| *own == rate);
+        let rank = |rate: f64| speeds.iter().position(|speed| *speed == rate);
         Self { gpus: job.gpus, ranks: job.rates.iter().map(|rate| rate.and_then(rank)).collect() }
     }
 }
@@ -139,15 +139,15 @@ impl Menu {
         let scope = MenuScope { market, taken, begin: self.choices.len() };
         let mut free = std::mem::take(&mut self.free);
         self.fill(&mut free, scope);
-        if free.iter().map(|own| own.count).sum::<u32>() >= self.taste.gpus {
-            let most = free.iter().map(|own| own.rank).max().unwrap_or(0);
+        if free.iter().map(|free| free.count).sum::<u32>() >= self.taste.gpus {
+            let most = free.iter().map(|free| free.rank).max().unwrap_or(0);
             for rank in (0..=most).rev() {
-                self.alone(scope, &free, |own| own.rank == rank);
+                self.alone(scope, &free, |free| free.rank == rank);
             }
             for rank in (0..=most).rev() {
-                self.together(scope, &free, |own| own.rank == rank);
+                self.together(scope, &free, |free| free.rank == rank);
                 if rank < most {
-                    self.together(scope, &free, |own| own.rank >= rank);
+                    self.together(scope, &free, |free| free.rank >= rank);
                 }
             }
         }
@@ -177,7 +177,7 @@ impl Menu {
     fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
-        for (at, own) in free.iter().enumerate().filter(|(_, own)| of(own) && own.count >= gpus) {
+        for (at, own) in free.iter().enumerate().filter(|(_, free)| of(free) && free.count >= gpus) {
             least = least.min(own.price);
             if gpus == 1 && least + scope.market.slack < own.price {
                 break; // the same for more, as all that follow
@@ -192,26 +192,26 @@ impl Menu {
 
     /// Adds GPUs of several cells: of each node alone, of the fewest nodes, and the first of all.
     fn together(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
-        let own = || free.iter().filter(|own| of(own));
+        let own = || free.iter().filter(|free| of(free));
         // One GPU is in one cell.
-        if self.taste.gpus == 1 || own().map(|own| own.count).sum::<u32>() < self.taste.gpus {
+        if self.taste.gpus == 1 || own().map(|free| free.count).sum::<u32>() < self.taste.gpus {
             return;
         }
         let mut rooms: Vec<(u32, usize)> = Vec::new();
-        for own in own() {
-            match rooms.iter_mut().find(|(_, node)| *node == own.node) {
-                Some((room, _)) => *room += own.count,
-                None => rooms.push((own.count, own.node)),
+        for free in own() {
+            match rooms.iter_mut().find(|(_, node)| *node == free.node) {
+                Some((room, _)) => *room += free.count,
+                None => rooms.push((free.count, free.node)),
             }
         }
         let gpus = self.taste.gpus;
         if rooms.iter().all(|(room, _)| *room < gpus) {
             rooms.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-            let in_order = rooms.iter().flat_map(|&(_, node)| own().filter(move |own| own.node == node));
+            let in_order = rooms.iter().flat_map(|&(_, node)| own().filter(move |free| free.node == node));
             self.take(scope, in_order);
         } else if scope.market.cells.is_mixed {
             for &(_, node) in rooms.iter().filter(|(room, _)| *room >= gpus) {
-                self.take(scope, own().filter(|own| own.node == node));
+                self.take(scope, own().filter(|free| free.node == node));
             }
         }
         self.take(scope, own());
@@ -224,11 +224,11 @@ impl Menu {
         let mut counts = std::mem::take(&mut self.counts);
         counts.clear();
         counts.resize(self.taste.ranks.len(), 0);
-        for own in cells {
-            let count = own.count.min(gpus);
+        for free in cells {
+            let count = free.count.min(gpus);
             gpus -= count;
-            self.parts.push((own.cell, count));
-            counts[own.rank] += count;
+            self.parts.push((free.cell, count));
+            counts[free.rank] += count;
             if gpus == 0 {
                 break;
             }
@@ -256,7 +256,10 @@ impl Menu {
 
     /// Returns the number of a pace.
     fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
-        let known = self.paces.iter().position(|own| own.ring == ring && own.counts == counts);
+        let known = self
+            .paces
+            .iter()
+            .position(|allocation_pace| allocation_pace.ring == ring && allocation_pace.counts == counts);
         let number = known.unwrap_or_else(|| {
             self.paces.push(AllocationPace { counts: counts.to_vec(), ring });
             self.paces.len() - 1
@@ -266,18 +269,18 @@ impl Menu {
 
     /// Returns whether a choice is better than another one, or the same, for every job of this taste.
     fn always_beats(&self, market: &Market<'_>, one: usize, cost: f64, pace: u32, other: &Details) -> bool {
-        let (own, details) = (self.choices[one], &self.details[one]);
-        if own.pace == pace && own.cost + market.slack < cost {
+        let (menu_choice, details) = (self.choices[one], &self.details[one]);
+        if menu_choice.pace == pace && menu_choice.cost + market.slack < cost {
             return true;
         }
-        if own.cost > cost || details.nodes > other.nodes {
+        if menu_choice.cost > cost || details.nodes > other.nodes {
             return false;
         }
         if details.nodes < other.nodes {
-            return self.paces[own.pace as usize].is_as_fast_as(&self.paces[pace as usize]);
+            return self.paces[menu_choice.pace as usize].is_as_fast_as(&self.paces[pace as usize]);
         }
         let (a, b) = (&self.parts[details.parts.clone()], &self.parts[other.parts.clone()]);
-        own.pace == pace && (a == b || earliest(a, b).is_gt() && same_types(market.cells, a, b))
+        menu_choice.pace == pace && (a == b || earliest(a, b).is_gt() && same_types(market.cells, a, b))
     }
 }
 

@@ -132,20 +132,22 @@ impl OfferSearch {
     ) -> bool {
         let mut lost = None;
         for place in listed.0..listed.1 {
-            let own = self.menu.choices[place as usize];
-            let most = self.hopes.most(own.pace);
+            let menu_choice = self.menu.choices[place as usize];
+            let most = self.hopes.most(menu_choice.pace);
             let others = listed.0 as usize..listed.1 as usize;
-            if most <= own.cost || others.into_iter().any(|other| self.is_never_best(market, place, other)) {
+            if most <= menu_choice.cost
+                || others.into_iter().any(|other| self.is_never_best(market, place, other))
+            {
                 continue;
             }
-            let then = if own.then == NOWHERE {
+            let then = if menu_choice.then == NOWHERE {
                 let Some(then) = states.find(state, self.menu.parts(place)) else { return false };
                 self.menu.choices[place as usize].then = then;
                 then
             } else {
-                own.then
+                menu_choice.then
             };
-            if states.payoff(state) + most - own.cost < states.payoff(then) * (1.0 - NEAR) {
+            if states.payoff(state) + most - menu_choice.cost < states.payoff(then) * (1.0 - NEAR) {
                 continue;
             }
             if !*lost.get_or_insert_with(|| is_lost(market, urgency, states, state)) {
@@ -157,8 +159,8 @@ impl OfferSearch {
 
     /// Returns whether a choice is worse than another one for this job and all after it.
     fn is_never_best(&mut self, market: &Market<'_>, place: u32, other: usize) -> bool {
-        let (own, other) = (self.menu.choices[place as usize], self.menu.choices[other]);
-        self.hopes.lead(own.pace, other.pace) < own.cost - other.cost - market.slack
+        let (menu_choice, other) = (self.menu.choices[place as usize], self.menu.choices[other]);
+        self.hopes.lead(menu_choice.pace, other.pace) < menu_choice.cost - other.cost - market.slack
     }
 }
 

@@ -114,27 +114,27 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
     while compared < 1000 {
         let cells = cells(&mut random);
         let jobs: Vec<HadarJob> = (0..3).filter_map(|number| job(&mut random, number, &cells)).collect();
-        let Some(mut own) = jobs.first().cloned() else { continue };
+        let Some(mut hadar_job) = jobs.first().cloned() else { continue };
         let parameters = parameters(&mut random);
         let prices = Prices::new(&cells, &jobs, NOW, &parameters);
         let market = Market::new(&cells, &prices, &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
-            && let Some(found) = market.find(&own, &vec![0; taken.len()])
+            && let Some(found) = market.find(&hadar_job, &vec![0; taken.len()])
         {
-            own.held = found.parts;
+            hadar_job.held = found.parts;
         }
-        let known = best_of_all(&market, &own, &taken);
-        let found = market.find(&own, &taken).map(|found| found.terms.payoff);
+        let known = best_of_all(&market, &hadar_job, &taken);
+        let found = market.find(&hadar_job, &taken).map(|found| found.terms.payoff);
         match (found, known) {
             (Some(found), Some(known)) => {
                 assert!(
                     (found - known).abs() <= 1e-9 * known.abs().max(1e-3),
-                    "{found} for {known}: {own:?}"
+                    "{found} for {known}: {hadar_job:?}"
                 );
                 compared += 1;
             }
-            (found, known) => assert_eq!(found, known, "{own:?}"),
+            (found, known) => assert_eq!(found, known, "{hadar_job:?}"),
         }
     }
 }
@@ -148,7 +148,10 @@ fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
     for (place, job) in queue.iter().enumerate() {
         let before = layer.clone();
         for (taken, (payoff, way)) in before {
-            let Some(found) = market.find(job, &taken).filter(|own| own.terms.payoff > 0.0) else { continue };
+            let Some(found) = market.find(job, &taken).filter(|allocation| allocation.terms.payoff > 0.0)
+            else {
+                continue;
+            };
             let mut then = taken;
             found.parts.iter().for_each(|&(cell, count)| then[cell] += count);
             let own = (payoff + found.terms.payoff, [way, vec![place]].concat());
@@ -157,7 +160,9 @@ fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
             }
         }
     }
-    let best = layer.into_values().reduce(|best, own| if is_better(&own, &best) { own } else { best });
+    let best = layer
+        .into_values()
+        .reduce(|best, into_value| if is_better(&into_value, &best) { into_value } else { best });
     let (payoff, way) = best.expect("nothing taken is a state");
     (way, payoff)
 }

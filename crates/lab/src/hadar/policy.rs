@@ -99,11 +99,11 @@ impl Hadar {
             let Some((_, allocation)) = served.next_if(|(own, _)| *own == place) else {
                 let why = match market.find(job, &taken) {
                     None => "no GPUs left".to_owned(),
-                    Some(own) if own.terms.payoff <= 0.0 => {
+                    Some(allocation) if allocation.terms.payoff <= 0.0 => {
                         format!(
                             "its price {:.4} exceeds its utility \
                             {:.4}",
-                            own.terms.cost, own.terms.utility
+                            allocation.terms.cost, allocation.terms.utility
                         )
                     }
                     Some(_) => "its GPUs are worth more to other jobs".to_owned(),

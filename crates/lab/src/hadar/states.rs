@@ -128,7 +128,7 @@ impl States {
     /// Returns where the number of a state is kept, or would be.
     fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
         let mut slot = (hash >> 32) as usize & (self.slots.len() - 1);
-        while self.slots[slot].is_some_and(|own| self.hashes[own as usize] != hash || !is_it(own)) {
+        while self.slots[slot].is_some_and(|slot| self.hashes[slot as usize] != hash || !is_it(slot)) {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
         slot

@@ -136,8 +136,8 @@ impl<'a> Rounds<'a> {
         let mut bids = Vec::new();
         let mut busy = 0.0;
         for (&job, shares) in live.iter().zip(copies) {
-            self.forks[job].steps -= shares.iter().map(|own| own.steps).sum::<u64>();
-            busy += shares.iter().map(|own| own.busy).sum::<f64>();
+            self.forks[job].steps -= shares.iter().map(|copy_share| copy_share.steps).sum::<u64>();
+            busy += shares.iter().map(|copy_share| copy_share.busy).sum::<f64>();
             self.tell(job, at, &shares, &mut ends);
             let place = self.trace.jobs[job].place;
             bids.push((place, self.bid(job, &shares)));
@@ -159,8 +159,8 @@ impl<'a> Rounds<'a> {
 
     /// Returns what a job got in a round, in the order in which it took its nodes.
     fn bid(&self, job: usize, shares: &[CopyShare]) -> Value {
-        let node = |own: &CopyShare| self.trace.problem.nodes[own.node].name.as_str();
-        let copy = |own: &CopyShare| json!({ "node": node(own), "steps": own.steps, "busy_s": own.busy });
+        let node = |copy_share: &CopyShare| self.trace.problem.nodes[copy_share.node].name.as_str();
+        let copy = |copy_share: &CopyShare| json!({ "node": node(copy_share), "steps": copy_share.steps, "busy_s": copy_share.busy });
         json!({
             "name": self.trace.jobs[job].model.name.as_str(),
             "copies": shares.iter().map(copy).collect::<Value>(),
@@ -171,16 +171,16 @@ impl<'a> Rounds<'a> {
     /// Records what becomes of a job in a round that begins now.
     fn tell(&mut self, job: usize, at: f64, shares: &[CopyShare], ends: &mut Vec<(f64, u32)>) {
         let entry = &self.trace.jobs[job];
-        let nodes: Vec<usize> = shares.iter().map(|own| own.node).collect();
-        let own = &mut self.record.jobs[job];
+        let nodes: Vec<usize> = shares.iter().map(|copy_share| copy_share.node).collect();
+        let job_record = &mut self.record.jobs[job];
         let mut event = None;
-        if own.started.is_none() && !nodes.is_empty() {
-            own.started = Some(Time(at));
+        if job_record.started.is_none() && !nodes.is_empty() {
+            job_record.started = Some(Time(at));
             event = Some(Kind::Started);
         } else if !self.nodes[job].is_empty() && nodes.is_empty() {
             event = Some(Kind::Stopped);
         } else if nodes != self.nodes[job] {
-            own.moves += 1;
+            job_record.moves += 1;
             event = Some(if self.nodes[job].is_empty() { Kind::Started } else { Kind::Moved });
         }
         let on_node = |&node: &usize| {
@@ -200,11 +200,11 @@ impl<'a> Rounds<'a> {
         }
         self.nodes[job] = nodes;
         if self.forks[job].steps == 0 {
-            let last = shares.iter().map(|own| own.busy).fold(0.0, f64::max);
+            let last = shares.iter().map(|copy_share| copy_share.busy).fold(0.0, f64::max);
             // The copies are merged before the job is done.
             let end = Time(at + last + self.parameters.overhead.0);
-            let own = &mut self.record.jobs[job];
-            (own.completed, own.done) = (Some(end), entry.model.progress.work);
+            let job_record = &mut self.record.jobs[job];
+            (job_record.completed, job_record.done) = (Some(end), entry.model.progress.work);
             self.events.push(Event::of_job(end, Kind::Completed, entry.place));
         }
     }
@@ -228,15 +228,15 @@ impl<'a> Rounds<'a> {
     fn close(&mut self, why: &str) {
         let played = to_f64(self.played);
         self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });
-        for (job, own) in self.record.jobs.iter_mut().enumerate() {
-            if own.completed.is_some() {
+        for (job, job_record) in self.record.jobs.iter_mut().enumerate() {
+            if job_record.completed.is_some() {
                 continue;
             }
             let fork = &self.forks[job];
             let left = to_f64(fork.steps) / self.per_epoch[job];
-            own.done = (self.trace.jobs[job].model.progress.work - left).max(0.0);
+            job_record.done = (self.trace.jobs[job].model.progress.work - left).max(0.0);
             let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
-            own.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
+            job_record.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
         }
     }
 }

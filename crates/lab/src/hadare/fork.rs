@@ -87,8 +87,8 @@ pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
     // Slices form no ring: one of them has to do alone, where there is nothing else.
     let usable = |alone: bool| {
         let own = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
-        own.filter_map(move |(count, own)| {
-            own.filter(|own| own.single_rank == alone).map(|own| (*count, own))
+        own.filter_map(move |(count, model)| {
+            model.filter(|model| model.single_rank == alone).map(|model| (*count, model))
         })
     };
     let count: u32 = usable(false).map(|(count, _)| count).sum();
@@ -153,12 +153,12 @@ impl<'a> Seats<'a> {
 
     /// Returns the free node on which a job is best, compared with how good all jobs are there.
     fn best(&self, job: usize) -> Option<usize> {
-        let own = &self.jobs[job];
-        if self.taken[job].len() >= own.most {
+        let fork = &self.jobs[job];
+        if self.taken[job].len() >= fork.most {
             return None;
         }
-        let usable = (0..self.free.len()).filter(|&node| self.free[node] && own.speeds[node] > 0.0);
-        let value = |node: usize| own.speeds[node] / self.totals[job] / self.wanted[node];
+        let usable = (0..self.free.len()).filter(|&node| self.free[node] && fork.speeds[node] > 0.0);
+        let value = |node: usize| fork.speeds[node] / self.totals[job] / self.wanted[node];
         usable.reduce(
             |best, node| {
                 if by_digits(value(node), value(best)) == Ordering::Greater { node } else { best }

@@ -39,7 +39,7 @@ impl Assign {
 
     /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, assign)| *assign == self).map_or("", |(name, _)| name)
     }
 }
 

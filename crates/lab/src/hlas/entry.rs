@@ -60,10 +60,11 @@ const PROMOTE: Flag = Flag {
            [default: never]",
 };
 
-fn parameters(own: &Parameters, predicts: bool) -> Result<HlasParameters, String> {
-    let thresholds = own.is_given(&THRESHOLDS).then(|| own.value(&THRESHOLDS, thresholds)).transpose()?;
-    let promote = own.is_given(&PROMOTE).then(|| own.value(&PROMOTE, factor)).transpose()?;
-    Ok(HlasParameters { predicts, grouping: own.value(&GROUPS, grouping)?, thresholds, promote })
+fn parameters(parameters: &Parameters, predicts: bool) -> Result<HlasParameters, String> {
+    let thresholds =
+        parameters.is_given(&THRESHOLDS).then(|| parameters.value(&THRESHOLDS, thresholds)).transpose()?;
+    let promote = parameters.is_given(&PROMOTE).then(|| parameters.value(&PROMOTE, factor)).transpose()?;
+    Ok(HlasParameters { predicts, grouping: parameters.value(&GROUPS, grouping)?, thresholds, promote })
 }
 
 fn grouping(text: &str) -> Result<Grouping, String> {

@@ -93,17 +93,18 @@ impl Hlas {
         let mut enter: Vec<(bool, usize)> = Vec::new();
         for &job in jobs {
             let model = &problem.jobs[job];
-            let Some(own) = self.known.jobs.get_mut(&model.name) else {
+            let Some(gang_service) = self.known.jobs.get_mut(&model.name) else {
                 enter.push((true, job));
                 continue;
             };
             let progress = &model.progress;
             let done = to_u64((progress.work - whole_left(progress, problem.now) + 1e-6).max(0.0));
-            own.predicted = own.predicted.saturating_sub(done.saturating_sub(own.done));
-            own.done = own.done.max(done);
+            gang_service.predicted =
+                gang_service.predicted.saturating_sub(done.saturating_sub(gang_service.done));
+            gang_service.done = gang_service.done.max(done);
             if progress.running().next().is_some() && self.known.turns.over_at(problem, job).is_some() {
                 go_on.insert(job);
-            } else if own.entry.is_none() {
+            } else if gang_service.entry.is_none() {
                 enter.push((false, job));
             }
         }
@@ -117,16 +118,16 @@ impl Hlas {
     fn enter(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let is_new = !self.known.jobs.contains_key(&model.name);
-        let own = self.known.jobs.entry(model.name.clone()).or_default();
+        let gang_service = self.known.jobs.entry(model.name.clone()).or_default();
         if self.parameters.predicts && is_new {
-            own.predicted = model.rounds.predicted;
-        } else if self.parameters.predicts && own.predicted == 0 && model.rounds.predicted == 0 {
-            let done = usize::try_from(own.done).unwrap_or(usize::MAX);
+            gang_service.predicted = model.rounds.predicted;
+        } else if self.parameters.predicts && gang_service.predicted == 0 && model.rounds.predicted == 0 {
+            let done = usize::try_from(gang_service.done).unwrap_or(usize::MAX);
             let losses = model.rounds.losses.get(..done).unwrap_or_default();
-            own.predicted = Predictor::default().epochs_left(&model.rounds.model, losses, None);
+            gang_service.predicted = Predictor::default().epochs_left(&model.rounds.model, losses, None);
         }
-        own.entry = Some(self.known.entries);
-        own.waits_since = problem.now.0;
+        gang_service.entry = Some(self.known.entries);
+        gang_service.waits_since = problem.now.0;
         self.known.entries += 1;
         self.known.turns.end(&model.name);
     }
@@ -136,27 +137,32 @@ impl Hlas {
         let mut ladder = Ladder::new(self.known.thresholds.clone());
         let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
         for (place, job) in jobs.iter().enumerate() {
-            let Some(own) = self.known.jobs.get_mut(&problem.jobs[*job].name) else { continue };
+            let Some(gang_service) = self.known.jobs.get_mut(&problem.jobs[*job].name) else { continue };
             let (Some(entry), Some(round)) =
-                (own.entry, round_time(tasks, &self.known.groups, &tasks.jobs[place]))
+                (gang_service.entry, round_time(tasks, &self.known.groups, &tasks.jobs[place]))
             else {
                 continue;
             };
-            let service = |own: &GangService| {
-                let epochs = to_f64((own.done + own.predicted).saturating_sub(own.forgiven));
+            let service = |gang_service: &GangService| {
+                let epochs = to_f64(
+                    (gang_service.done + gang_service.predicted).saturating_sub(gang_service.forgiven),
+                );
                 epochs * round
             };
-            let waited = problem.now.0 - own.waits_since;
-            let served = service(own);
+            let waited = problem.now.0 - gang_service.waits_since;
+            let served = service(gang_service);
             if served > 0.0 && self.parameters.promote.is_some_and(|factor| waited > factor * served) {
-                own.forgiven = own.done + own.predicted;
+                gang_service.forgiven = gang_service.done + gang_service.predicted;
             }
-            waiting.push((entry, place, service(own)));
+            waiting.push((entry, place, service(gang_service)));
         }
         waiting.sort_by_key(|(entry, ..)| *entry);
         for (_, place, service) in waiting {
-            let predicted =
-                self.known.jobs.get(&problem.jobs[jobs[place]].name).map_or(0, |own| own.predicted);
+            let predicted = self
+                .known
+                .jobs
+                .get(&problem.jobs[jobs[place]].name)
+                .map_or(0, |gang_service| gang_service.predicted);
             ladder.enter(place, service, predicted);
         }
         ladder
@@ -235,8 +241,8 @@ impl Hlas {
             let model = &problem.jobs[job];
             let epochs = Turns::epochs(&model.progress, placement.epoch.total(), problem.now);
             self.known.turns.begin(problem, job, epochs);
-            if let Some(own) = self.known.jobs.get_mut(&model.name) {
-                own.entry = None;
+            if let Some(gang_service) = self.known.jobs.get_mut(&model.name) {
+                gang_service.entry = None;
             }
             let mut given = placement.slots.clone();
             given.sort_unstable();
@@ -260,8 +266,8 @@ impl Policy for Hlas {
         let jobs: Vec<usize> =
             problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()).collect();
         let (counts, gpus) = (problem.nodes.iter().map(|node| node.up.clone()), all_gpus(problem));
-        let counts = counts.fold(vec![0; problem.gpu_types.len()], |sum, own| {
-            sum.iter().zip(own).map(|(sum, own)| sum + own).collect()
+        let counts = counts.fold(vec![0; problem.gpu_types.len()], |sum, count| {
+            sum.iter().zip(count).map(|(sum, own)| sum + own).collect()
         });
         let models = jobs.iter().map(|job| (&problem.jobs[*job], 0.0, 1));
         let tasks = Tasks { gpus, counts, ..Tasks::new(problem, models) };
@@ -272,7 +278,12 @@ impl Policy for Hlas {
         let mut changes = self.serve(problem, &jobs, &tasks, table, ladder);
         let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
         for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
-            if self.known.jobs.get(&problem.jobs[job].name).is_some_and(|own| own.entry.is_some()) {
+            if self
+                .known
+                .jobs
+                .get(&problem.jobs[job].name)
+                .is_some_and(|gang_service| gang_service.entry.is_some())
+            {
                 let why = "other jobs have received less service, or won the tie".to_owned();
                 changes.push((job, Decision::Defer { why }));
             }
@@ -299,7 +310,7 @@ impl Hlas {
     /// Returns when a job's turn is over, if it runs on or begins now.
     fn turn_end(&self, problem: &Problem, job: usize, changes: &[(usize, Decision)]) -> Option<f64> {
         let (model, now) = (&problem.jobs[job], problem.now.0);
-        let change = changes.iter().find(|(own, _)| *own == job).map(|(_, decision)| decision);
+        let change = changes.iter().find(|(change, _)| *change == job).map(|(_, decision)| decision);
         match change {
             None => self.known.turns.over_at(problem, job).map(|at| at.0),
             Some(Decision::Place { placements, .. }) => {
@@ -327,29 +338,29 @@ impl Table {
     /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
-        let mut own = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
+        let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
         for &job in jobs {
             for slot in held(problem, job) {
                 for _ in 0..slot.count {
                     let is_it = |gpu: &usize| {
-                        let Gpu { node, gpu_type, .. } = own.gpus[*gpu];
-                        (node, gpu_type) == (slot.node, slot.gpu_type) && own.holder[*gpu].is_none()
+                        let Gpu { node, gpu_type, .. } = table.gpus[*gpu];
+                        (node, gpu_type) == (slot.node, slot.gpu_type) && table.holder[*gpu].is_none()
                     };
-                    let Some(gpu) = (0..own.gpus.len()).find(is_it) else { continue };
-                    own.holder[gpu] = Some(job);
+                    let Some(gpu) = (0..table.gpus.len()).find(is_it) else { continue };
+                    table.holder[gpu] = Some(job);
                     let room = &mut left[slot.node][slot.gpu_type];
-                    own.free[gpu] = !go_on.contains(&job) && *room > 0;
+                    table.free[gpu] = !go_on.contains(&job) && *room > 0;
                     *room = room.saturating_sub(1);
                 }
             }
         }
-        for gpu in 0..own.gpus.len() {
-            let Gpu { node, gpu_type, .. } = own.gpus[gpu];
+        for gpu in 0..table.gpus.len() {
+            let Gpu { node, gpu_type, .. } = table.gpus[gpu];
             let room = &mut left[node][gpu_type];
-            if own.holder[gpu].is_none() && *room > 0 {
-                (own.free[gpu], *room) = (true, *room - 1);
+            if table.holder[gpu].is_none() && *room > 0 {
+                (table.free[gpu], *room) = (true, *room - 1);
             }
         }
-        own
+        table
     }
 }

@@ -50,7 +50,9 @@ impl Ladder {
             odd if odd % 2 == 1 => rounds[middle],
             _ => f64::midpoint(rounds[middle - 1], rounds[middle]),
         };
-        std::iter::successors(Some(FIRST * median), |own| Some(own * FACTOR)).take(LEVELS - 1).collect()
+        std::iter::successors(Some(FIRST * median), |successor| Some(successor * FACTOR))
+            .take(LEVELS - 1)
+            .collect()
     }
 
     /// Returns the level of a service, from 0.

@@ -156,16 +156,16 @@ impl TaskWorld<'_> {
     }
 
     fn finish_round(&mut self, job: usize) {
-        let own = &mut self.jobs[job];
-        own.done += 1;
-        own.predicted = own.predicted.saturating_sub(1);
-        (own.handed_out, own.synced) = (0, 0.0);
+        let task_service = &mut self.jobs[job];
+        task_service.done += 1;
+        task_service.predicted = task_service.predicted.saturating_sub(1);
+        (task_service.handed_out, task_service.synced) = (0, 0.0);
         let Rounds { model, .. } = self.keys[job];
-        if own.done == self.tasks.jobs[job].rounds {
-            self.predictor.ended(model, own.done);
+        if task_service.done == self.tasks.jobs[job].rounds {
+            self.predictor.ended(model, task_service.done);
             return;
         }
-        if self.parameters.predicts && own.predicted == 0 && self.keys[job].predicted == 0 {
+        if self.parameters.predicts && task_service.predicted == 0 && self.keys[job].predicted == 0 {
             self.jobs[job].predicted = self.predict(job);
         }
         self.enter(job);
@@ -248,24 +248,24 @@ impl TaskWorld<'_> {
         let timed = |gpu: &usize| Some((self.time(job, *gpu)?, *gpu));
         let mut usable: Vec<(f64, usize)> = self.groups[group].iter().filter_map(timed).collect();
         usable.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let own = &mut self.jobs[job];
+        let task_service = &mut self.jobs[job];
         let mut idle_at = self.now;
         for (time, gpu) in usable {
-            if own.handed_out == model.scale {
+            if task_service.handed_out == model.scale {
                 break;
             }
-            own.handed_out += 1;
+            task_service.handed_out += 1;
             let computed = self.now + time;
-            let (round, task, start) = (own.done + 1, own.handed_out, self.now);
+            let (round, task, start) = (task_service.done + 1, task_service.handed_out, self.now);
             let synced = computed + model.sync;
             self.runs.push(TaskRun { job, round, task, gpu, start, computed, synced });
-            own.synced = own.synced.max(synced);
+            task_service.synced = task_service.synced.max(synced);
             idle_at = idle_at.max(computed);
         }
         self.idle.remove(&group);
         self.due.push(Reverse((idle_at.to_bits(), TaskEvent::Idle(group))));
-        if own.handed_out == model.scale {
-            self.due.push(Reverse((own.synced.to_bits(), TaskEvent::Synced(job))));
+        if task_service.handed_out == model.scale {
+            self.due.push(Reverse((task_service.synced.to_bits(), TaskEvent::Synced(job))));
             self.ladder.leave(job);
         } else {
             self.ladder.begin(job);

@@ -79,10 +79,10 @@ pub fn train(
             let gradient = gradient::of_trace(&net, trace, training, seed)?;
             adam.step(&mut net, &gradient);
         }
-        let own = on_held_out(&net)?;
-        said(pass, own);
-        if own.reward > found.best.reward {
-            (found.net, found.best, found.pass) = (net.clone(), own, pass);
+        let score = on_held_out(&net)?;
+        said(pass, score);
+        if score.reward > found.best.reward {
+            (found.net, found.best, found.pass) = (net.clone(), score, pass);
         }
     }
     Ok(found)

@@ -45,10 +45,10 @@ fn mean(
 ) -> Result<Score, ReplayError> {
     let mut sum = Score::default();
     for trace in traces {
-        let own = Played::of(trace, &record(trace)?).score;
-        sum.mean_jct += own.mean_jct;
-        sum.met += own.met;
-        sum.reward += own.reward;
+        let score = Played::of(trace, &record(trace)?).score;
+        sum.mean_jct += score.mean_jct;
+        sum.met += score.met;
+        sum.reward += score.reward;
     }
     let count = to_f64(traces.len().max(1));
     Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })

@@ -75,13 +75,13 @@ fn work(job: &mut GraphJob, ready: &mut [f64], from: f64, to: f64, record: &mut 
         let is_free = |(_, parent): &(usize, &hsched_model::GraphTask)| {
             !parent.children.contains(&task) || parent.is_done()
         };
-        let waits = !job.tasks.iter().enumerate().all(|own| is_free(&own));
-        let own = &mut job.tasks[task];
-        if own.is_done() {
+        let waits = !job.tasks.iter().enumerate().all(|task| is_free(&task));
+        let graph_task = &mut job.tasks[task];
+        if graph_task.is_done() {
             continue;
         }
-        if own.on.is_none() {
-            own.waited += to - from;
+        if graph_task.on.is_none() {
+            graph_task.waited += to - from;
             continue;
         }
         let begin = ready[task].max(from);
@@ -89,13 +89,13 @@ fn work(job: &mut GraphJob, ready: &mut [f64], from: f64, to: f64, record: &mut 
             continue;
         }
         has_worked = true;
-        if begin + own.left > to {
-            own.left -= to - begin;
+        if begin + graph_task.left > to {
+            graph_task.left -= to - begin;
             continue;
         }
-        let end = begin + own.left;
-        (own.left, own.on) = (0.0, None);
-        for child in own.children.clone() {
+        let end = begin + graph_task.left;
+        (graph_task.left, graph_task.on) = (0.0, None);
+        for child in graph_task.children.clone() {
             ready[child] = ready[child].max(end);
         }
         record.completed = Some(record.completed.map_or(end, |last| last.max(end)));

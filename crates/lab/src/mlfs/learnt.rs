@@ -166,7 +166,7 @@ impl MlfRl {
             }
         });
         let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |own: &Waiting| problem.jobs[own.job].progress.arrival.0;
+        let arrival = |waiting: &Waiting| problem.jobs[waiting.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -193,7 +193,7 @@ impl MlfRl {
             found.extend(fits.map(|gpu_type| Possible { job: own.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
-                of_priority = found.iter().position(|own| Some(own.gpu_type) == best).unwrap_or(0);
+                of_priority = found.iter().position(|possible| Some(possible.gpu_type) == best).unwrap_or(0);
             }
             jobs += usize::from(found.len() > before);
             if jobs == MOST_JOBS {
@@ -204,8 +204,10 @@ impl MlfRl {
             return None;
         }
         let ranks = ranks(waiting);
-        let mut candidates: Vec<Vec<f64>> =
-            found.iter().map(|own| self.features(state, problem, waiting, &ranks, *own, room)).collect();
+        let mut candidates: Vec<Vec<f64>> = found
+            .iter()
+            .map(|possible| self.features(state, problem, waiting, &ranks, *possible, room))
+            .collect();
         if may_wait {
             candidates.push(Self::of_cluster(state, waiting.len(), room));
         }
@@ -245,7 +247,7 @@ impl MlfRl {
             let slack = time - own.left / speed;
             if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }
         });
-        let place = waiting.iter().position(|own| own.job == job).unwrap_or(0);
+        let place = waiting.iter().position(|waiting| waiting.job == job).unwrap_or(0);
         vec![
             ml / 10.0,
             own.to_deadline.map_or(0.0, soon),
@@ -278,10 +280,10 @@ impl Policy for MlfRl {
         let mut room = state.floor.idle.clone();
         let runs = !state.line.running().is_empty();
         let mut wants: Vec<Want> = Vec::new();
-        while let Some(own) = self.next(&state, problem, &waiting, &room, runs || !wants.is_empty()) {
-            room[own.gpu_type] -= state.rates(own.job).asks;
-            wants.push(Want::place(own.job, state.counts(own.job, own.gpu_type)));
-            waiting.retain(|other| other.job != own.job);
+        while let Some(possible) = self.next(&state, problem, &waiting, &room, runs || !wants.is_empty()) {
+            room[possible.gpu_type] -= state.rates(possible.job).asks;
+            wants.push(Want::place(possible.job, state.counts(possible.job, possible.gpu_type)));
+            waiting.retain(|other| other.job != possible.job);
         }
         let changes = state.floor.carry_out(problem, wants, Repacking::Off);
         self.state = state;

@@ -58,7 +58,7 @@ impl Net {
 
     /// Returns the probability of each candidate.
     pub fn probabilities(&self, candidates: &[Vec<f64>]) -> Vec<f64> {
-        let scores: Vec<f64> = candidates.iter().map(|own| self.score(own)).collect();
+        let scores: Vec<f64> = candidates.iter().map(|candidate| self.score(candidate)).collect();
         let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let parts: Vec<f64> = scores.iter().map(|score| exp(score - most)).collect();
         let sum: f64 = parts.iter().sum();

@@ -63,13 +63,13 @@ pub(super) fn round(
     let mut waits = false;
     for (number, job) in jobs.iter().enumerate().filter(|(_, job)| job.arrival <= now) {
         for (task, priority) in of_graph(job, now, parameters).into_iter().enumerate() {
-            let own = &job.tasks[task];
-            if own.is_done() {
+            let graph_task = &job.tasks[task];
+            if graph_task.is_done() {
                 continue;
             }
             priorities.insert((number, task), priority);
-            match own.on {
-                Some(place) => loads.add(place, own),
+            match graph_task.on {
+                Some(place) => loads.add(place, graph_task),
                 None => waits = true,
             }
         }
@@ -97,7 +97,7 @@ pub(super) fn round(
 
 impl Round<'_> {
     fn priority(&self, task: TaskName) -> f64 {
-        self.priorities.get(&task).map_or(0.0, |own| own.whole)
+        self.priorities.get(&task).map_or(0.0, |priority| priority.whole)
     }
 
     /// Returns the tasks without a place.
@@ -109,7 +109,7 @@ impl Round<'_> {
     /// Returns the tasks on a server.
     fn on(&self, server: usize) -> Vec<TaskName> {
         let is_there =
-            |(job, task): &&TaskName| self.jobs[*job].tasks[*task].on.is_some_and(|(own, _)| own == server);
+            |(job, task): &&TaskName| self.jobs[*job].tasks[*task].on.is_some_and(|(task, _)| task == server);
         self.priorities.keys().filter(is_there).copied().collect()
     }
 
@@ -127,9 +127,9 @@ impl Round<'_> {
     }
 
     fn lift(&mut self, task: TaskName) {
-        let own = &mut self.jobs[task.0].tasks[task.1];
-        if let Some(place) = own.on.take() {
-            self.loads.remove(place, own);
+        let graph_task = &mut self.jobs[task.0].tasks[task.1];
+        if let Some(place) = graph_task.on.take() {
+            self.loads.remove(place, graph_task);
             self.before.insert(task, place.0);
         }
     }
@@ -178,9 +178,10 @@ impl Round<'_> {
 
     /// Returns the MB between a task and its job's tasks on a server.
     fn traffic(&self, (job, task): TaskName, server: usize) -> f64 {
-        let own = &self.jobs[job];
-        let is_there = |other: usize| own.tasks[other].on.is_some_and(|(at, _)| at == server);
-        own.volumes
+        let graph_job = &self.jobs[job];
+        let is_there = |other: usize| graph_job.tasks[other].on.is_some_and(|(at, _)| at == server);
+        graph_job
+            .volumes
             .iter()
             .filter_map(|&(a, b, volume)| match (a == task, b == task) {
                 (true, false) if is_there(b) => Some(volume),
@@ -241,7 +242,7 @@ impl Round<'_> {
 
     /// Gives a task the server nearest to the ideal one; returns whether it has one.
     fn place(&mut self, task: TaskName) -> bool {
-        let own = &self.jobs[task.0].tasks[task.1];
+        let graph_task = &self.jobs[task.0].tasks[task.1];
         let free: Vec<usize> =
             (0..self.loads.count()).filter(|&server| !self.loads.is_over(server)).collect();
         let least: [f64; 4] = std::array::from_fn(|resource| {
@@ -250,16 +251,16 @@ impl Round<'_> {
         let most = free.iter().map(|&server| self.traffic(task, server)).fold(0.0, f64::max);
         let old = self.before.get(&task).copied();
         // What a move costs, the same on every server.
-        let loss = old.map_or(0.0, |_| self.parameters.restart / (self.parameters.restart + own.left));
+        let loss = old.map_or(0.0, |_| self.parameters.restart / (self.parameters.restart + graph_task.left));
         let distance = |server: usize| {
             let parts = self.loads.parts(server);
-            let sum: f64 = parts.iter().zip(least).map(|(own, least)| (own - least) * (own - least)).sum();
+            let sum: f64 = parts.iter().zip(least).map(|(part, least)| (part - least) * (part - least)).sum();
             let apart = if most > 0.0 { 1.0 - self.traffic(task, server) / most } else { 0.0 };
             (sum + apart * apart + loss * loss).sqrt()
         };
         let fitting = free.iter().filter(|server| Some(**server) != old);
-        let fitting =
-            fitting.filter_map(|&server| Some((distance(server), (server, self.loads.fit(server, own)?))));
+        let fitting = fitting
+            .filter_map(|&server| Some((distance(server), (server, self.loads.fit(server, graph_task)?))));
         let Some((distance, (server, gpu))) = nearest(fitting) else { return false };
         self.jobs[task.0].tasks[task.1].on = Some((server, gpu));
         self.loads.add((server, gpu), &self.jobs[task.0].tasks[task.1]);

@@ -91,7 +91,7 @@ pub(super) fn of_graph(job: &GraphJob, now: f64, parameters: &MlfsParameters) ->
         parts[number] =
             (ml + parameters.gamma * below_ml, computation + parameters.gamma * below_computation);
     }
-    parts.into_iter().map(|own| whole(own, parameters)).collect()
+    parts.into_iter().map(|part| whole(part, parameters)).collect()
 }
 
 #[cfg(test)]
@@ -144,11 +144,12 @@ mod tests {
             (0.023_437_5, 1.987_5, 1.398_281_25),
         ];
         let own = of_graph(&job, 7200.0, &MlfsParameters::default());
-        for (own, (ml, computation, whole)) in own.iter().zip(expected) {
+        for (priority, (ml, computation, whole)) in own.iter().zip(expected) {
             let is_near = |a: f64, b: f64| (a - b).abs() < 1e-8;
-            let near =
-                is_near(own.ml, ml) && is_near(own.computation, computation) && is_near(own.whole, whole);
-            assert!(near, "{own:?}");
+            let near = is_near(priority.ml, ml)
+                && is_near(priority.computation, computation)
+                && is_near(priority.whole, whole);
+            assert!(near, "{priority:?}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) ->
         &trace.problem,
         in_file.clone().map(|entry| (&entry.model, entry.arrival.0, entry.model.epochs)),
     );
-    let keys: Vec<_> = in_file.map(|entry| &entry.model.rounds).collect();
+    let keys: Vec<_> = in_file.map(|entry| &*entry.model.rounds).collect();
     let course = policy.play(&tasks, &keys);
     let TaskHistory { runs, queued, mut facts, decisions } = course;
     facts.middles = reordered(&facts.middles, trace);
@@ -65,18 +65,18 @@ fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
     let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
     let mut record = Record::default();
     for run in runs {
-        let own = &mut jobs[run.job];
-        let started = own.started.map_or(run.start, |other| other.0.min(run.start));
-        let completed = own.completed.map_or(run.synced, |other| other.0.max(run.synced));
-        (own.started, own.completed) = (Some(Time(started)), Some(Time(completed)));
+        let job_record = &mut jobs[run.job];
+        let started = job_record.started.map_or(run.start, |other| other.0.min(run.start));
+        let completed = job_record.completed.map_or(run.synced, |other| other.0.max(run.synced));
+        (job_record.started, job_record.completed) = (Some(Time(started)), Some(Time(completed)));
         record.held += run.computed - run.start;
     }
-    for (own, job) in jobs.iter_mut().zip(&tasks.jobs) {
+    for (job_record, job) in jobs.iter_mut().zip(&tasks.jobs) {
         if job.fastest().is_none() {
-            own.why = Some(NO_TYPE.to_owned());
+            job_record.why = Some(NO_TYPE.to_owned());
         } else {
             let rounds = to_f64(job.rounds);
-            own.done = rounds;
+            job_record.done = rounds;
         }
     }
     record.in_use = in_use(trace.first_arrival(), runs);
@@ -121,12 +121,12 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
 /// Returns all that happened, in the order of time, kind and file.
 fn events(trace: &Trace, record: &Record, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
     let mut events = queued;
-    for (entry, own) in trace.jobs.iter().zip(&record.jobs) {
+    for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
         events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));
         let mut add =
             |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
-        add(own.started, Kind::Started);
-        add(own.completed, Kind::Completed);
+        add(job_record.started, Kind::Started);
+        add(job_record.completed, Kind::Completed);
     }
     let task =
         |run: &TaskRun| Event { task: Some(*run), ..Event::of_job(Time(run.start), Kind::Task, run.job) };

@@ -105,7 +105,7 @@ impl Trace {
             saves: job.launch.checkpoint.is_given(),
             retries: job.retries,
             after,
-            copies: job.launch.copies.map(|own| own.max),
+            copies: job.launch.copies.map(|copies| copies.max),
             place,
             early: Early::of(job),
             begun,
@@ -233,7 +233,7 @@ fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Optio
 
 fn check_held(problem: &Problem, begun: &[Option<Begun>]) -> Result<(), NoSuchState> {
     let mut taken = std::collections::BTreeMap::<(usize, usize), u32>::new();
-    let placements = begun.iter().flatten().filter_map(|own| own.held.as_ref());
+    let placements = begun.iter().flatten().filter_map(|begun| begun.held.as_ref());
     for slot in placements.flat_map(|placement| &placement.slots) {
         *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
     }

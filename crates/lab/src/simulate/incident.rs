@@ -77,7 +77,7 @@ impl Script {
 
     /// Takes in that a job has reported an epoch.
     pub(super) fn reported(&mut self, job: &JobName, epoch: u64, now: Time) {
-        let is_due = |((own, number), _): &((JobName, u64), Change)| own == job && *number == epoch;
+        let is_due = |((name, number), _): &((JobName, u64), Change)| name == job && *number == epoch;
         let due: Vec<_> = self.awaited.extract_if(.., |entry| is_due(entry)).collect();
         self.timed.extend(due.into_iter().map(|(_, change)| (now, change)));
     }

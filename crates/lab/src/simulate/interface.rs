@@ -21,12 +21,12 @@ impl hsched_engine::World for SimulatedWorld {
             stalls: Vec::new(),
             notes: Vec::new(),
         };
-        for own in self.submissions() {
-            let Some(tracked) = state.find(&own.of.job) else { continue };
-            if tracked.submission(&own.of).is_some() {
-                seen.sightings.push(own.sighting());
-                let new = own.reports.iter().filter(|report| report.epoch > tracked.epochs_done);
-                seen.epochs.extend(new.map(|report| (own.of.clone(), report.clone())));
+        for submission in self.submissions() {
+            let Some(tracked) = state.find(&submission.of.job) else { continue };
+            if tracked.submission(&submission.of).is_some() {
+                seen.sightings.push(submission.sighting());
+                let new = submission.reports.iter().filter(|report| report.epoch > tracked.epochs_done);
+                seen.epochs.extend(new.map(|report| (submission.of.clone(), report.clone())));
             }
         }
         Ok(seen)

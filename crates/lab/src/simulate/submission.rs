@@ -94,14 +94,14 @@ impl Submission {
     pub(super) fn start(&mut self, site: &Site, now: Time, gpus: Gpus, checkpoint: Option<Checkpoint>) {
         let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
-        let fits = |own: &Checkpoint| own.epoch == epoch && own.batch == steps.batch;
+        let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
         let pace = self.pace(site, &gpus);
         let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
         let training = SimulatedTraining {
             pace: pace.unwrap_or(RankPace { compute: Vec::new(), epoch: Seconds(0.0) }),
             epoch,
             last: self.epochs_done + self.job.epochs,
-            first_step: checkpoint.filter(fits).map_or(0, |own| own.step),
+            first_step: checkpoint.filter(fits).map_or(0, |checkpoint| checkpoint.step),
             begun: now.after(site.delays.setup),
             steps,
             stop_after: None,
@@ -123,7 +123,7 @@ impl Submission {
     pub(super) fn pace(&mut self, site: &Site, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
-        let number = |name: &GpuType| problem.gpu_types.iter().position(|own| own == name);
+        let number = |name: &GpuType| problem.gpu_types.iter().position(|gpu_type| gpu_type == name);
         let shares: Vec<(usize, u64)> = self
             .ranks
             .iter()
@@ -194,8 +194,8 @@ impl Submission {
     pub(super) fn sighting(&self) -> Sighting {
         let queue_state = match &self.stage {
             Stage::Pending => QueueState::Pending,
-            Stage::Running(own) => {
-                QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) }
+            Stage::Running(running) => {
+                QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
             Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };

@@ -101,7 +101,7 @@ impl SimulatedWorld {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
-        let before = self.submissions.iter().filter(|own| own.job.name == spec.name).count();
+        let before = self.submissions.iter().filter(|submission| submission.job.name == spec.name).count();
         self.submissions.push(Submission {
             id,
             of: run.key(intent),
@@ -122,8 +122,9 @@ impl SimulatedWorld {
 
     /// Asks a running job to save and end; returns whether there is one.
     pub(super) fn signal(&mut self, id: JobId) -> bool {
-        let running =
-            |own: &Submission| own.id == id && own.running().is_some_and(|own| own.leaving.is_none());
+        let running = |submission: &Submission| {
+            submission.id == id && submission.running().is_some_and(|running| running.leaving.is_none())
+        };
         let place = self.submissions.iter().position(running);
         if let Some(place) = place {
             self.ask_to_save(place);
@@ -133,7 +134,8 @@ impl SimulatedWorld {
 
     /// Changes what a pending job asks for; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
-        let pending = |own: &Submission| own.id == id && matches!(own.stage, Stage::Pending);
+        let pending =
+            |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
         let Some(place) = self.submissions.iter().position(pending) else { return false };
         self.submissions[place].request = self.request_for(&to.ranks);
         self.submissions[place].ranks.clone_from(&to.ranks);
@@ -144,7 +146,9 @@ impl SimulatedWorld {
 
     /// Ends a job; returns whether there is one that has not ended.
     pub(super) fn kill(&mut self, id: JobId) -> bool {
-        let Some(place) = self.submissions.iter().position(|own| own.id == id) else { return false };
+        let Some(place) = self.submissions.iter().position(|submission| submission.id == id) else {
+            return false;
+        };
         match &self.submissions[place].stage {
             Stage::Pending => {
                 self.submissions[place].stage = Stage::Ended { end: End::Cancelled, at: self.now };
@@ -161,7 +165,9 @@ impl SimulatedWorld {
     /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
     fn next(&self) -> Option<(Time, Next)> {
         let incident = self.script.next().map(|at| (at, Next::Incident));
-        let job = |(place, own): (usize, &Submission)| Some((own.running()?.next()?, Next::Job(place)));
+        let job = |(place, submission): (usize, &Submission)| {
+            Some((submission.running()?.next()?, Next::Job(place)))
+        };
         let jobs = self.submissions.iter().enumerate().filter_map(job);
         let look = self.look.map(|at| (at, Next::Queue));
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
@@ -169,10 +175,10 @@ impl SimulatedWorld {
 
     /// Does what is due in a running job.
     fn advance(&mut self, place: usize) {
-        let (now, own) = (self.now, &mut self.submissions[place]);
-        let Some(running) = own.running_mut() else { return };
+        let (now, submission) = (self.now, &mut self.submissions[place]);
+        let Some(running) = submission.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
-            own.stage = Stage::Ended { end, at };
+            submission.stage = Stage::Ended { end, at };
             self.make_room(place);
             return self.look_soon();
         }
@@ -200,12 +206,12 @@ impl SimulatedWorld {
     }
 
     fn end_epoch(&mut self, place: usize) {
-        let (now, own) = (self.now, &mut self.submissions[place]);
-        own.report(now);
-        let Some(running) = own.running() else { return };
+        let (now, submission) = (self.now, &mut self.submissions[place]);
+        submission.report(now);
+        let Some(running) = submission.running() else { return };
         let (epoch, last) = (running.training.epoch, running.training.last);
         let (stops, gpus) = (running.training.stop_after.is_some(), running.gpus.clone());
-        self.script.reported(&own.job.name, epoch, now);
+        self.script.reported(&submission.job.name, epoch, now);
         if epoch >= last {
             return self.leave(place, End::Completed);
         }
@@ -234,11 +240,11 @@ impl SimulatedWorld {
 
     /// Keeps where a job is to go on: so many epochs after the one in progress, after a step.
     fn save(&mut self, place: usize, ahead: u64, step: u64) {
-        let own = &self.submissions[place];
-        if let Some(running) = own.running() {
+        let submission = &self.submissions[place];
+        if let Some(running) = submission.running() {
             let epoch = running.training.epoch + ahead;
-            let checkpoint = Checkpoint { epoch, step, batch: own.job.global_batch };
-            self.checkpoints.insert(own.job.name.clone(), checkpoint);
+            let checkpoint = Checkpoint { epoch, step, batch: submission.job.global_batch };
+            self.checkpoints.insert(submission.job.name.clone(), checkpoint);
         }
     }
 
@@ -263,14 +269,14 @@ impl SimulatedWorld {
         self.look = None;
         let mut wanted = BTreeSet::new();
         for place in 0..self.submissions.len() {
-            let own = &self.submissions[place];
-            if !matches!(own.stage, Stage::Pending) {
+            let submission = &self.submissions[place];
+            if !matches!(submission.stage, Stage::Pending) {
                 continue;
             }
-            let is_held_off = own.request.types().any(|gpu_type| wanted.contains(gpu_type));
-            match own.request.fit(&self.free()).filter(|_| !is_held_off) {
+            let is_held_off = submission.request.types().any(|gpu_type| wanted.contains(gpu_type));
+            match submission.request.fit(&self.free()).filter(|_| !is_held_off) {
                 Some(gpus) => self.start(place, gpus),
-                None => wanted.extend(own.request.types().cloned()),
+                None => wanted.extend(submission.request.types().cloned()),
             }
         }
     }
@@ -278,7 +284,7 @@ impl SimulatedWorld {
     /// Starts a job on some GPUs: one that goes on after another has that save first.
     fn start(&mut self, place: usize, gpus: Gpus) {
         let before = self.submissions[place].follows;
-        let before = before.and_then(|id| self.submissions.iter().position(|own| own.id == id));
+        let before = before.and_then(|id| self.submissions.iter().position(|submission| submission.id == id));
         if let Some(before) = before {
             if self.submissions[before].running().is_some() {
                 self.begin(place, gpus);
@@ -298,9 +304,12 @@ impl SimulatedWorld {
     /// Lets the one begin that waits for this one's end.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
-        let waits = |own: &Submission| own.follows == Some(id) && own.running().is_some_and(|own| own.waits);
+        let waits = |submission: &Submission| {
+            submission.follows == Some(id) && submission.running().is_some_and(|running| running.waits)
+        };
         let Some(next) = self.submissions.iter().position(waits) else { return };
-        let Some((gpus, limit)) = self.submissions[next].running().map(|own| (own.gpus.clone(), own.limit))
+        let Some((gpus, limit)) =
+            self.submissions[next].running().map(|running| (running.gpus.clone(), running.limit))
         else {
             return;
         };
@@ -323,19 +332,19 @@ impl SimulatedWorld {
             _ => true,
         };
         let last = earlier.reports.last().map_or(earlier.epochs_done, |report| report.epoch);
-        let own = &mut self.submissions[place];
-        let all = own.epochs_done + own.job.epochs;
-        own.epochs_done = own.epochs_done.max(last);
-        own.job.epochs = all.saturating_sub(own.epochs_done);
-        goes_on && own.job.epochs > 0
+        let submission = &mut self.submissions[place];
+        let all = submission.epochs_done + submission.job.epochs;
+        submission.epochs_done = submission.epochs_done.max(last);
+        submission.job.epochs = all.saturating_sub(submission.epochs_done);
+        goes_on && submission.job.epochs > 0
     }
 
     fn begin(&mut self, place: usize, gpus: Gpus) {
-        let own = &mut self.submissions[place];
-        let checkpoint = self.checkpoints.get(&own.job.name).copied();
-        own.start(&self.site, self.now, gpus, checkpoint);
-        let failure = self.script.failure(&own.job.name, own.number);
-        if let Some(running) = own.running_mut() {
+        let submission = &mut self.submissions[place];
+        let checkpoint = self.checkpoints.get(&submission.job.name).copied();
+        submission.start(&self.site, self.now, gpus, checkpoint);
+        let failure = self.script.failure(&submission.job.name, submission.number);
+        if let Some(running) = submission.running_mut() {
             let on_dead = running.gpus.0.keys().any(|node| self.dead.contains(node));
             running.hangs = on_dead;
             running.training.failure = running.training.failure.take().or(failure);
@@ -368,16 +377,16 @@ impl SimulatedWorld {
         if !self.dead.contains(node) || !self.down.insert(node.clone()) {
             return;
         }
-        for own in &mut self.submissions {
-            if own.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
-                own.stage = Stage::Ended { end: End::NodeFailed, at: self.now };
+        for submission in &mut self.submissions {
+            if submission.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
+                submission.stage = Stage::Ended { end: End::NodeFailed, at: self.now };
             }
         }
         self.look_soon();
     }
 
     fn held(&self) -> impl Iterator<Item = &Gpus> {
-        self.submissions.iter().filter_map(|own| own.running().map(|running| &running.gpus))
+        self.submissions.iter().filter_map(|submission| submission.running().map(|running| &running.gpus))
     }
 
     fn free(&self) -> Vec<FreeNode> {

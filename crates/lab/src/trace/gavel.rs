@@ -169,8 +169,8 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
     if text.lines().next().is_some_and(|line| line.contains('\t')) {
         let mut read = Read::default();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let own = gavel_line(line).and_then(|line| job(number, &line));
-            read.add(number as u64 + 1, own);
+            let result = gavel_line(line).and_then(|line| job(number, &line));
+            read.add(number as u64 + 1, result);
         }
         return Ok(read);
     }

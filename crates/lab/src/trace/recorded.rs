@@ -48,7 +48,7 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
             u64::from(record.gpus),
         )
         .on_exactly(record.gpus);
-        job.throughput = record.gpu_types.into_iter().map(|own| (own, speed)).collect();
+        job.throughput = record.gpu_types.into_iter().map(|gpu_type| (gpu_type, speed)).collect();
         job.arrival = Seconds(record.arrival - first);
         job.estimate = estimate.then_some(Estimates::All);
         Some(job)

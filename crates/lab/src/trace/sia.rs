@@ -91,11 +91,11 @@ fn refuse(read: &Read<()>) -> Result<(), TraceError> {
 fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
     let count = to_f64(points.len());
     let (x, y) = (
-        points.iter().map(|own| own.0).sum::<f64>() / count,
-        points.iter().map(|own| own.1).sum::<f64>() / count,
+        points.iter().map(|point| point.0).sum::<f64>() / count,
+        points.iter().map(|point| point.1).sum::<f64>() / count,
     );
-    let squares: f64 = points.iter().map(|own| (own.0 - x).powi(2)).sum();
-    let products: f64 = points.iter().map(|own| (own.0 - x) * (own.1 - y)).sum();
+    let squares: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let beta = if squares > 0.0 { products / squares } else { 0.0 };
     let alpha = y - beta * x;
     if beta <= 0.0 || alpha < 0.0 { Speed::rate(x / y) } else { Speed::affine(Seconds(alpha), Seconds(beta)) }

@@ -146,13 +146,13 @@ pub fn read<T>(
         match record {
             Ok(record) => {
                 line = record.position().map_or(line + 1, csv::Position::line);
-                let own = if record.len() == header.len() {
+                let result = if record.len() == header.len() {
                     entry(&LineCells { columns: &columns, record: &record })
                 } else {
                     let (own, all) = (record.len(), header.len());
                     Err(NoEntry::Bad(format!("has {own} cells, but the header has {all}")))
                 };
-                found.add(line, own);
+                found.add(line, result);
             }
             Err(error) => {
                 line = error.position().map_or(line + 1, csv::Position::line);

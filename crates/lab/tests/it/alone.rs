@@ -48,7 +48,7 @@ fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() 
     let mut policy = alone("srtf");
     let plan = decide(policy.as_mut(), &problem);
     assert!(
-        plan.changes.iter().any(|(job, own)| *job == 0 && matches!(own, Decision::Defer { .. })),
+        plan.changes.iter().any(|(job, decision)| *job == 0 && matches!(decision, Decision::Defer { .. })),
         "{plan:?}"
     );
     // A shorter one comes while the first saves: what was decided holds.
@@ -80,7 +80,7 @@ proptest! {
         let runs = |job: usize| problem.jobs[job].progress.running().next().is_some();
         let is_elsewhere = |job: usize| match promised.get(&job) {
             Some(slots) => *slots != problem.jobs[job].progress.holds[0].slots,
-            None => plan.changes.iter().any(|(own, _)| *own == job),
+            None => plan.changes.iter().any(|(change, _)| *change == job),
         };
         let stopped: Vec<usize> = (0..problem.jobs.len()).filter(|&job| runs(job) && is_elsewhere(job)).collect();
         for &job in &stopped {

@@ -42,16 +42,16 @@ impl World for Seer {
         for (of, report) in &seen.epochs {
             self.reported.entry((of.job.clone(), report.epoch)).or_default().insert(of.clone());
         }
-        let alive = |own: &&hsched_engine::Sighting| !matches!(own.state, QueueState::Ended { .. });
-        let runs = |own: &&hsched_engine::Sighting| matches!(own.state, QueueState::Running { .. });
-        for job in seen.sightings.iter().map(|own| &own.of.job).collect::<BTreeSet<_>>() {
-            let own = || seen.sightings.iter().filter(|own| own.of.job == *job);
+        let alive = |sighting: &&hsched_engine::Sighting| !matches!(sighting.state, QueueState::Ended { .. });
+        let runs = |sighting: &&hsched_engine::Sighting| matches!(sighting.state, QueueState::Running { .. });
+        for job in seen.sightings.iter().map(|sighting| &sighting.of.job).collect::<BTreeSet<_>>() {
+            let own = || seen.sightings.iter().filter(|sighting| sighting.of.job == *job);
             self.alive = self.alive.max(own().filter(alive).count());
             self.overlapped |= own().filter(runs).count() > 1;
         }
-        for own in &seen.sightings {
-            if let QueueState::Ended { end, .. } = &own.state {
-                self.ended.insert(own.of.clone(), end.clone());
+        for sighting in &seen.sightings {
+            if let QueueState::Ended { end, .. } = &sighting.state {
+                self.ended.insert(sighting.of.clone(), end.clone());
             }
         }
         Ok(seen)
@@ -83,7 +83,7 @@ impl World for Seer {
     }
 
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
-        inquiries.iter().map(|own| answer(&self.cluster, own, 0.0, &|_| (0.0, 0.0))).collect()
+        inquiries.iter().map(|inquiry| answer(&self.cluster, inquiry, 0.0, &|_| (0.0, 0.0))).collect()
     }
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {
@@ -149,7 +149,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
         keeps_limits,
         cluster,
     };
-    let jobs = jobs.into_iter().map(|own| JobState::new(own, Time(0.0))).collect();
+    let jobs = jobs.into_iter().map(|job| JobState::new(job, Time(0.0))).collect();
     let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);
     let mut request = story.request.clone();

@@ -116,7 +116,11 @@ fn a_flipped_bit_of_the_journal_is_told() {
     let root = folder.path();
     let (before, _) = peek(root).expect("reads");
     let ids = |state: &State| -> Vec<Option<JobId>> {
-        state.jobs.iter().map(|tracked| tracked.phase.attempt().and_then(|own| own.job_id)).collect()
+        state
+            .jobs
+            .iter()
+            .map(|tracked| tracked.phase.attempt().and_then(|submission| submission.job_id))
+            .collect()
     };
     flip(&root.join("journal"), |bit| {
         let (state, troubles) = peek(root).expect("reads");

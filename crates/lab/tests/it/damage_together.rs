@@ -57,8 +57,8 @@ impl Story {
             if number == 5 {
                 break;
             }
-            let own = &mut state.jobs[index];
-            (own.epochs_done, own.phase) = (5, Phase::Ended { at, outcome: Outcome::Completed });
+            let job = &mut state.jobs[index];
+            (job.epochs_done, job.phase) = (5, Phase::Ended { at, outcome: Outcome::Completed });
             let key = SpeedKey {
                 model: format!("model-{number}"),
                 gpu_type: GpuType::new("v100").expect("a type"),
@@ -81,7 +81,7 @@ impl Story {
 }
 
 fn completed(state: &State) -> usize {
-    state.jobs.iter().filter(|own| own.phase.word() == "completed").count()
+    state.jobs.iter().filter(|job| job.phase.word() == "completed").count()
 }
 
 /// What can happen to a file.

@@ -46,6 +46,6 @@ impl Keeper for Disk<'_> {
     }
 
     fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {
-        self.write(|own| drop(apply(own, at, event, &rules())))
+        self.write(|state| drop(apply(state, at, event, &rules())))
     }
 }

@@ -74,8 +74,8 @@ fn of_a_sweep_the_best_alone_goes_on_whoever_is_killed() {
     with_deaths(&story, 8, |seer, jobs, when| {
         assert_eq!(seer.submitted.len(), 3, "{when}");
         assert_eq!((outcome(&jobs[1]), jobs[1].epochs_done), (&Outcome::Completed, 9), "{when}");
-        for own in [&jobs[0], &jobs[2]] {
-            check_stopped(own, "halving (place ", when);
+        for job in [&jobs[0], &jobs[2]] {
+            check_stopped(job, "halving (place ", when);
         }
     });
 }

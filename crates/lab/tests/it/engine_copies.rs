@@ -61,8 +61,8 @@ fn take(state: State, nodes: &[(usize, u32)]) -> Step {
 }
 
 fn stages(state: &State) -> Vec<(u32, &'static str)> {
-    let own = state.jobs[0].phase.submissions().iter();
-    own.map(|own| (own.attempt.copy, own.stage.word())).collect()
+    let iter = state.jobs[0].phase.submissions().iter();
+    iter.map(|submission| (submission.attempt.copy, submission.stage.word())).collect()
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_first_copy_to_complete_ends_the_job_once_the_others_are_gone() {
         then: AfterStop::Done(Time(50.0)),
         request: StopProgress::Meant,
     };
-    assert_eq!(left.iter().map(|own| own.stage).collect::<Vec<_>>(), [done]);
+    assert_eq!(left.iter().map(|submission| submission.stage).collect::<Vec<_>>(), [done]);
     // Whatever the policy wants, the others are cancelled.
     let then = take(state, &[(0, 1), (1, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
@@ -164,8 +164,8 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
 fn race() -> State {
     let mut state = copies(&["v1", "v2"]);
     let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-    for own in own.iter_mut() {
-        own.attempt.race = true;
+    for submission in own.iter_mut() {
+        submission.attempt.race = true;
     }
     own[1].stage = Stage::Pending;
     own[1].attempt.started = None;
@@ -197,9 +197,9 @@ fn a_winner_that_dies_takes_the_others_along_and_the_job_is_tried_again_once() {
     assert_eq!(why, "the run before it failed with exit status 9");
     let mut state = then.state;
     ends(&mut state, 1, End::Yielded);
-    let own = &state.jobs[0];
-    assert!(matches!(own.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", own.phase);
-    assert_eq!((own.failures, own.past.len()), (1, 1));
+    let job = &state.jobs[0];
+    assert!(matches!(job.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", job.phase);
+    assert_eq!((job.failures, job.past.len()), (1, 1));
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_r
     ends(&mut state, 0, End::Untaken(Box::new(failed.clone())));
     assert_eq!(stages(&state), [(1, "pending")]);
     assert_eq!(words(&take(state.clone(), &[(1, 1)]).actions), [""; 0]);
-    let own = &state.jobs[0];
-    assert_eq!((own.failures, &own.past[0].end), (0, &failed));
+    let job = &state.jobs[0];
+    assert_eq!((job.failures, &job.past[0].end), (0, &failed));
     // The last one of them is a failure of the job.
     ends(&mut state, 1, End::Untaken(Box::new(failed)));
-    let own = &state.jobs[0];
-    assert!(matches!(own.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", own.phase);
-    assert_eq!((own.failures, own.past.len()), (1, 2));
+    let job = &state.jobs[0];
+    assert!(matches!(job.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", job.phase);
+    assert_eq!((job.failures, job.past.len()), (1, 2));
 }
 
 /// A job whose continuation, copy 1, has taken over: it runs, and the one before it has ended so after `ran` seconds of 100.
@@ -290,8 +290,8 @@ fn a_race_that_nobody_won_is_run_again() {
     let mut state = race();
     ends(&mut state, 0, End::Yielded);
     ends(&mut state, 1, End::Yielded);
-    let own = &state.jobs[0];
-    assert!(matches!(own.phase, Phase::Waiting { not_before: None, .. }) && own.failures == 0);
+    let job = &state.jobs[0];
+    assert!(matches!(job.phase, Phase::Waiting { not_before: None, .. }) && job.failures == 0);
     let mut state = race();
     apply(&mut state, Time(40.0), &Event::CancelAsked { job: name("a") }, &rules());
     ends(&mut state, 0, End::Saved);

@@ -46,14 +46,16 @@ fn a_failure_ends_a_row_of_limit_cuts_and_is_the_reason_that_is_given() {
 fn a_run_that_was_asked_to_stop_teaches_no_speed() {
     let learns = |stage: Stage, tells_stops: bool, ended: f64| {
         let limit = Some(Seconds(3600.0));
-        let own = SubmissionRecord {
+        let submission = SubmissionRecord {
             started: Some(Time(0.0)),
             tells_stops,
             limit,
             ..attempt("r", "v1", "v100", 1, 0)
         };
-        let tracked =
-            JobState { phase: phase(own, stage), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        let tracked = JobState {
+            phase: phase(submission, stage),
+            ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
+        };
         let mut state = state(vec![tracked]);
         let news = News::Ended { end: End::Completed, at: Time(ended) };
         let learnt = apply(&mut state, Time(ended), &heard("a", "r", news), &rules());

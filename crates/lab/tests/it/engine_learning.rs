@@ -31,7 +31,7 @@ fn an_epoch_counts_once_and_teaches() {
     let learnt = apply(&mut state, Time(9.0), &event, &rules());
     let Some(Action::Learn { samples, .. }) = learnt else { panic!("{learnt:?}") };
     // 500 samples in 5 s, 50 at a time: half a second a step, by what was computed and not by what was waited.
-    assert_eq!(samples.iter().map(|own| (own.batch, own.seconds)).collect::<Vec<_>>(), [(50, 0.5)]);
+    assert_eq!(samples.iter().map(|sample| (sample.batch, sample.seconds)).collect::<Vec<_>>(), [(50, 0.5)]);
     let measured = state.cache.estimate(&samples[0].key).expect("a speed");
     assert!((measured.speed.step(50, None) - 0.5).abs() < 1e-9);
     assert_eq!(apply(&mut state, Time(9.0), &event, &rules()), None);
@@ -47,8 +47,11 @@ fn learnt(job: Job, attempt: SubmissionRecord, past: usize, news: News) -> Vec<(
     let event = heard("a", "r", news);
     let action = apply(&mut state, Time(9.0), &event, &rules());
     let Some(Action::Learn { samples, .. }) = action else { return Vec::new() };
-    assert!(samples.iter().all(|own| own.source == SampleSource::Epoch), "{samples:?}");
-    samples.into_iter().map(|own| (own.key.gpu_type.to_string(), own.batch, own.seconds)).collect()
+    assert!(samples.iter().all(|sample| sample.source == SampleSource::Epoch), "{samples:?}");
+    samples
+        .into_iter()
+        .map(|sample| (sample.key.gpu_type.to_string(), sample.batch, sample.seconds))
+        .collect()
 }
 
 /// Rank 0's word that an epoch is done, and nothing else.

@@ -1,10 +1,12 @@
 //! The engine's decisions on tiny states: lost requests, jobs that do not end, and jobs that fit nowhere.
 
+use std::sync::Arc;
+
 use hsched_engine::{
     AfterStop, Answer, End, Event, JobState, News, Observation, Phase, QueueState, Sighting, Stage,
     StopProgress, SubmissionRecord, apply, notice,
 };
-use hsched_model::{Estimates, JobId, NodeName, Partition, Seconds, Time, Usage};
+use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Time, Usage};
 use hsched_plan::Moves;
 
 use hsched_fixtures::engine_states::{
@@ -84,7 +86,7 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let stage = stopping(0.0, AfterStop::GoOn, StopProgress::Asked);
     let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
     let mut jobs = vec![job("long"), job("short"), job("long")];
-    jobs[0].job.name = name("stopping");
+    Arc::make_mut(&mut jobs[0].job).name = name("stopping");
     jobs[0].phase = stopping;
     let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["long waits", "submit short on 2 v100"]);
@@ -93,9 +95,9 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 #[test]
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
-    let own = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
+    let submission = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
     let stuck = JobState {
-        phase: phase(own, stopping(0.0, AfterStop::GoOn, StopProgress::Killed)),
+        phase: phase(submission, stopping(0.0, AfterStop::GoOn, StopProgress::Killed)),
         ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
@@ -170,7 +172,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
     // Its owner adds it again: what was given up may be tried again.
-    let added = Event::Added { job: Box::new(then.jobs[0].job.clone()), restart: false };
+    let added = Event::Added { job: Box::new(Job::clone(&then.jobs[0].job)), restart: false };
     apply(&mut then, Time(61.0), &added, &how.rules);
     assert_eq!(words(&take(then, 62.0, &cluster, &how).actions), ["submit a on 4 p100 + 1 v100"]);
 }

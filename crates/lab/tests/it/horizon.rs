@@ -113,7 +113,7 @@ fn who_must_not_be_stopped_keeps_its_gpus() {
     let mut free = Horizon::new(HorizonParameters::default());
     let changes = decide(&mut free, &one_runs_one_comes(true));
     let placed = |job: usize| {
-        changes.iter().any(|(own, decision)| *own == job && matches!(decision, Decision::Place { .. }))
+        changes.iter().any(|(change, decision)| *change == job && matches!(decision, Decision::Place { .. }))
     };
     assert!(placed(1), "the short one starts at once: {changes:?}");
     let mut free = Horizon::new(HorizonParameters::default());
@@ -153,24 +153,28 @@ fn cost_by(
     problem: &Problem,
     job: &JobModel,
     bundles: &[(Vec<u32>, f64)],
-    own: &Certificate,
+    certificate: &Certificate,
     end: f64,
 ) -> f64 {
     let begin = job.progress.arrival.0;
     let mut pieces: Vec<(f64, f64)> = Vec::new();
-    for (number, &edge) in own.edges.iter().enumerate() {
-        let until = own.edges.get(number + 1).copied().unwrap_or(f64::INFINITY).min(end);
+    for (number, &edge) in certificate.edges.iter().enumerate() {
+        let until = certificate.edges.get(number + 1).copied().unwrap_or(f64::INFINITY).min(end);
         let length = until - edge.max(begin);
         if length <= 0.0 {
             continue;
         }
         let rent = |counts: &[u32]| -> f64 {
-            counts.iter().zip(&own.prices[number]).map(|(&count, price)| f64::from(count) * price).sum()
+            counts
+                .iter()
+                .zip(&certificate.prices[number])
+                .map(|(&count, price)| f64::from(count) * price)
+                .sum()
         };
         let (mut speed, mut paid) = (0.0, 0.0);
         // The next vertex of the envelope is the one with the least cost of a further epoch.
         loop {
-            let next = bundles.iter().filter(|(_, own)| *own > speed * (1.0 + 1e-12));
+            let next = bundles.iter().filter(|(_, bundle)| *bundle > speed * (1.0 + 1e-12));
             let next = next.map(|(counts, own)| ((rent(counts) - paid) / (own - speed), *own, rent(counts)));
             let Some((cost, faster, rent)) =
                 next.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)))
@@ -181,7 +185,7 @@ fn cost_by(
             (speed, paid) = (faster, rent);
         }
     }
-    assert_eq!(problem.gpu_types.len(), own.prices[0].len());
+    assert_eq!(problem.gpu_types.len(), certificate.prices[0].len());
     pieces.sort_by(|a, b| a.0.total_cmp(&b.0));
     #[expect(clippy::cast_precision_loss, reason = "few epochs")]
     let mut left = job.epochs as f64;
@@ -253,17 +257,17 @@ proptest! {
         let types = problem.gpu_types.len();
         let price = |interval: usize| (0..types).map(|ty| f64::from(prices[(interval * types + ty) % 12]) * 0.05).collect();
         let edges = vec![0.0, 300.0, 900.0, 2500.0, 6000.0];
-        let own = Certificate { prices: (0..4).map(price).chain([vec![0.0; types]]).collect(), edges };
-        let Some(found) = bound_of_prices(&problem, &own) else { return Ok(()) };
+        let certificate = Certificate { prices: (0..4).map(price).chain([vec![0.0; types]]).collect(), edges };
+        let Some(found) = bound_of_prices(&problem, &certificate) else { return Ok(()) };
         let mut sum = 0.0;
         for (number, job) in problem.jobs.iter().enumerate() {
             let bundles = bundles(&problem, number);
-            let longest = bundles.iter().map(|own| own.1).fold(f64::INFINITY, f64::min);
+            let longest = bundles.iter().map(|bundle| bundle.1).fold(f64::INFINITY, f64::min);
             #[expect(clippy::cast_precision_loss, reason = "few epochs")]
             let last = job.progress.arrival.0 + 6000.0 + job.epochs as f64 / longest;
-            let mut ends: Vec<f64> = own.edges.iter().copied().chain([last]).filter(|end| *end > job.progress.arrival.0).collect();
+            let mut ends: Vec<f64> = certificate.edges.iter().copied().chain([last]).filter(|end| *end > job.progress.arrival.0).collect();
             ends.insert(0, job.progress.arrival.0);
-            let cost = |end: f64| cost_by(&problem, job, &bundles, &own, end);
+            let cost = |end: f64| cost_by(&problem, job, &bundles, &certificate, end);
             let mut least = f64::INFINITY;
             for pair in ends.windows(2) {
                 // The cost is convex between two edges.
@@ -276,7 +280,7 @@ proptest! {
             }
             sum += least;
         }
-        let rent: f64 = own.edges.windows(2).zip(&own.prices).map(|(pair, prices)| {
+        let rent: f64 = certificate.edges.windows(2).zip(&certificate.prices).map(|(pair, prices)| {
             let all = prices.iter().enumerate().map(|(ty, price)| price * f64::from(problem.nodes.iter().map(|node| node.gpus[ty]).sum::<u32>()));
             (pair[1] - pair[0]) * all.sum::<f64>()
         }).sum();

@@ -42,7 +42,11 @@ fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobStat
         let at = play.world.now().0;
         play.turn(&mut |update| match update {
             Update::Action(Action::Submit(run)) => {
-                done.extend(run.submissions.iter().map(|own| format!("{at} submit {}", run.key(own).name())));
+                done.extend(
+                    run.submissions.iter().map(|planned_submission| {
+                        format!("{at} submit {}", run.key(planned_submission).name())
+                    }),
+                );
             }
             Update::Action(Action::Stop { of, .. }) => done.push(format!("{at} stop {}", of.name())),
             Update::Action(Action::Cancel { of, .. }) => done.push(format!("{at} cancel {}", of.name())),

@@ -60,7 +60,7 @@ impl World for Seer {
     /// Four V100 are best at first; then two of them; later the T4 are free.
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         let now = self.world.now().0;
-        let wait = |own: &Kind| match (own.gpu_type == gpu("t4"), own.per_node) {
+        let wait = |kind: &Kind| match (kind.gpu_type == gpu("t4"), kind.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),
             (true, _) => (50.0, 50.0),
             (false, 4) if now < 90.0 => (1.0, 20.0),
@@ -69,7 +69,7 @@ impl World for Seer {
         };
         let stays = if now < 90.0 { 1.0 } else { 20.0 };
         let cluster = sites::cluster(CLUSTER);
-        inquiries.iter().map(|own| answer(&cluster, own, stays, &wait)).collect()
+        inquiries.iter().map(|inquiry| answer(&cluster, inquiry, stays, &wait)).collect()
     }
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {

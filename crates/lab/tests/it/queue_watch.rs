@@ -1,6 +1,7 @@
 //! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use hsched_engine::{
     Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
@@ -39,38 +40,38 @@ fn kind(per_node: u32, gpu_type: &str) -> Kind {
 
 /// The job, waiting for four V100, with a script that can do with fewer.
 fn pending() -> JobState {
-    let own = attempt("r", "v1", "v100", 4, 0);
-    let own = SubmissionRecord {
+    let submission = attempt("r", "v1", "v100", 4, 0);
+    let submission = SubmissionRecord {
         race: true,
         tables: vec![kind(1, "v100"), kind(2, "v100")],
         epoch: Seconds(HOUR / 4.0),
-        ..own
+        ..submission
     };
-    let phase = Phase::Submitted(vec![Submission { attempt: own, stage: Stage::Pending }]);
+    let phase = Phase::Submitted(vec![Submission { attempt: submission, stage: Stage::Pending }]);
     JobState { phase, ..JobState::new(ten_hours(), Time(0.0)) }
 }
 
 /// The queue of a cluster in which nobody waits; a node that names no partition is in all.
 fn snapshot(cluster: &Cluster) -> Snapshot {
-    let all = || cluster.partitions.iter().map(|own| own.name.clone()).collect();
-    let node = |own: &Node| QueueNode {
-        name: own.name.clone(),
-        partitions: if own.partitions.is_empty() { all() } else { own.partitions.clone() },
-        gpus: own
+    let all = || cluster.partitions.iter().map(|partition| partition.name.clone()).collect();
+    let node = |node: &Node| QueueNode {
+        name: node.name.clone(),
+        partitions: if node.partitions.is_empty() { all() } else { node.partitions.clone() },
+        gpus: node
             .gpus
             .iter()
-            .map(|own| GpuCount { gpu_type: own.gpu_type.clone(), count: own.total })
+            .map(|stock| GpuCount { gpu_type: stock.gpu_type.clone(), count: stock.total })
             .collect(),
         cpus: None,
         memory_mib: None,
-        features: own.features.clone(),
+        features: node.features.clone(),
         usable: NodeUse::Up,
     };
-    let partition = |own: &Partition| QueuePartition {
-        name: own.name.clone(),
-        default: own.default,
+    let partition = |partition: &Partition| QueuePartition {
+        name: partition.name.clone(),
+        default: partition.default,
         default_time_s: None,
-        max_time_s: own.max_time,
+        max_time_s: partition.max_time,
         max_nodes: None,
         tier: None,
         accounts: None,
@@ -93,11 +94,11 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
         max_time: Some(Seconds(hours * HOUR)),
     };
     let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
-    let mut own = ten_hours();
-    own.launch.partition = Some("short,day".into());
-    own.launch.checkpoint.grace = Some(Seconds(10.0));
-    (own.launch.account, own.launch.other_accounts) = (Some("a".into()), vec!["b".into()]);
-    let jobs = state(vec![JobState::new(own.clone(), Time(0.0))]);
+    let mut job = ten_hours();
+    job.launch.partition = Some("short,day".into());
+    job.launch.checkpoint.grace = Some(Seconds(10.0));
+    (job.launch.account, job.launch.other_accounts) = (Some("a".into()), vec!["b".into()]);
+    let jobs = state(vec![JobState::new(job.clone(), Time(0.0))]);
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let asked = step(jobs, Time(1.0), &[], &cluster, &rules(), &mut planner);
@@ -105,7 +106,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     // As `when` lists them: by the job's file, the settings and the snapshot.
     let (rules, snapshot) = (rules(), snapshot(&cluster));
     let listing = Listing {
-        job: &own,
+        job: &job,
         snapshot: &snapshot,
         defaults: &rules.defaults,
         rates: (rules.network, rules.intra_node),
@@ -119,7 +120,8 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
     // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
     assert_eq!((listed.possible, listed.requests.len()), (32, 24));
-    let told: Vec<RequestOption> = told.requests.into_iter().map(|own| own.request).collect();
+    let told: Vec<RequestOption> =
+        told.requests.into_iter().map(|request_start_estimate| request_start_estimate.request).collect();
     assert_eq!(told, listed.requests);
 }
 
@@ -172,7 +174,7 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
         return first;
     }
     planner.start_estimates =
-        Some(first.inquiries.iter().map(|own| answer(cluster, own, stays, wait)).collect());
+        Some(first.inquiries.iter().map(|inquiry| answer(cluster, inquiry, stays, wait)).collect());
     step(state.clone(), Time(at), &[], cluster, &own, &mut planner)
 }
 
@@ -180,13 +182,16 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
 fn a_job_begins_with_the_request_that_is_done_first() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
-    let wait = |own: &Kind| {
-        (if own.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][own.per_node as usize - 1] }, 0.0)
+    let wait = |kind: &Kind| {
+        (
+            if kind.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][kind.per_node as usize - 1] },
+            0.0,
+        )
     };
     let begun = take(&jobs, 1.0, &full(), 0.0, &wait);
     assert_eq!(words(&begun.actions), ["submit a on 2 v100"]);
     let Action::Submit(run) = &begun.actions[0] else { panic!() };
-    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|own| Kind::of(own)).collect();
+    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|spare| Kind::of(spare)).collect();
     assert_eq!(spares, [Some(kind(1, "v100")), Some(kind(3, "v100")), Some(kind(4, "v100"))]);
     assert!(run.submissions[0].race);
 }
@@ -196,7 +201,7 @@ fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     // One T4 takes twenty hours; four V100 start in one.
-    let soon = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
+    let soon = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
     let late = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
@@ -205,7 +210,7 @@ fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
 #[test]
 fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer() {
     let before = state(vec![pending()]);
-    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let changed = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
     // Whoever dies here finds in the state that it is meant, and asks again.
@@ -218,9 +223,9 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
         state
     };
     let done = hear(&again.state, Answer::Amended);
-    let own = &done.jobs[0].phase.submissions()[0].attempt;
-    assert_eq!((own.gpus.to_string().as_str(), own.amendment.is_none()), ("2 v100", true));
-    assert_eq!(own.tables, [kind(1, "v100"), kind(4, "v100")]);
+    let submission = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!((submission.gpus.to_string().as_str(), submission.amendment.is_none()), ("2 v100", true));
+    assert_eq!(submission.tables, [kind(1, "v100"), kind(4, "v100")]);
     // A site that refuses it is not asked again.
     let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
     assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
@@ -235,7 +240,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     };
     let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
     let mut before = state(vec![pending()]);
-    before.jobs[0].job.launch.partition = Some("short,day".into());
+    Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     own[0].attempt.tables.push(kind(4, "v100"));
     let mut policy = queueing();
@@ -246,29 +251,35 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
-        let is_for = |own: &&RequestStartEstimate| Kind::asked(&own.request) == kind(gpus, "v100");
+        let is_for = |request_start_estimate: &&RequestStartEstimate| {
+            Kind::asked(&request_start_estimate.request) == kind(gpus, "v100")
+        };
         let own = start_estimates.requests.iter().filter(is_for);
-        own.map(|own| own.request.request.partition.as_deref()).collect::<Vec<_>>()
+        own.map(|request_start_estimate| request_start_estimate.request.request.partition.as_deref())
+            .collect::<Vec<_>>()
     };
     // One V100 takes ten hours, and nobody says that the job saves.
     assert_eq!(partitions(1), [Some("day")]);
     assert_eq!(partitions(4), [Some("short"), Some("day")]);
-    let is_short = |own: &RequestStartEstimate| own.request.request.partition.as_deref() == Some("short");
-    for own in &mut start_estimates.requests {
-        own.in_place = own.in_place.filter(|_| !is_short(own));
+    let is_short = |request_start_estimate: &RequestStartEstimate| {
+        request_start_estimate.request.request.partition.as_deref() == Some("short")
+    };
+    for request_start_estimate in &mut start_estimates.requests {
+        request_start_estimate.in_place =
+            request_start_estimate.in_place.filter(|_| !is_short(request_start_estimate));
     }
     planner.start_estimates = Some(vec![start_estimates]);
     let changed = step(before, Time(1.0), &[], &cluster, &own, &mut planner);
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
-    assert_eq!(to.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    assert_eq!(to.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
     let (of, mut done) = (own_key(&changed.state), changed.state);
     let answer = Answer::Amended;
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
-    let own = &done.jobs[0].phase.submissions()[0].attempt;
-    assert_eq!(own.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    let submission = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!(submission.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
     // From there it may go elsewhere again.
-    assert!(own.tables.contains(&kind(4, "v100")));
+    assert!(submission.tables.contains(&kind(4, "v100")));
 }
 
 #[test]
@@ -278,14 +289,14 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     let wait = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
-    let begun = |hours: f64, own: JobState| {
+    let begun = |hours: f64, job: JobState| {
         let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
-        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &wait);
+        let then = take(&state(vec![job]), 1.0, &cluster, 0.0, &wait);
         (words(&then.actions).join(", "), then.state.jobs[0].last.1.clone())
     };
     let job = || JobState::new(ten_hours(), Time(0.0));
     let mut saves = job();
-    saves.job.launch.checkpoint.grace = Some(Seconds(10.0));
+    Arc::make_mut(&mut saves.job).launch.checkpoint.grace = Some(Seconds(10.0));
     assert_eq!(begun(24.0, job()).0, "submit a on 1 t4");
     assert_eq!(begun(3.0, saves.clone()).0, "submit a on 1 t4");
     assert_eq!(begun(3.0, job()).0, "submit a on 4 v100");
@@ -298,14 +309,14 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // Of two partitions the one with the longer limit has no V100.
     let both = |more: Vec<Partition>| {
         let mut own = job();
-        own.job.launch.partition = Some("only,long".into());
+        Arc::make_mut(&mut own.job).launch.partition = Some("only,long".into());
         let mut cluster = Cluster { partitions: more, ..free.clone() };
         for (node, names) in cluster.nodes.iter_mut().zip([&["only"][..], &["only", "long"]]) {
             node.partitions = names.iter().map(|&name| name.to_owned()).collect();
         }
         let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
         let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-        let queue_choice = attempt.queue_choice.as_ref().and_then(|own| own.partition.clone());
+        let queue_choice = attempt.queue_choice.as_ref().and_then(|choice| choice.partition.clone());
         (words(&then.actions).join(", "), queue_choice.unwrap_or_default())
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
@@ -321,7 +332,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
 #[test]
 fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
     let mut before = state(vec![pending()]);
-    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     own[0].attempt.reason = Some("BadConstraints".into());
     let undone = take(&before, 1.0, &full(), 20.0, &wait);
@@ -344,12 +355,15 @@ fn own_key(state: &State) -> hsched_engine::SubmissionKey {
 #[test]
 fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_started() {
     let before = state(vec![pending()]);
-    let wait = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
+    let wait = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
     let beside = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&beside.actions), ["submit a on 4 t4"]);
     let Action::Submit(run) = &beside.actions[0] else { panic!() };
-    let own = &run.submissions[0];
-    assert_eq!((own.race, own.joins.as_deref(), own.copy), (true, Some("r"), 1));
+    let planned_submission = &run.submissions[0];
+    assert_eq!(
+        (planned_submission.race, planned_submission.joins.as_deref(), planned_submission.copy),
+        (true, Some("r"), 1)
+    );
     let mut both = beside.state.clone();
     let Phase::Submitted(submissions) = &mut both.jobs[0].phase else { panic!() };
     assert_eq!(submissions.len(), 2);
@@ -379,16 +393,16 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let mut planner = planner(policy.as_mut());
         let own = rules();
         let asked = step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner);
-        let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+        let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
         let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
-        start_estimates.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
+        start_estimates.stays.iter_mut().for_each(|stay| *stay = Some(Seconds(20.0 * HOUR)));
         planner.start_estimates = Some(vec![start_estimates]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner).actions)
     };
     // It waits for two V100 already.
     assert_eq!(changed(&before), [""; 0]);
     // In another partition these are another request.
-    before.jobs[0].job.launch.partition = Some("short,day".into());
+    Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =
         |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };

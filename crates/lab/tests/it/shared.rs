@@ -120,7 +120,7 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     run(&mut problem, 0, &[T4]);
     let asked = decide(horizon().as_mut(), &problem);
     assert_eq!(
-        asked.questions.iter().map(|(job, own)| (*job, own.slots.clone())).collect::<Vec<_>>(),
+        asked.questions.iter().map(|(job, placement)| (*job, placement.slots.clone())).collect::<Vec<_>>(),
         [(0, vec![V100])]
     );
     assert!(asked.changes.is_empty());
@@ -263,8 +263,11 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
             return plan;
         }
         let answers = plan.questions.into_iter();
-        let answer =
-            |(job, own): (usize, Placement)| Forecast { job, slots: own.slots, wait: Some(Seconds(0.0)) };
+        let answer = |(job, placement): (usize, Placement)| Forecast {
+            job,
+            slots: placement.slots,
+            wait: Some(Seconds(0.0)),
+        };
         problem.forecasts.extend(answers.map(answer));
     }
 }

@@ -97,11 +97,16 @@ impl Submitter {
     }
 
     fn sighting(&mut self, job: &str) -> Sighting {
-        self.look().sightings.into_iter().find(|own| own.of.job.as_str() == job).expect("a sighting")
+        self.look()
+            .sightings
+            .into_iter()
+            .find(|sighting| sighting.of.job.as_str() == job)
+            .expect("a sighting")
     }
 
     fn reports(&mut self, job: &str) -> Vec<EpochReport> {
-        let epochs = self.look().epochs.into_iter().filter(|(own, _)| own.job.as_str() == job);
+        let epochs =
+            self.look().epochs.into_iter().filter(|(submission_key, _)| submission_key.job.as_str() == job);
         epochs.map(|(_, report)| report).collect()
     }
 
@@ -168,7 +173,7 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     let at = FIRST.0 + 9.0 + 2.0 * epoch;
     let end = submitter.sighting("a").state;
     assert!(
-        matches!(end, QueueState::Ended { end: End::Completed, at: Some(own) } if near(own.0, at)),
+        matches!(end, QueueState::Ended { end: End::Completed, at: Some(time) } if near(time.0, at)),
         "{end:?}"
     );
 }
@@ -338,7 +343,8 @@ fn noise_is_bounded_and_comes_from_the_seed() {
         let mut submitter = Submitter::new(site, Vec::new());
         let (_, placement) = submitter.submit("r1", &job, 0);
         submitter.world.pass(Seconds(100.0));
-        let lengths: Vec<f64> = submitter.reports("a").iter().filter_map(|own| Some(own.length?.0)).collect();
+        let lengths: Vec<f64> =
+            submitter.reports("a").iter().filter_map(|epoch_report| Some(epoch_report.length?.0)).collect();
         assert!(lengths.iter().all(|length| (length / placement.epoch.total() - 1.0).abs() < 0.05));
         lengths
     };

@@ -11,7 +11,7 @@ use hsched_problems::problems;
 
 /// A job of epochs of 100 s on one GPU of rate 100, in so many tasks each.
 fn job(name: &str, epochs: u64, scale: u64, rates: &[f64]) -> JobModel {
-    let rounds = Rounds { scale, ..Rounds::default() };
+    let rounds = Rounds { scale, ..Rounds::default() }.into();
     JobModel { rounds, ..problems::job(name, epochs, 10_000, 0.0, rates) }
 }
 
@@ -100,7 +100,7 @@ fn a_job_waits_for_a_fast_gpu_only_if_nobody_ahead_of_it_stays_there() {
 fn hlas_takes_turns_of_an_epoch_where_restarts_cost_nothing() {
     let jobs = || {
         let mut last = job("c", 4, 1, &[100.0]);
-        last.rounds.predicted = 3;
+        std::sync::Arc::make_mut(&mut last.rounds).predicted = 3;
         vec![(0.0, job("a", 2, 1, &[100.0])), (0.0, job("b", 3, 1, &[100.0])), (0.0, last)]
     };
     let ends_of = |name: &str| {
@@ -121,7 +121,7 @@ fn what_they_remember_is_taken_up_as_it_was() {
         assert_eq!(plan.changes.len(), 2, "{name}: one starts, one waits");
         let memory = first.memory().expect("a memory");
         let mut second = policy(name, &Parameters::default());
-        assert_ne!(second.memory().map(|own| own.text), Some(memory.text.clone()), "{name}");
+        assert_ne!(second.memory().map(|memory| memory.text), Some(memory.text.clone()), "{name}");
         second.remember(&memory);
         assert_eq!(second.memory(), Some(memory), "{name}");
     }

@@ -48,7 +48,7 @@ fn any_case(seed: u64, most_tasks: u64) -> Tasks {
 /// Σ weight × completion of a schedule.
 fn value(tasks: &Tasks, runs: &[TaskRun]) -> f64 {
     let end = |job: usize| runs.iter().filter(|run| run.job == job).map(|run| run.synced).fold(0.0, f64::max);
-    tasks.jobs.iter().enumerate().map(|(job, own)| own.weight * end(job)).sum()
+    tasks.jobs.iter().enumerate().map(|(job, task_job)| task_job.weight * end(job)).sum()
 }
 
 /// Every task once, none at the same time as another on its GPU, rounds one after the other.
@@ -105,8 +105,11 @@ impl Oracle<'_> {
 
     fn branch(&mut self, jobs: &[Placed], free: &[f64], last: f64) {
         self.nodes += 1;
-        let least: f64 =
-            jobs.iter().zip(&self.tasks.jobs).map(|(own, job)| job.weight * least_end(own, job, last)).sum();
+        let least: f64 = jobs
+            .iter()
+            .zip(&self.tasks.jobs)
+            .map(|(placed, job)| job.weight * least_end(placed, job, last))
+            .sum();
         if least >= self.best - 1e-12 * self.best {
             return;
         }
@@ -136,11 +139,11 @@ impl Oracle<'_> {
             let time = model.times[self.tasks.gpus[gpu].gpu_type].expect("usable");
             let (mut jobs, mut free) = (jobs.to_vec(), free.to_vec());
             free[gpu] = start + time;
-            let own = &mut jobs[job];
-            own.tasks += 1;
-            own.ends = own.ends.max(start + time + model.sync);
-            if own.tasks == model.scale {
-                (own.rounds, own.tasks, own.ready) = (own.rounds + 1, 0, own.ends);
+            let placed = &mut jobs[job];
+            placed.tasks += 1;
+            placed.ends = placed.ends.max(start + time + model.sync);
+            if placed.tasks == model.scale {
+                (placed.rounds, placed.tasks, placed.ready) = (placed.rounds + 1, 0, placed.ends);
             }
             self.branch(&jobs, &free, start);
         }
@@ -148,15 +151,18 @@ impl Oracle<'_> {
 }
 
 /// When a job ends at the soonest, alone on the cluster, if nothing starts before `last`.
-fn least_end(own: &Placed, job: &TaskJob, last: f64) -> f64 {
+fn least_end(placed: &Placed, job: &TaskJob, last: f64) -> f64 {
     let fastest = job.times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let left = f64::from(u32::try_from(job.rounds - own.rounds).expect("small"));
+    let left = f64::from(u32::try_from(job.rounds - placed.rounds).expect("small"));
     if left == 0.0 {
-        return own.ends;
+        return placed.ends;
     }
     let step = fastest + job.sync;
-    let this =
-        if own.tasks == 0 { own.ready.max(last) + step } else { own.ends.max(own.ready.max(last) + step) };
+    let this = if placed.tasks == 0 {
+        placed.ready.max(last) + step
+    } else {
+        placed.ends.max(placed.ready.max(last) + step)
+    };
     this + (left - 1.0) * step
 }
 

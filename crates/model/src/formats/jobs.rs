@@ -15,6 +15,7 @@ use super::launch;
 use super::problem::{Problems, ValueError};
 use super::reader::{Value, all, read_file, read_tree};
 use super::sweep::Sweeps;
+use super::trial::Trial;
 use crate::{Job, JobName, Seconds};
 
 /// Returns the jobs of a job file, every default filled in.
@@ -22,7 +23,7 @@ use crate::{Job, JobName, Seconds};
 /// # Errors
 /// When the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
-    read_file(text, |root| read_jobs(root, true))
+    read_file(text, |root| read_jobs(root, true, None))
 }
 
 /// Returns the jobs of the entries of a job file, as [`to_json`] writes them.
@@ -30,7 +31,7 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
 /// # Errors
 /// When they are not the entries of a job file; all problems are listed.
 pub fn from_json(entries: &[serde_json::Value]) -> Result<Vec<Job>, Problems> {
-    read_tree(&json::tree(&json!({ "jobs": entries })), true, |root| read_jobs(root, true))
+    read_tree(&json::tree(&json!({ "jobs": entries })), true, |root| read_jobs(root, true, None))
 }
 
 /// Jobs over time.
@@ -49,11 +50,12 @@ pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
     read_file(text, |root| {
         let now = root.entries_quietly().into_iter().find(|(key, _)| *key == "now");
         let now = now.map_or(Some(Seconds(0.0)), |(_, value)| value.duration());
-        Some(TraceFile { jobs: read_jobs(root, false)?, now: now? })
+        Some(TraceFile { jobs: read_jobs(root, false, None)?, now: now? })
     })
 }
 
-fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
+/// Reads the jobs of a file, with the values of a trial where one is given.
+pub(super) fn read_jobs(root: &Value<'_>, runs: bool, trial: Option<&Trial>) -> Option<Vec<Job>> {
     if root.is_list() {
         root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
         return None;
@@ -67,7 +69,7 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
     let known: &[&str] =
         if runs { &["jobs", "sweep", "search"] } else { &["jobs", "sweep", "search", "now"] };
     let fields = root.fields_with_anchors(known);
-    let mut sweeps = Sweeps::of_file(&fields);
+    let mut sweeps = trial.map_or_else(|| Sweeps::of_file(&fields), |trial| trial.sweeps(&fields));
     let list = fields.required("jobs")?;
     let items = list.items();
     if items.is_empty() && (list.is_list() || list.is_nothing()) {

@@ -35,6 +35,7 @@ mod size;
 mod sweep;
 #[cfg(test)]
 mod sweep_tests;
+mod trial;
 mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
@@ -46,3 +47,4 @@ pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest, quoted};
 pub use self::size::parse_size;
 pub use self::sweep::is_key as is_sweep_key;
+pub use self::trial::{Trial, trial_json, trial_of};

@@ -363,6 +363,11 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Returns the map that the fields are of.
+    pub(super) fn map(&self) -> &Value<'a> {
+        &self.map
+    }
+
     /// Returns the value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.values.get(key)

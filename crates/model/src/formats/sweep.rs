@@ -39,6 +39,8 @@ struct Sweep {
     axes: Vec<Axis>,
     /// Combinations to draw; `None` takes all.
     search: Option<Search>,
+    /// The trial whose only combination it is.
+    trial: Option<String>,
     is_sound: bool,
 }
 
@@ -51,8 +53,17 @@ pub(super) struct Sweeps {
 impl Sweeps {
     /// Reads the sweep at the top of a file, if there is one.
     pub(super) fn of_file(fields: &Fields<'_>) -> Self {
-        let none = Sweep { axes: Vec::new(), search: None, is_sound: true };
+        let none = Sweep { axes: Vec::new(), search: None, trial: None, is_sound: true };
         let shared = fields.get("sweep").map_or(none, read_sweep).searched(fields.get("search"));
+        Self { shared, made: 0 }
+    }
+
+    /// Returns the sweep of a trial: one combination, of the tree's lists. A sweep or a search of the file is reported.
+    pub(super) fn of_trial(id: &str, tree: &YamlNode, fields: &Fields<'_>) -> Self {
+        for value in ["sweep", "search"].into_iter().filter_map(|key| fields.get(key)) {
+            report_chosen(value);
+        }
+        let shared = Sweep { trial: Some(id.to_owned()), ..read_sweep(&fields.map().with(tree)) };
         Self { shared, made: 0 }
     }
 
@@ -71,6 +82,9 @@ impl Sweeps {
     ) -> Vec<Option<Job>> {
         let value = inner(job, "sweep");
         let search = inner(job, "search");
+        if self.shared.trial.is_some() {
+            value.iter().chain(&search).for_each(report_chosen);
+        }
         let sweep = self.shared.clone().with(value.as_ref().map(read_sweep)).searched(search.as_ref());
         if sweep.axes.is_empty() {
             if let Some(search) = search {
@@ -171,11 +185,12 @@ impl Sweep {
         chosen
     }
 
-    /// Returns the name of a combination: by its number if it was drawn, else by its values.
+    /// Returns the name of a combination: by its trial, by its number if it was drawn, else by its values.
     fn name(&self, base: &str, number: usize, chosen: &[(&Axis, YamlNode)]) -> String {
-        match self.search {
-            Some(_) => format!("{base}-s{}", number + 1),
-            None => name(base, chosen),
+        match (&self.trial, self.search) {
+            (Some(trial), _) => format!("{base}-t{trial}"),
+            (None, Some(_)) => format!("{base}-s{}", number + 1),
+            (None, None) => name(base, chosen),
         }
     }
 
@@ -227,6 +242,12 @@ fn report_idle(search: &Value<'_>) {
     search.report(ValueError::new("needs a sweep").hint("add sweep: {lr: {log_uniform: [1e-5, 1e-1]}}"));
 }
 
+/// Reports a sweep or a search in a file for trials.
+fn report_chosen(value: &Value<'_>) {
+    let error = ValueError::new("is not for trials: the optimiser chooses the values");
+    value.report(error.hint("remove it from this file"));
+}
+
 /// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
 fn read_sweep(value: &Value<'_>) -> Sweep {
     let entries = value.entries();
@@ -255,7 +276,7 @@ fn read_sweep(value: &Value<'_>) -> Sweep {
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
         axes.push(Axis { key: key.to_owned(), variable, values });
     }
-    Sweep { axes, search: None, is_sound }
+    Sweep { axes, search: None, trial: None, is_sound }
 }
 
 /// Returns whether a name can be a key of a sweep.

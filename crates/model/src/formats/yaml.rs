@@ -141,7 +141,11 @@ impl Builder {
         };
         let kind = match items {
             Items::List(items) => Kind::List(items),
-            Items::Map { entries, .. } => Kind::Map(merged(entries)?),
+            Items::Map { mut entries, .. } => {
+                // Long traces have a hundred thousand maps: what they do not need is a third of the tree.
+                entries.shrink_to_fit();
+                Kind::Map(merged(entries)?)
+            }
         };
         self.finish(YamlNode { line, kind }, anchor, cost)
     }

@@ -7,6 +7,7 @@ mod exact;
 mod fit;
 mod layout;
 mod many;
+mod memory;
 mod policy;
 mod primal;
 

@@ -1,22 +1,24 @@
 //! The policy: prices, a plan from them, proof.
 
 use hsched_model::number::to_f64;
+use std::cell::RefCell;
 use std::convert::Infallible;
 
 use crate::bound::Bound;
 use crate::dual::Dual;
 use crate::optimal::exact::prove;
 use crate::optimal::many::{self, BalancedPrices, JobKinds};
+use crate::optimal::memory::{LastPrices, NAME};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
 use crate::{
-    Assignment, Dues, Entry, Flag, FlagKind, Knowledge, Make, Objective, Placement, Placer, PolicyError,
-    Problem, Sharing, Slot, Verdict, admission, cost,
+    Assignment, Dues, Entry, Flag, FlagKind, Knowledge, Make, Memory, Objective, Placement, Placer,
+    PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
 /// The proving policy among the policies.
 pub(crate) const OPTIMAL: Entry = Entry {
-    name: "optimal",
+    name: NAME,
     make: Make::Placer(|parameters| {
         Ok(Box::new(Optimal::new(OptimalParameters { use_all: parameters.is_given(&USE_ALL) })))
     }),
@@ -47,12 +49,23 @@ pub(super) struct Optimal {
     parameters: OptimalParameters,
     /// What was found out about jobs at earlier decisions, which need not be found out again.
     kept: StepTimes,
+    /// The prices that the next search for many jobs begins with.
+    last: RefCell<LastPrices>,
+}
+
+/// What a search begins with, and when it ends.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    kept: Option<&'a StepTimes>,
+    /// Prices by GPU type.
+    first: Option<&'a [f64]>,
+    stop: &'a dyn Fn() -> bool,
 }
 
 impl Optimal {
     /// Returns it with these parameters.
     pub(super) fn new(parameters: OptimalParameters) -> Self {
-        Self { parameters, kept: StepTimes::default() }
+        Self { parameters, ..Self::default() }
     }
 }
 
@@ -83,7 +96,7 @@ struct OptimalPlan {
 
 impl Placer for Optimal {
     fn name(&self) -> &'static str {
-        "optimal"
+        NAME
     }
 
     fn parameters(&self) -> String {
@@ -96,11 +109,16 @@ impl Placer for Optimal {
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut bound, mut stopped) = (None, false);
+        let first = self.last.borrow().by_type(problem);
+        let search = Search { kept: Some(&self.kept), first: first.as_deref(), stop };
         let placed = admission::place_jobs::<Infallible>(problem, stop, |admission| {
             let jobs = &admission.jobs;
             let total: u32 = problem.offered().iter().sum();
             let idle = self.parameters.use_all.then(|| total - admission.workers);
-            let Some(answer) = solve(problem, jobs, idle, (Some(&self.kept), stop)) else { return Ok(None) };
+            let Some(answer) = solve(problem, jobs, idle, search) else { return Ok(None) };
+            if jobs.len() >= MANY {
+                *self.last.borrow_mut() = LastPrices::of(problem, &answer.bound);
+            }
             let place = |(&job, slots): (&usize, &Vec<Slot>)| {
                 Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
             };
@@ -112,6 +130,14 @@ impl Placer for Optimal {
         let Ok(verdicts) = placed;
         Ok(Assignment { verdicts, categories: None, stopped, bound })
     }
+
+    fn memory(&self) -> Option<Memory> {
+        self.last.borrow().write()
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        *self.last.borrow_mut() = LastPrices::read(memory);
+    }
 }
 
 /// Returns what no plan for these jobs undercuts, as `optimal` proves it; `None` when one of them has no legal
@@ -122,22 +148,18 @@ pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Opti
     if jobs.is_empty() {
         return None;
     }
-    match solve(problem, jobs, None, (None, stop)) {
+    match solve(problem, jobs, None, Search { kept: None, first: None, stop }) {
         Some(answer) => Some(answer.bound),
         None => Dual::new(problem, jobs, None)?.bound(),
     }
 }
 
 /// Returns the best plan for all these jobs, and its bound; `None` when none was found.
-fn solve(
-    problem: &Problem,
-    jobs: &[usize],
-    idle: Option<u32>,
-    (kept, stop): (Option<&StepTimes>, &dyn Fn() -> bool),
-) -> Option<OptimalPlan> {
+fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_>) -> Option<OptimalPlan> {
+    let Search { kept, stop, .. } = search;
     let is_mean = matches!(problem.objective, Objective::MeanJct | Objective::Weighted);
     let is_large = jobs.len() >= MANY && is_mean && idle.is_none();
-    if let Some(plan) = is_large.then(|| of_many(problem, jobs, (kept, stop))).flatten() {
+    if let Some(plan) = is_large.then(|| of_many(problem, jobs, search)).flatten() {
         return Some(plan);
     }
     let mut dual = Dual::new(problem, jobs, kept)?;
@@ -175,14 +197,11 @@ fn solve(
 }
 
 /// Returns a plan for very many jobs and its bound; `None` where a job finds no room.
-fn of_many(
-    problem: &Problem,
-    jobs: &[usize],
-    (kept, stop): (Option<&StepTimes>, &dyn Fn() -> bool),
-) -> Option<OptimalPlan> {
+fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<OptimalPlan> {
+    let Search { kept, first, stop } = search;
     let mut dual = Dual::unpriced(problem, jobs, kept);
     let mut kinds = JobKinds::new(problem, &dual, jobs)?;
-    let first = dual.first_prices();
+    let first = first.map_or_else(|| dual.first_prices(), |earlier| dual.prices_of(earlier));
     let BalancedPrices { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
     dual.prices.clone_from(&prices);
     let mut bound = dual.proves(lower + dual.stock.surplus(&prices));

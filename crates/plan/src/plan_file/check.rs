@@ -80,7 +80,7 @@ impl PlanFile {
             job.launch.partition.clone_from(&planned.partition);
             if !planned.speeds.is_empty() {
                 // These are speeds of whole replicas.
-                *job = job.with_speeds_of_replicas();
+                *job = job.with_speeds_of_replicas().into_owned();
             }
             for own in &planned.speeds {
                 let what = "speeds has an invalid GPU type, or neither samples_per_s nor alpha_s and beta_s";

@@ -1,7 +1,7 @@
 //! A placer's plan for some of the jobs, checked.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, Verdict, checked};
+use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked};
 
 /// A plan for some jobs as if they held nothing.
 pub(super) struct Draft {
@@ -47,25 +47,24 @@ impl Draft {
 
     /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
-        let whole = context.problem;
-        let plan = self.plan.plan();
-        let queued = basis == Basis::Queue;
-        let change = |(&job, verdict): (&usize, &Verdict)| {
-            let decision = match verdict {
-                Verdict::Place(placement) => Decision::Place {
-                    placements: vec![self.extract.to_whole(whole, placement)],
-                    queued,
-                    why: String::new(),
-                },
-                other => Decision::from(other.clone()),
+        let (extract, whole) = (self.extract, context.problem);
+        let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();
+        let change = |(own, decision): (usize, Decision)| {
+            let decision = match decision {
+                Decision::Place { placements, why, .. } => {
+                    let to_whole = |placement| extract.to_whole(whole, placement);
+                    let placements = placements.iter().map(to_whole).collect();
+                    Decision::Place { placements, queued: basis == Basis::Queue, why }
+                }
+                other => other,
             };
-            (job, decision)
+            (extract.jobs[own], decision)
         };
         Plan {
-            changes: self.extract.jobs.iter().zip(self.plan.verdicts()).map(change).collect(),
-            categories: plan.categories,
-            stopped: plan.stopped,
-            bound: plan.bound.as_ref().map(|bound| self.extract.bound_to_whole(whole, bound)),
+            changes: changes.into_iter().map(change).collect(),
+            categories,
+            stopped,
+            bound: bound.map(|bound| extract.bound_to_whole(whole, &bound)),
             ..Plan::default()
         }
     }

@@ -6,7 +6,7 @@ mod moves;
 mod queueing;
 
 use crate::{
-    Basis, Budget, Decision, Eligibility, Placer, Plan, Policy, PolicyError, Problem, Progress, Stage,
+    Basis, Budget, Decision, Eligibility, Memory, Placer, Plan, Policy, PolicyError, Problem, Progress, Stage,
 };
 use hsched_model::Seconds;
 
@@ -116,6 +116,14 @@ impl Policy for Replan {
         let next = if self.rules.queue { context.next_asking() } else { context.next_late() };
         plan.wake = plan.wake.or(next);
         Ok(plan)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.placer.memory()
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        self.placer.remember(memory);
     }
 }
 

@@ -88,7 +88,7 @@ impl ThroughputMatrix {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
         let tables = LazyCell::new(|| Tables::new(jobs, cache));
         let row = |job: &Job| {
-            let job = &job.with_speeds_of_replicas();
+            let job = &*job.with_speeds_of_replicas();
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());

@@ -1,6 +1,6 @@
 //! `optimal` for so many jobs that it plans them by lists of bundles.
 
-use hsched_plan::{Bound, Budget, JobModel, Outcome, Parameters, Problem, verify};
+use hsched_plan::{Bound, Budget, JobModel, Memory, Outcome, Parameters, Plan, Problem, verify};
 use hsched_problems::{find, problems};
 
 use crate::certificate;
@@ -17,21 +17,27 @@ fn job(name: &str, number: u32) -> JobModel {
     }
 }
 
-/// Plans twice, for the same problem gives the same plan; returns the objective and the bound.
-fn solve(problem: &Problem) -> (f64, Bound) {
+/// Plans with what a policy may know of its last decision; returns the plan and what it knows then.
+fn decide(problem: &Problem, memory: Option<&Memory>) -> (Plan, Option<Memory>) {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
+    if let Some(memory) = memory {
+        policy.remember(memory);
+    }
     // Counted, not timed.
     let calls = std::cell::Cell::new(0);
     let stop = || {
         calls.set(calls.get() + 1);
         calls.get() > 10_000
     };
-    let mut decide = || {
-        calls.set(0);
-        policy.decide(problem, &Budget::until(&stop)).expect("a plan")
-    };
-    let plan = decide();
-    assert_eq!(plan, decide());
+    let plan = policy.decide(problem, &Budget::until(&stop)).expect("a plan");
+    (plan, policy.memory())
+}
+
+/// Plans twice, for the same problem gives the same plan; returns the objective and the bound.
+fn solve(problem: &Problem) -> (f64, Bound) {
+    let decided = decide(problem, None);
+    assert_eq!(decided, decide(problem, None));
+    let plan = decided.0;
     let bound = plan.bound.clone().expect("a bound");
     let plan = verify(problem, plan).expect("a valid plan");
     assert_eq!(plan.placed().len(), problem.jobs.len());
@@ -51,6 +57,29 @@ fn check(jobs: Vec<JobModel>) {
 #[test]
 fn jobs_that_all_differ_have_a_plan_near_its_bound() {
     check((0..410).map(|number| job(&format!("j{number}"), number)).collect());
+}
+
+/// A process that begins with the memory decides as one that has gone on would: by nothing but the problem and the memory.
+#[test]
+fn the_prices_of_the_last_plan_are_where_the_next_search_begins() {
+    let jobs = (0..410).map(|number| job(&format!("j{number}"), number));
+    let nodes = [vec![[8, 0].as_slice(); 51], vec![[0, 2].as_slice(); 1]].concat();
+    let mut problem = problems::problem(&["v100", "p100"], &nodes, jobs.collect());
+    let (_, memory) = decide(&problem, None);
+    let memory = memory.expect("prices");
+    problem.jobs.pop();
+    let decided = decide(&problem, Some(&memory));
+    assert_eq!(decided, decide(&problem, Some(&memory)));
+    let again = decided.0;
+    let lower = |plan: &Plan| plan.bound.as_ref().expect("a bound").lower;
+    let anew = decide(&problem, None).0;
+    assert!((lower(&again) / lower(&anew) - 1.0).abs() < 1e-5, "{} {}", lower(&again), lower(&anew));
+    let plan = verify(&problem, again).expect("a valid plan");
+    let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+    assert!(value <= lower(&anew) * 1.001, "{value} of {}", lower(&anew));
+    // Few jobs are planned from scratch: their plans depend on nothing before.
+    problem.jobs.truncate(3);
+    assert_eq!(decide(&problem, Some(&memory)), (decide(&problem, None).0, Some(memory)));
 }
 
 #[test]

@@ -71,8 +71,8 @@ pub(super) fn requested_memory(row: &AccountingRow) -> Result<Option<Requested>,
             mib(text).map(Requested::Whole)
         }
     })?;
-    Ok(read.filter(|own| {
-        !matches!(own, Requested::PerCpu(0.0) | Requested::PerNode(0.0) | Requested::Whole(0.0))
+    Ok(read.filter(|requested| {
+        !matches!(requested, Requested::PerCpu(0.0) | Requested::PerNode(0.0) | Requested::Whole(0.0))
     }))
 }
 

@@ -191,7 +191,12 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
         }),
     };
     let has_tres = [&row.cell("ReqTRES"), &row.cell("AllocTRES")].iter().any(|text| value(text).is_some());
-    let typed = asked.gres.gpus.iter().map(|(gpu_type, _)| gpu_type).find(|own| **own != GpuType::untyped());
+    let typed = asked
+        .gres
+        .gpus
+        .iter()
+        .map(|(gpu_type, _)| gpu_type)
+        .find(|gpu_type| **gpu_type != GpuType::untyped());
     let (limit, own) = (amounts::limit(row)?, used(row, times)?);
     let state = SlurmState::parse(row.cell("State"));
     let is_over = !matches!(state, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended);

@@ -101,7 +101,7 @@ impl Piece {
             return is_opaque(&self.words);
         }
         let commands = self.text.lines().flat_map(|line| segments(&split(line).unwrap_or_default()));
-        commands.map(|own| without_keywords(&own).to_vec()).any(|own| is_opaque(&own))
+        commands.map(|command| without_keywords(&command).to_vec()).any(|command| is_opaque(&command))
     }
 }
 
@@ -119,8 +119,9 @@ fn without_keywords(words: &[String]) -> &[String] {
 /// Returns the place of the command that trains; says why where that is not certain.
 fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
     let all: Vec<usize> = (0..pieces.len()).filter(|place| pieces[*place].started.is_some()).collect();
-    let launched =
-        |place: &&usize| pieces[**place].started.as_ref().is_some_and(|own| !own.launchers.is_empty());
+    let launched = |place: &&usize| {
+        pieces[**place].started.as_ref().is_some_and(|started| !started.launchers.is_empty())
+    };
     let by_launcher: Vec<usize> = all.iter().filter(launched).copied().collect();
     let chosen = match (&by_launcher[..], &all[..]) {
         ([one], _) | ([], [one]) => Some(*one),
@@ -262,10 +263,10 @@ fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
             );
         } else if is_block || is_compound(&text) {
             let trains =
-                text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|own| {
+                text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|line| {
                     let begin =
-                        own.iter().position(|word| !["then", "do", "else", "if"].contains(&word.as_str()));
-                    started(&own[begin.unwrap_or(0)..]).is_some()
+                        line.iter().position(|word| !["then", "do", "else", "if"].contains(&word.as_str()));
+                    started(&line[begin.unwrap_or(0)..]).is_some()
                 });
             let started = trains.then(Started::default);
             pieces.push(Piece { line: line.number, text, words: Vec::new(), started });

@@ -22,10 +22,10 @@ pub(super) struct Started {
 
 /// Returns what a command starts, if it is a training; `words` are as they are written.
 pub(super) fn started(words: &[String]) -> Option<Started> {
-    let mut own = Started::default();
+    let mut started = Started::default();
     let mut words = words.to_vec();
     while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
-        own.environment.push((name.to_owned(), value.to_owned()));
+        started.environment.push((name.to_owned(), value.to_owned()));
         words.remove(0);
     }
     while words.first().is_some_and(|word| ["exec", "time", "nohup"].contains(&word.as_str())) {
@@ -35,30 +35,30 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
     if by_srun {
         let options = srun_options(&words);
         let has_programs = words[..=options].iter().any(|word| word == "--multi-prog");
-        own.launchers.push(words[..=options].join(" "));
+        started.launchers.push(words[..=options].join(" "));
         let container = words[..=options].iter().find(|word| word.starts_with("--container"));
-        own.unclear = container.map(|option| format!("srun runs it in a container ({option})"));
+        started.unclear = container.map(|option| format!("srun runs it in a container ({option})"));
         words.drain(..=options);
         let is_in_variable = words.first().is_some_and(|word| is_variable(word));
         if has_programs || is_in_variable {
-            own.unclear = Some(if has_programs {
+            started.unclear = Some(if has_programs {
                 "srun takes the programs from a file".to_owned()
             } else {
                 format!("what srun runs is in the variable {}", words[0])
             });
-            return Some(own);
+            return Some(started);
         }
     } else if words.first().is_some_and(|word| is_variable(word)) && words.len() > 1 {
-        own.unclear = Some(format!("the launcher or the program is in the variable {}", words[0]));
-        return Some(own);
+        started.unclear = Some(format!("the launcher or the program is in the variable {}", words[0]));
+        return Some(started);
     }
-    trim(&mut words, &mut own);
+    trim(&mut words, &mut started);
     if let Some((shell, line)) = inner(&words) {
         // What runs the shell in surroundings of its own, such as a container, stays around the command.
         let around = words[..shell].to_vec();
-        return of_shell(&line, own, by_srun).map(|own| wrap(own, &around, &words));
+        return of_shell(&line, started, by_srun).map(|started| wrap(started, &around, &words));
     }
-    if !strip_launcher(&mut words, &mut own) {
+    if !strip_launcher(&mut words, &mut started) {
         let first = program(words.first()?);
         let wraps = WRAPPERS.contains(&first) || by_srun;
         let python = words.iter().position(|word| is_python(word));
@@ -69,11 +69,11 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
             _ => return None,
         }
     }
-    own.command = words.join(" ");
+    started.command = words.join(" ");
     let runs_shell_script = by_srun && words.first().is_some_and(|word| is_file(word, "sh"));
     let why = runs_shell_script.then(|| format!("{} may launch the training itself", words[0]));
-    own.unclear = own.unclear.or_else(|| foreign_part(&own.command)).or(why);
-    Some(own)
+    started.unclear = started.unclear.or_else(|| foreign_part(&started.command)).or(why);
+    Some(started)
 }
 
 /// Returns why a command cannot stand outside its script.
@@ -155,7 +155,7 @@ fn program(word: &str) -> &str {
 
 /// Returns whether a word names a file with this ending.
 fn is_file(word: &str, ending: &str) -> bool {
-    Path::new(word.trim_matches(['"', '\''])).extension().is_some_and(|own| own == ending)
+    Path::new(word.trim_matches(['"', '\''])).extension().is_some_and(|os_str| os_str == ending)
 }
 
 fn is_python(word: &str) -> bool {
@@ -189,7 +189,7 @@ pub(super) fn srun_options(words: &[String]) -> usize {
 }
 
 /// Drops what follows a command: where its output goes, and that it runs in the background.
-fn trim(words: &mut Vec<String>, own: &mut Started) {
+fn trim(words: &mut Vec<String>, started: &mut Started) {
     let redirects = |word: &str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
         rest.starts_with(['>', '<']) || rest.starts_with("&>")
@@ -198,7 +198,7 @@ fn trim(words: &mut Vec<String>, own: &mut Started) {
     let Some(cut) = cut else { return };
     let rest: Vec<String> = words.drain(cut..).collect();
     if rest != ["&"] {
-        own.remarks.push(format!("{}: dropped; the output of ranks goes to NAME.out", rest.join(" ")));
+        started.remarks.push(format!("{}: dropped; the output of ranks goes to NAME.out", rest.join(" ")));
     }
 }
 
@@ -218,13 +218,14 @@ fn inner(words: &[String]) -> Option<(usize, String)> {
 }
 
 /// Puts back what was around a shell; where its line is more than one command, the shell with it.
-fn wrap(own: Started, around: &[String], words: &[String]) -> Started {
-    if around.is_empty() || own.command.is_empty() {
-        return own;
+fn wrap(started: Started, around: &[String], words: &[String]) -> Started {
+    if around.is_empty() || started.command.is_empty() {
+        return started;
     }
-    let is_simple = !own.command.contains([';', '&', '|', '\n']);
-    let command = if is_simple { format!("{} {}", around.join(" "), own.command) } else { words.join(" ") };
-    Started { command, ..own }
+    let is_simple = !started.command.contains([';', '&', '|', '\n']);
+    let command =
+        if is_simple { format!("{} {}", around.join(" "), started.command) } else { words.join(" ") };
+    Started { command, ..started }
 }
 
 /// Returns what a shell line starts that was itself started.
@@ -254,7 +255,7 @@ fn of_shell(line: &str, mut own: Started, by_srun: bool) -> Option<Started> {
 }
 
 /// Takes a launcher out of a command, with its options; returns whether there was one.
-fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
+fn strip_launcher(words: &mut Vec<String>, started: &mut Started) -> bool {
     let is_launcher = |word: &String| LAUNCHERS.contains(&program(word)) || is_module(word);
     // `pip install deepspeed` launches nothing.
     let first = words.first().map_or("", |word| program(word)).to_owned();
@@ -276,8 +277,8 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
             .map(|own| (own, true)),
     };
     let Some((script, needs_python)) = script else {
-        own.unclear = Some(format!("cannot find the script of {}", words[place]));
-        own.launchers.push(words[place].clone());
+        started.unclear = Some(format!("cannot find the script of {}", words[place]));
+        started.launchers.push(words[place].clone());
         words.clear();
         return true;
     };
@@ -287,7 +288,7 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
         && !dropped.contains("use_env")
         && !dropped.contains("use-env")
     {
-        own.remarks.push(
+        started.remarks.push(
             "torch.distributed.launch passes --local-rank; under hsched, ranks read LOCAL_RANK instead"
                 .to_owned(),
         );
@@ -295,7 +296,7 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
     if words[script] == "--module" {
         "-m".clone_into(&mut words[script]);
     }
-    own.launchers.push(dropped);
+    started.launchers.push(dropped);
     words.drain(begin..script);
     if needs_python && python.is_none() {
         words.insert(begin, "python".to_owned());

@@ -77,8 +77,8 @@ pub fn read(script: &str, name: &str) -> Imported {
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {
-        tasks: total.and_then(|own| own.ntasks).unwrap_or(1),
-        gpus: total.and_then(|own| own.gpus_total).unwrap_or(1),
+        tasks: total.and_then(|resource_request| resource_request.ntasks).unwrap_or(1),
+        gpus: total.and_then(|resource_request| resource_request.gpus_total).unwrap_or(1),
     }
 }
 

@@ -39,11 +39,15 @@ struct ScriptResources<'a> {
 impl ScriptResources<'_> {
     /// Returns the line of the last of some options.
     fn line(&self, names: &[&str]) -> usize {
-        self.reading.options.iter().rfind(|own| names.contains(&own.name.as_str())).map_or(1, line)
+        self.reading
+            .options
+            .iter()
+            .rfind(|script_option| names.contains(&script_option.name.as_str()))
+            .map_or(1, line)
     }
 
     fn is_set(&self, names: &[&str]) -> bool {
-        self.reading.options.iter().any(|own| names.contains(&own.name.as_str()))
+        self.reading.options.iter().any(|script_option| names.contains(&script_option.name.as_str()))
     }
 
     /// Says that hsched chooses the number of nodes.
@@ -128,10 +132,14 @@ impl ScriptResources<'_> {
         let mebibytes = match (self.own.mem_mb_per_node, self.own.mem_mb_per_cpu, self.own.mem_mb_per_gpu) {
             (Some(0), ..) | (None, Some(0), _) | (None, None, Some(0)) => {
                 let names = ["mem", "mem-per-cpu", "mem-per-gpu"];
-                let own = self.reading.options.iter().rfind(|own| names.contains(&own.name.as_str()));
-                let name = own.map_or("mem", |own| own.name.as_str());
+                let script_option = self
+                    .reading
+                    .options
+                    .iter()
+                    .rfind(|script_option| names.contains(&script_option.name.as_str()));
+                let name = script_option.map_or("mem", |script_option| script_option.name.as_str());
                 return imported.remark(
-                    own.map_or(1, line),
+                    script_option.map_or(1, line),
                     format!("--{name}=0: hsched does not request all memory of a node; set memory_per_gpu"),
                 );
             }

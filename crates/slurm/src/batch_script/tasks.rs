@@ -51,9 +51,14 @@ pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Log
         at,
         format!("--array={asked}: one job for each task (key sweep), with the number of the task as $TASK"),
     );
-    let mut left =
-        without(lines, arrays.iter().filter(|own| is_used(lines, own)).map(|own| own.lines.clone()));
-    for array in arrays.iter().filter(|own| is_used(lines, own)) {
+    let mut left = without(
+        lines,
+        arrays
+            .iter()
+            .filter(|shell_array| is_used(lines, shell_array))
+            .map(|shell_array| shell_array.lines.clone()),
+    );
+    for array in arrays.iter().filter(|shell_array| is_used(lines, shell_array)) {
         imported.push("node_setup", array.text.as_str());
     }
     for line in &mut left {

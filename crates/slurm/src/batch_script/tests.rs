@@ -171,7 +171,7 @@ fn shares_of_a_node_are_divided_among_its_gpus() {
 fn times_as_slurm_reads_them() {
     let check = |text: &str, seconds: Option<f64>| {
         let own = key(&format!("--time={text}"), "time");
-        let read = formats::parse_duration(own.trim_matches('"')).ok().map(|own| own.0);
+        let read = formats::parse_duration(own.trim_matches('"')).ok().map(|format| format.0);
         assert_eq!(read, seconds, "{text}: {own}");
     };
     check("90", Some(5400.0));
@@ -243,7 +243,8 @@ fn ranks_run_the_command_without_its_launchers() {
 fn what_is_not_certain_is_said_with_its_line() {
     let check = |script: &str, expected: &[&str]| {
         let remarks = read(script, "job").remarks;
-        let remarks: Vec<String> = remarks.iter().map(|own| format!("{}: {}", own.line, own.text)).collect();
+        let remarks: Vec<String> =
+            remarks.iter().map(|remark| format!("{}: {}", remark.line, remark.text)).collect();
         assert_eq!(remarks, expected, "{script}");
     };
     check(
@@ -389,7 +390,7 @@ fn any_name_becomes_one() {
 fn made(script: &str, keys: &[&str]) -> String {
     let imported = read(&format!("#!/bin/bash\n#SBATCH -G1 {script}\n"), "job");
     let keys = keys.iter().filter_map(|key| Some(format!("{key}: {}", imported.keys.get(key)?)));
-    let remarks = imported.remarks.iter().map(|own| format!("{}: {}", own.line, own.text));
+    let remarks = imported.remarks.iter().map(|remark| format!("{}: {}", remark.line, remark.text));
     keys.chain(remarks).collect::<Vec<_>>().join("\n")
 }
 

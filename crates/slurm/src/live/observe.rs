@@ -141,7 +141,7 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
     let same = is_same(&of, attempt, &record.name, record.id, record.submit_time.as_deref());
-    let other = record.tag().is_some_and(|own| own != Tag::of(&of));
+    let other = record.tag().is_some_and(|tag| tag != Tag::of(&of));
     if !same || other || !record.settled {
         return None;
     }
@@ -153,14 +153,14 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
 }
 
 /// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.
-pub(super) fn end_in_race(end: &End, own: JobId, taken: Option<JobId>) -> Option<End> {
+pub(super) fn end_in_race(end: &End, job_id: JobId, taken: Option<JobId>) -> Option<End> {
     let is_failure = matches!(
         end,
         End::Failed { .. } | End::OutOfMemory | End::NodeFailed | End::BootFailed | End::Preempted
     );
     match (taken, end) {
         (Some(winner), _)
-            if winner != own && (is_failure || matches!(end, End::Completed | End::Cancelled)) =>
+            if winner != job_id && (is_failure || matches!(end, End::Completed | End::Cancelled)) =>
         {
             Some(End::Yielded)
         }

@@ -121,7 +121,7 @@ pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<Scri
     }
     let of_record = |record: &&JobRecord| match script_end(&record.state, record.exit) {
         End::Failed { .. } if record.out_of_memory => End::OutOfMemory,
-        own => own,
+        end => end,
     };
     let times = latest.values().filter_map(|record| moment(record.end_time.as_deref()));
     let ends =

@@ -118,7 +118,8 @@ impl<'a> SlurmWorld<'a> {
             .iter()
             .map(|script| (script, script_jobs::sighting(&queue, script)))
             .partition(|(_, sighting)| sighting.is_some());
-        let mut scripts: Vec<ScriptSighting> = scripts.into_iter().filter_map(|(_, own)| own).collect();
+        let mut scripts: Vec<ScriptSighting> =
+            scripts.into_iter().filter_map(|(_, sighting)| sighting).collect();
         let gone: Vec<&ScriptJob> =
             gone.into_iter().map(|(script, _)| script).filter(|script| !script.is_over()).collect();
         let records = self.records_of(&left, &gone, notes)?;
@@ -148,8 +149,8 @@ impl<'a> SlurmWorld<'a> {
     fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
         for Sighting { of, job_id, state: queue_state, .. } in seen {
             let QueueState::Ended { end, .. } = queue_state else { continue };
-            let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
-            let Some(attempt) = own.map(|own| &own.attempt) else { continue };
+            let submission = state.find(&of.job).and_then(|tracked| tracked.submission(of));
+            let Some(attempt) = submission.map(|submission| &submission.attempt) else { continue };
             if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
                 continue;
             }
@@ -176,8 +177,9 @@ impl<'a> SlurmWorld<'a> {
         let mut judged = Vec::new();
         for mut sighting in seen {
             let tracked = state.find(&sighting.of.job);
-            let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
-            let race = own.filter(|own| own.race);
+            let submission =
+                tracked.and_then(|job| job.submission(&sighting.of)).map(|submission| &submission.attempt);
+            let race = submission.filter(|submission| submission.race);
             let QueueState::Ended { end, .. } = &mut sighting.state else {
                 judged.push(sighting);
                 continue;
@@ -380,7 +382,8 @@ impl World for SlurmWorld<'_> {
     fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         let of = run.key(intent);
         let prepared = self.prepared.get(&run.id);
-        let Some((prepared, script)) = prepared.and_then(|own| Some((own, own.script(&of)?))) else {
+        let Some((prepared, script)) = prepared.and_then(|prepared| Some((prepared, prepared.script(&of)?)))
+        else {
             return Answer::Refused { message: "its script was not written".into() };
         };
         if let Err(message) = &script.text {

@@ -70,8 +70,12 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
     let half_life_s =
         config.get("PriorityDecayHalfLife").and_then(amount::duration).filter(|own| own.0 > 0.0);
     let shares = Shares { weight, half_life_s, branches };
-    let known: Vec<(f64, f64)> =
-        shares.factors_now().into_iter().zip(factors).filter_map(|(own, told)| Some((own, told?))).collect();
+    let known: Vec<(f64, f64)> = shares
+        .factors_now()
+        .into_iter()
+        .zip(factors)
+        .filter_map(|(share, told)| Some((share, told?)))
+        .collect();
     let users = to_f64(known.len());
     // Half a rank: what is shown is rounded, and may be some minutes older than the factors.
     let alike = to_f64(known.iter().filter(|(own, told)| (own - told).abs() * users < 0.5).count());
@@ -89,7 +93,7 @@ pub(super) fn accounts(
 ) -> Vec<QueueAccount> {
     let mut found: Vec<QueueAccount> = Vec::new();
     for row in rows(text).filter(|row| row.user == Some(user)) {
-        if found.iter().any(|own| own.name == row.account) {
+        if found.iter().any(|account| account.name == row.account) {
             continue;
         }
         let priority = row.factor.and_then(|factor| priority(factor, config, partitions));
@@ -110,8 +114,17 @@ fn priority(factor: f64, config: &Config, partitions: &[PartitionLimits]) -> Opt
         return None;
     }
     let weight = |key: &str| to_f64(config.number(key).unwrap_or(0));
-    let highest = partitions.iter().filter_map(|own| own.job_factor).max().unwrap_or(1).max(1);
-    let own = partitions.iter().find(|own| own.default).and_then(|own| own.job_factor).unwrap_or(1);
+    let highest = partitions
+        .iter()
+        .filter_map(|partition_limits| partition_limits.job_factor)
+        .max()
+        .unwrap_or(1)
+        .max(1);
+    let own = partitions
+        .iter()
+        .find(|partition_limits| partition_limits.default)
+        .and_then(|partition_limits| partition_limits.job_factor)
+        .unwrap_or(1);
     let share = f64::from(own) / f64::from(highest);
     let sum = weight("PriorityWeightFairShare") * factor + weight("PriorityWeightPartition") * share;
     Some(to_u64(sum))
@@ -134,7 +147,7 @@ mod tests {
             "root|me|1|0|1.000000\nastro|me|1|0|0.5\nastro|me|1|0|0.1\nastro|you|1|0|0.9\nodd|me|1|0|x\n";
         let seen = |config: &Config| -> Vec<(String, Option<u64>)> {
             let found = accounts(text, "me", config, &partitions);
-            found.into_iter().map(|own| (own.name, own.priority)).collect()
+            found.into_iter().map(|account| (account.name, account.priority)).collect()
         };
         let own = |name: &str, priority| (name.to_owned(), priority);
         assert_eq!(seen(&config), [own("root", Some(70000)), own("astro", Some(60000)), own("odd", None)]);
@@ -146,8 +159,9 @@ mod tests {
         let text = "root|||300|\n a||2|100|\n  a|me|1|90|0.50\n  a|you|parent|10|0.75\n b||1|200|\n  b|me|1|200|0.25\n c||1|0|\n  c|other|1|0|1.0\n";
         let config = "PriorityWeightFairShare = 1000\nPriorityDecayHalfLife = 7-00:00:00\n";
         let own = shares(text, "me", &Config::parse(config)).expect("shares");
-        assert_eq!((own.weight, own.half_life_s.map(|own| own.0)), (1000.0, Some(604_800.0)));
-        let seen: Vec<_> = own.branches.iter().map(|own| (own.parent, own.usage, own.ours)).collect();
+        assert_eq!((own.weight, own.half_life_s.map(|half_life_| half_life_.0)), (1000.0, Some(604_800.0)));
+        let seen: Vec<_> =
+            own.branches.iter().map(|branch| (branch.parent, branch.usage, branch.ours)).collect();
         assert_eq!(
             seen[2..6],
             [(Some(1), 90.0, true), (Some(1), 10.0, false), (Some(0), 200.0, false), (Some(4), 200.0, true)]

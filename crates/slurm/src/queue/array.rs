@@ -44,7 +44,8 @@ mod tests {
     fn tasks_are_counted_up_to_what_is_shown() {
         let check = |shown: &str, expected: Option<(&str, u32, Option<u32>)>| {
             let found = array(shown);
-            let found = found.as_ref().map(|own| (own.id.as_str(), own.tasks, own.at_once));
+            let found =
+                found.as_ref().map(|job_array| (job_array.id.as_str(), job_array.tasks, job_array.at_once));
             assert_eq!(found, expected, "{shown}");
         };
         check("12", None);

@@ -129,8 +129,8 @@ fn gpus(given: &Tres, nodes: u64, names: &str, cluster: &Cluster) -> Vec<GpuAsk>
     let first = hostlist::expand(names).ok().and_then(|names| NodeName::new(names.first()?).ok());
     let stocks = first.and_then(|name| cluster.node(&name)).map_or(&[][..], |node| &node.gpus);
     let only = if let [stock] = stocks { Some(&stock.gpu_type) } else { None };
-    let ask = |(own, count): &(GpuType, u32)| GpuAsk {
-        gpu_type: if *own == GpuType::untyped() { only.cloned() } else { Some(own.clone()) },
+    let ask = |(gpu_type, count): &(GpuType, u32)| GpuAsk {
+        gpu_type: if *gpu_type == GpuType::untyped() { only.cloned() } else { Some(gpu_type.clone()) },
         count: u32::try_from(u64::from(*count).div_ceil(nodes)).unwrap_or(u32::MAX),
     };
     given.gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
@@ -175,7 +175,8 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         assert_eq!((one.user.as_deref(), one.limit_s), (Some("man"), Some(Seconds(3600.0))));
         assert!((one.ended.0 - one.started.expect("a start").0 - 3609.0).abs() < 1e-9);
         assert_eq!((one.asks.gpus[0].count, one.asks.cpus, one.asks.memory_mib), (1, Some(8), Some(28800)));
-        let typed = |job: &Ended| job.asks.gpus[0].gpu_type.as_ref().map(|own| own.as_str().to_owned());
+        let typed =
+            |job: &Ended| job.asks.gpus[0].gpu_type.as_ref().map(|gpu_type| gpu_type.as_str().to_owned());
         assert_eq!((typed(one).as_deref(), typed(two).as_deref()), (Some("t4"), Some("v100")));
         assert_eq!((two.asks.nodes, two.asks.gpus[0].count, two.asks.memory_mib), (2, 4, Some(4096)));
         assert_eq!((never.started, never.limit_s, never.asks.gpus[0].count), (None, None, 2));

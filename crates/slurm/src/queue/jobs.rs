@@ -139,9 +139,9 @@ fn job(
     let is_held = running.is_none() && (priority == Some(0) || state.is_held());
     Some(QueueJob {
         waits_for_other: is_held || reason.as_deref().is_some_and(|reason| !competes(reason)),
-        array: array.as_ref().map(|own| own.id.clone()),
-        tasks: array.as_ref().map_or(1, |own| own.tasks),
-        at_once: array.and_then(|own| own.at_once),
+        array: array.as_ref().map(|job_array| job_array.id.clone()),
+        tasks: array.as_ref().map_or(1, |job_array| job_array.tasks),
+        at_once: array.and_then(|job_array| job_array.at_once),
         id: id.to_owned(),
         ours: user.trim() == look.user,
         user: owned(user),
@@ -268,8 +268,8 @@ impl<'a> Request<'a> {
 
 /// Returns a request of `gres` × `times` spread over nodes, rounded up.
 fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
-    let ask = |(own, count): &(GpuType, u32)| GpuAsk {
-        gpu_type: (*own != GpuType::untyped()).then(|| own.clone()),
+    let ask = |(gpu_type, count): &(GpuType, u32)| GpuAsk {
+        gpu_type: (*gpu_type != GpuType::untyped()).then(|| gpu_type.clone()),
         count: count.saturating_mul(times).div_ceil(nodes),
     };
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
@@ -282,7 +282,7 @@ fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
 
 /// Returns what a job asks for on a node as held there; GPUs of any type are the node's first.
 fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> Held {
-    let first = cluster.node(&node).and_then(|own| own.gpus.first()).map(|stock| stock.gpu_type.clone());
+    let first = cluster.node(&node).and_then(|node| node.gpus.first()).map(|stock| stock.gpu_type.clone());
     let count = |ask: &GpuAsk| {
         let gpu_type = ask.gpu_type.clone().or_else(|| first.clone())?;
         Some(GpuCount { gpu_type, count: ask.count })

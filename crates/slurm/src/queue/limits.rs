@@ -295,7 +295,7 @@ mod tests {
         let text = "one|bio|gres/gpu=4\ntwo|bio|gres/gpu=8\n";
         let table = Table { fields: &["Cluster", "Account", "GrpTRES"], text };
         let limits = |cluster| parse(table, Table { fields: &["Name"], text: "" }, cluster).limits;
-        assert_eq!(limits(Some("two")).iter().map(|own| own.max).collect::<Vec<_>>(), [8.0]);
+        assert_eq!(limits(Some("two")).iter().map(|limit| limit.max).collect::<Vec<_>>(), [8.0]);
         assert_eq!(limits(None).len(), 2);
     }
 }

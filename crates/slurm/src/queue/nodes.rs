@@ -8,16 +8,16 @@ pub(super) fn nodes(cluster: &Cluster) -> Vec<QueueNode> {
     cluster.nodes.iter().map(node).collect()
 }
 
-fn node(own: &Node) -> QueueNode {
+fn node(node: &Node) -> QueueNode {
     let count = |gpu_type: &GpuType, count| GpuCount { gpu_type: gpu_type.clone(), count };
     QueueNode {
-        name: own.name.clone(),
-        partitions: own.partitions.iter().cloned().collect(),
-        gpus: own.gpus.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
-        cpus: own.cpus.map(|cpus| cpus.total),
-        memory_mib: own.memory.map(|memory| memory.total >> 20),
-        features: own.features.iter().cloned().collect(),
-        usable: match own.state.availability() {
+        name: node.name.clone(),
+        partitions: node.partitions.iter().cloned().collect(),
+        gpus: node.gpus.iter().map(|stock| count(&stock.gpu_type, stock.total)).collect(),
+        cpus: node.cpus.map(|cpus| cpus.total),
+        memory_mib: node.memory.map(|memory| memory.total >> 20),
+        features: node.features.iter().cloned().collect(),
+        usable: match node.state.availability() {
             // Who a reserved node is for, and until when, is said by the reservations.
             Availability::Up | Availability::Reserved => NodeUse::Up,
             Availability::Drained => NodeUse::Drained,

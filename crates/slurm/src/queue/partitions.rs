@@ -7,23 +7,23 @@ use hsched_queue::{Billing, QueuePartition, Weigh};
 
 /// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
 pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
-    let highest = limits.iter().filter_map(|own| own.tier).max();
+    let highest = limits.iter().filter_map(|partition_limits| partition_limits.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));
     let weigh = if config.lists("PriorityFlags", "MAX_TRES") { Weigh::Max } else { Weigh::Sum };
-    let open = limits.iter().filter(|own| matches!(own.state.as_str(), "UP" | ""));
-    open.map(|own| QueuePartition {
-        name: own.name.clone(),
-        default: own.default,
-        default_time_s: own.default_time,
-        max_time_s: own.max_time,
-        max_nodes: own.max_nodes.and_then(|most| u32::try_from(most).ok()),
-        tier: own.tier,
-        accounts: named(&own.allow_accounts),
-        qos: named(&own.allow_qos),
-        limit_qos: own.limit_qos.clone(),
-        preemptible: by_tier && own.preempted && own.tier < highest,
-        exclusive: own.exclusive,
-        billing: weights(&own.billing).map(|weights| Billing { weights, weigh }),
+    let open = limits.iter().filter(|partition_limits| matches!(partition_limits.state.as_str(), "UP" | ""));
+    open.map(|partition_limits| QueuePartition {
+        name: partition_limits.name.clone(),
+        default: partition_limits.default,
+        default_time_s: partition_limits.default_time,
+        max_time_s: partition_limits.max_time,
+        max_nodes: partition_limits.max_nodes.and_then(|most| u32::try_from(most).ok()),
+        tier: partition_limits.tier,
+        accounts: named(&partition_limits.allow_accounts),
+        qos: named(&partition_limits.allow_qos),
+        limit_qos: partition_limits.limit_qos.clone(),
+        preemptible: by_tier && partition_limits.preempted && partition_limits.tier < highest,
+        exclusive: partition_limits.exclusive,
+        billing: weights(&partition_limits.billing).map(|weights| Billing { weights, weigh }),
     })
     .collect()
 }
@@ -88,8 +88,8 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
 
     #[test]
     fn nobody_is_stopped_where_tiers_only_order() {
-        assert!(read("PreemptType = preempt/none\n").iter().all(|own| !own.preemptible));
-        assert!(read("PreemptType = preempt/qos\n").iter().all(|own| !own.preemptible));
+        assert!(read("PreemptType = preempt/none\n").iter().all(|partition| !partition.preemptible));
+        assert!(read("PreemptType = preempt/qos\n").iter().all(|partition| !partition.preemptible));
     }
 
     #[test]

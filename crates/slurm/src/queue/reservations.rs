@@ -17,7 +17,7 @@ pub(super) fn reservations(text: &str) -> (Vec<Reservation>, Vec<String>) {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| line.contains("ReservationName=")) {
         match reservation(line) {
-            Some(own) => found.push(own),
+            Some(reservation) => found.push(reservation),
             None => notes.push(format!("a reservation could not be read: {:?}", excerpt(line))),
         }
     }

@@ -164,7 +164,7 @@ mod tests {
         let jobs = |priorities: &[(&str, u64)]| {
             let jobs: Vec<String> = priorities
                 .iter()
-                .map(|(id, own)| format!(r#"{{"id": "{id}", "asks": {{}}, "priority": {own}}}"#))
+                .map(|(id, priority)| format!(r#"{{"id": "{id}", "asks": {{}}, "priority": {priority}}}"#))
                 .collect();
             let text = format!(
                 r#"{{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{}]}}"#,

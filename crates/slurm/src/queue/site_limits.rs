@@ -18,9 +18,11 @@ pub struct SiteTexts<'a> {
 pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
     let config = Config::parse(texts.config);
     let partitions = site::partitions(texts.partitions);
-    for own in &mut snapshot.partitions {
-        own.limit_qos =
-            partitions.iter().find(|known| known.name == own.name).and_then(|known| known.limit_qos.clone());
+    for partition in &mut snapshot.partitions {
+        partition.limit_qos = partitions
+            .iter()
+            .find(|known| known.name == partition.name)
+            .and_then(|known| known.limit_qos.clone());
     }
     snapshot.scheduling.age = scheduling::scheduling(&config).age;
     add_limits(snapshot, &config, Some((texts.associations, texts.qos)));

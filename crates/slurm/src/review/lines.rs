@@ -47,7 +47,7 @@ pub(super) fn tasks(run: &Run) -> u64 {
 }
 
 fn gpu_option(gpus: u64, latest: &Run) -> String {
-    let gpu_type = latest.gpu_type.as_ref().map_or(String::new(), |own| format!("{own}:"));
+    let gpu_type = latest.gpu_type.as_ref().map_or(String::new(), |gpu_type| format!("{gpu_type}:"));
     if gpus.is_multiple_of(latest.nodes) {
         format!("--gres=gpu:{gpu_type}{}", gpus / latest.nodes)
     } else {

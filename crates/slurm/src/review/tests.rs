@@ -47,16 +47,16 @@ fn runs(made: &[Made]) -> Vec<Run> {
 }
 
 fn one(made: &[Made]) -> NameReview {
-    let [own] = <[NameReview; 1]>::try_from(review(&runs(made))).expect("one name");
-    own
+    let [name_review] = <[NameReview; 1]>::try_from(review(&runs(made))).expect("one name");
+    name_review
 }
 
 #[test]
 fn waste_is_found() {
-    let own = one(&vec![USUAL; 40]);
-    assert_eq!(own.sbatch, ["--time=01:30:00", "--mem=6G", "--cpus-per-task=5"]);
+    let name_review = one(&vec![USUAL; 40]);
+    assert_eq!(name_review.sbatch, ["--time=01:30:00", "--mem=6G", "--cpus-per-task=5"]);
     assert_eq!(
-        (own.ended, own.cut, own.idle_share.map(|share| (100.0 * share).round())),
+        (name_review.ended, name_review.cut, name_review.idle_share.map(|share| (100.0 * share).round())),
         (40, 0, Some(10.0))
     );
     let idle = one(&vec![Made { percent: 24, ..USUAL }; 40]);
@@ -92,10 +92,11 @@ fn what_stopped_runs_is_raised() {
 #[test]
 fn failures_and_waits_are_counted() {
     let failed = ["FAILED", "CANCELLED by 7", "FAILED", "NODE_FAIL", "SOMETHING_NEW"];
-    let own = one(&failed.map(|state| Made { state, ..USUAL }));
-    let kinds: Vec<String> = own.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let name_review = one(&failed.map(|state| Made { state, ..USUAL }));
+    let kinds: Vec<String> =
+        name_review.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     assert_eq!(kinds, ["1 cancelled", "2 failed", "1 node_fail", "1 something_new"]);
-    assert_eq!((own.time.used_p50, own.ended, own.waited_h), (None, 0, 0.0));
+    assert_eq!((name_review.time.used_p50, name_review.ended, name_review.waited_h), (None, 0, 0.0));
 }
 
 proptest! {
@@ -113,24 +114,24 @@ proptest! {
     ) {
         // Smaller uses leave something to recommend.
         let made: Vec<Made> =
-            made.into_iter().map(|own| Made { seconds: own.seconds / scale + 1, mib: own.mib / scale + 1, ..own }).collect();
-        let own = one(&made);
-        let ended = made.iter().filter(|own| own.state != "FAILED").count();
-        let limit = own.time.recommended.unwrap_or(f64::INFINITY);
-        let memory = own.memory.recommended.unwrap_or(f64::INFINITY);
-        let cut = made.iter().filter(|own| {
-            let (seconds, mib) = (f64::from(own.seconds), f64::from(own.mib));
-            let stopped = (own.state == "TIMEOUT" && seconds >= limit) || (own.state == "OUT_OF_MEMORY" && 65_536.0 >= memory);
-            own.state != "FAILED" && (seconds > limit || mib > memory || stopped)
+            made.into_iter().map(|made| Made { seconds: made.seconds / scale + 1, mib: made.mib / scale + 1, ..made }).collect();
+        let name_review = one(&made);
+        let ended = made.iter().filter(|made| made.state != "FAILED").count();
+        let limit = name_review.time.recommended.unwrap_or(f64::INFINITY);
+        let memory = name_review.memory.recommended.unwrap_or(f64::INFINITY);
+        let cut = made.iter().filter(|made| {
+            let (seconds, mib) = (f64::from(made.seconds), f64::from(made.mib));
+            let stopped = (made.state == "TIMEOUT" && seconds >= limit) || (made.state == "OUT_OF_MEMORY" && 65_536.0 >= memory);
+            made.state != "FAILED" && (seconds > limit || mib > memory || stopped)
         });
         let cut = cut.count();
-        prop_assert_eq!((own.cut, own.ended), (cut, ended));
+        prop_assert_eq!((name_review.cut, name_review.ended), (cut, ended));
         prop_assert!(to_f64(cut) <= 0.02 * to_f64(ended), "{} of {}", cut, ended);
-        for quantity in [own.time, own.memory] {
+        for quantity in [name_review.time, name_review.memory] {
             let (Some(asked), Some(new)) = (quantity.asked, quantity.recommended) else { continue };
             prop_assert!(new <= 0.9 * asked || (1.05 * asked..=3.0 * asked).contains(&new), "{new} for {asked}");
         }
-        prop_assert!(made.len() >= ENOUGH || own.sbatch.is_empty());
-        prop_assert!(own.time.recommended.is_none_or(|seconds| seconds % 60.0 == 0.0));
+        prop_assert!(made.len() >= ENOUGH || name_review.sbatch.is_empty());
+        prop_assert!(name_review.time.recommended.is_none_or(|seconds| seconds % 60.0 == 0.0));
     }
 }

@@ -157,7 +157,7 @@ impl Header {
             What::Nodes => is_zero,
             _ => false,
         };
-        cells.iter().zip(&self.columns).all(|(cell, own)| !cell.trim().is_empty() || may_lack(own))
+        cells.iter().zip(&self.columns).all(|(cell, column)| !cell.trim().is_empty() || may_lack(column))
     }
 
     /// Returns the cells where one is empty: the reservation of most nodes, or the nodes of a partition

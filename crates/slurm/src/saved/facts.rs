@@ -191,7 +191,8 @@ impl Facts {
             None => true,
             Some(used) => self.is_used_cut && used.iter().all(|(own, _)| own != gpu_type),
         };
-        let unsaid: Vec<GpuType> = gpus.iter().map(|(own, _)| own.clone()).filter(is_unsaid).collect();
+        let unsaid: Vec<GpuType> =
+            gpus.iter().map(|(gpu_type, _)| gpu_type.clone()).filter(is_unsaid).collect();
         let (mut stocks, unclear) = stocks(gpus, used.unwrap_or_default());
         if has_work {
             for stock in stocks.iter_mut().filter(|stock| unsaid.contains(&stock.gpu_type)) {

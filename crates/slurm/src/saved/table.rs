@@ -224,11 +224,11 @@ impl Section<'_> {
             if Some(name.len()) < longest || !self.header.may_be_cut(names, name, line) {
                 continue;
             }
-            let own = of_node.map(|index| index.map(|index| cells[index].trim()));
+            let option = of_node.map(|index| index.map(|index| cells[index].trim()));
             let twice = partition.is_some_and(|partition| !seen.insert((name, cells[partition].trim())));
             if twice {
                 gathering.fail(SavedError::Cut { column: "NODELIST", text: excerpt(name) });
-            } else if *said.entry(name).or_insert(own) != own {
+            } else if *said.entry(name).or_insert(option) != option {
                 gathering.fail(SavedError::Differ { name: excerpt(name) });
             }
         }

@@ -49,9 +49,9 @@ fn shown(read: Result<(Cluster, Vec<String>), String>) -> String {
         Err(error) => return error,
     };
     let mut lines: Vec<String> = cluster.nodes.iter().map(show).collect();
-    lines.extend(cluster.partitions.iter().map(|own| {
-        let time = own.max_time.map_or("unlimited".to_owned(), |time| format!("{} s", time.0));
-        format!("partition {}{} {time}", own.name, if own.default { " (default)" } else { "" })
+    lines.extend(cluster.partitions.iter().map(|partition| {
+        let time = partition.max_time.map_or("unlimited".to_owned(), |time| format!("{} s", time.0));
+        format!("partition {}{} {time}", partition.name, if partition.default { " (default)" } else { "" })
     }));
     lines.extend(notes.iter().map(|note| format!("note: {note}")));
     lines.join("\n")

@@ -171,7 +171,7 @@ impl Foreign {
 fn option(text: &str, letters: &Letters, version: SlurmVersion) -> Option<(char, Option<usize>)> {
     if let Some(long) = text.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
-        let (_, letter) = letters.long.iter().find(|(own, _)| *own == name)?;
+        let (_, letter) = letters.long.iter().find(|(letter, _)| *letter == name)?;
         return Some((*letter, (name.len() < long.len()).then_some(name.len() + 3)));
     }
     if text == "-cwd" && std::ptr::eq(letters.with, BSUB.with) {
@@ -336,7 +336,9 @@ mod tests {
         let mut all: Vec<String> = found
             .options
             .iter()
-            .map(|own| format!("{}={}", own.name, own.value.as_deref().unwrap_or_default()))
+            .map(|found_option| {
+                format!("{}={}", found_option.name, found_option.value.as_deref().unwrap_or_default())
+            })
             .collect();
         all.extend(found.error.map(|(line, why)| format!("{line:?} {why}")));
         all

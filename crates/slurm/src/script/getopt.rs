@@ -40,7 +40,7 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
     let (mut all, mut rest) = (Vec::new(), &words[..]);
     loop {
         let (found, end) = options(rest, version);
-        all.extend(found.into_iter().map(|own| (own.name, own.value)));
+        all.extend(found.into_iter().map(|found_option| (found_option.name, found_option.value)));
         match end {
             End::Words => return all,
             End::Other(place) | End::Refused(place, _) => rest = rest.get(place + 1..).unwrap_or_default(),

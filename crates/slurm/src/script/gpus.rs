@@ -20,11 +20,12 @@ pub(super) fn total(
     version: SlurmVersion,
 ) -> Result<u64, String> {
     set_tasks(gpus, counts, settings, version);
-    let mut totals: Vec<u64> = gpus.iter().map(|own| own.total(counts)).collect();
+    let mut totals: Vec<u64> = gpus.iter().map(|gpu_counts| gpu_counts.total(counts)).collect();
     if let Some(per_gpu) = counts.tasks_per_gpu.filter(|per_gpu| *per_gpu > 0) {
         if !gpus.is_empty() {
-            counts.tasks =
-                Some(totals.iter().fold(0_u64, |all, own| all.saturating_add(*own)).saturating_mul(per_gpu));
+            counts.tasks = Some(
+                totals.iter().fold(0_u64, |all, total| all.saturating_add(*total)).saturating_mul(per_gpu),
+            );
         } else if let Some(tasks) = counts.tasks {
             let per_job = tasks / per_gpu;
             if per_job == 0 {
@@ -47,15 +48,15 @@ pub(super) fn total(
     if counts.cpus_per_gpu.is_some() && counts.cpus_per_task.is_some() {
         return Err("--cpus-per-gpu is mutually exclusive with --cpus-per-task".to_owned());
     }
-    for (own, total) in gpus.iter_mut().zip(&mut totals) {
-        own.agree(counts)?;
+    for (gpu_counts, total) in gpus.iter_mut().zip(&mut totals) {
+        gpu_counts.agree(counts)?;
         // The controller counts again, with the nodes that follow from the GPUs; newer versions count the GPUs of the job alone.
-        *total = if own.per_job > 0 && version.is_at_least(23, 2) {
-            own.per_job
-        } else if own.per_task > 0 {
+        *total = if gpu_counts.per_job > 0 && version.is_at_least(23, 2) {
+            gpu_counts.per_job
+        } else if gpu_counts.per_task > 0 {
             *total
         } else {
-            own.total(counts).max(*total)
+            gpu_counts.total(counts).max(*total)
         };
     }
     Ok(totals.into_iter().fold(0, u64::saturating_add))
@@ -63,7 +64,7 @@ pub(super) fn total(
 
 /// Sets the number of tasks where GPUs or CPUs are counted by tasks and the number of nodes is fixed.
 fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, version: SlurmVersion) {
-    let is_by_task = gpus.iter().any(|own| own.per_task > 0)
+    let is_by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0)
         || version.is_at_least(23, 2) && (settings.is_set("tres-per-task") || counts.cpus_per_task.is_some());
     let Some(nodes) = counts.least_nodes.filter(|_| counts.least_nodes == counts.most_nodes) else { return };
     if counts.tasks.is_some() || !(is_by_task || counts.tasks_per_gpu.is_some()) {
@@ -131,7 +132,7 @@ impl GpuCounts {
                 );
             }
         }
-        if let (Some(per_gpu), Some(tasks)) = (counts.tasks_per_gpu.filter(|own| *own > 0), counts.tasks)
+        if let (Some(per_gpu), Some(tasks)) = (counts.tasks_per_gpu.filter(|count| *count > 0), counts.tasks)
             && !tasks.is_multiple_of(per_gpu)
         {
             return Err(NOT_A_MULTIPLE.to_owned());
@@ -180,7 +181,7 @@ impl GpuCounts {
     fn settle_tasks(&mut self, counts: &mut Counts) -> Result<(), String> {
         if self.per_job > 0 {
             let tasks = whole(self.per_job, self.per_task, "--gpus", "--gpus-per-task")?;
-            if counts.tasks.is_some_and(|own| own != tasks) {
+            if counts.tasks.is_some_and(|task| task != tasks) {
                 return Err(
                     "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
                         .to_owned(),
@@ -197,7 +198,7 @@ impl GpuCounts {
         }
         if self.per_node > 0 {
             let tasks = whole(self.per_node, self.per_task, "--gres=gpu/--gpus-per-node", "--gpus-per-task")?;
-            if counts.tasks_per_node.is_some_and(|own| own != tasks) {
+            if counts.tasks_per_node.is_some_and(|count| count != tasks) {
                 return Err(
                     "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."
                         .to_owned(),
@@ -211,7 +212,7 @@ impl GpuCounts {
         }
         if self.per_socket > 0 {
             let tasks = whole(self.per_socket, self.per_task, "--gpus-per-socket", "--gpus-per-task")?;
-            if counts.tasks_per_socket.is_some_and(|own| own != tasks) {
+            if counts.tasks_per_socket.is_some_and(|count| count != tasks) {
                 return Err(
                     "Failed to validate job spec. The tasks of --gpus-per-socket and --gpus-per-task differ from --ntasks-per-socket."
                         .to_owned(),

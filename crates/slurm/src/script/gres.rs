@@ -214,15 +214,18 @@ impl GresLists {
         ];
         for (items, field) in lists {
             for item in items.iter().filter(|item| item.is_gpu()) {
-                let place = all.iter().position(|own| own.kind == item.kind).unwrap_or_else(|| {
-                    all.push(GpuCounts { kind: item.kind.clone(), ..GpuCounts::default() });
-                    all.len() - 1
-                });
+                let place =
+                    all.iter().position(|gpu_counts| gpu_counts.kind == item.kind).unwrap_or_else(|| {
+                        all.push(GpuCounts { kind: item.kind.clone(), ..GpuCounts::default() });
+                        all.len() - 1
+                    });
                 *field(&mut all[place]) = item.count;
                 all[place].most_per_node = all[place].most_per_node.max(all[place].per_node);
             }
         }
-        if all.iter().any(|own| own.kind.is_none()) && all.iter().any(|own| own.kind.is_some()) {
+        if all.iter().any(|gpu_counts| gpu_counts.kind.is_none())
+            && all.iter().any(|gpu_counts| gpu_counts.kind.is_some())
+        {
             return Err("Invalid GRES specification (with and without type identification)".to_owned());
         }
         let is_shared = |item: &GresItem| SHARED.contains(&item.name.as_str());
@@ -327,6 +330,6 @@ mod tests {
         );
         assert_eq!(lists("1", "shard:1").gpus(), Err(INVALID.to_owned()));
         let later = lists("", "gpu:1,gpu:3").gpus().expect("GPUs");
-        assert_eq!(later.iter().map(|own| own.per_node).collect::<Vec<_>>(), [3]);
+        assert_eq!(later.iter().map(|gpu_counts| gpu_counts.per_node).collect::<Vec<_>>(), [3]);
     }
 }

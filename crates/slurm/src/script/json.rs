@@ -27,7 +27,8 @@ impl ScriptRequest {
         fields.insert("array_limit".to_owned(), json!(self.array.and_then(|array| array.limit)));
         fields.insert("het".to_owned(), json!(self.components.len()));
         if !self.components.is_empty() {
-            let components: Vec<Value> = self.components.iter().map(|own| own.to_json().into()).collect();
+            let components: Vec<Value> =
+                self.components.iter().map(|resource_request| resource_request.to_json().into()).collect();
             fields.insert("components".to_owned(), components.into());
         }
         fields.into()
@@ -84,5 +85,8 @@ impl Exclusive {
 }
 
 fn remarks<'a>(list: impl Iterator<Item = &'a LineRemark>) -> Vec<Value> {
-    list.map(|own| json!({"line": own.line, "text": own.text, "why": own.why})).collect()
+    list.map(
+        |line_remark| json!({"line": line_remark.line, "text": line_remark.text, "why": line_remark.why}),
+    )
+    .collect()
 }

@@ -222,7 +222,9 @@ mod tests {
         let components = script(text).components;
         components
             .iter()
-            .map(|own| own.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
+            .map(|component| {
+                component.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+            })
             .collect()
     }
 

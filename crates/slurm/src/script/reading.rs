@@ -72,9 +72,9 @@ impl<'a> ScriptReader<'a> {
         let count = lines.components.len().max(segments.len());
         let empty = Component::default();
         for index in 0..count {
-            let own = lines.components.get(index).unwrap_or(&empty);
+            let component = lines.components.get(index).unwrap_or(&empty);
             let segment = index.min(segments.len() - 1);
-            self.component(index, own, &foreign, segments[segment], segment == index)?;
+            self.component(index, component, &foreign, segments[segment], segment == index)?;
         }
         if count > 1 && self.array.is_some() {
             return Err((
@@ -89,7 +89,7 @@ impl<'a> ScriptReader<'a> {
     fn component(
         &mut self,
         index: usize,
-        own: &Component,
+        component: &Component,
         foreign: &Foreign,
         arguments: &[Word],
         is_first: bool,
@@ -98,21 +98,22 @@ impl<'a> ScriptReader<'a> {
         let is_inherited: BTreeSet<&str> =
             names(version).filter(|option| option.is_inherited).map(OptionName::name).collect();
         self.settings.begin_component(|name| is_inherited.contains(name));
-        if let Some(why) = &own.error {
+        if let Some(why) = &component.error {
             return Err((None, why.clone()));
         }
-        let (found, end) = options(&own.words, version);
+        let (found, end) = options(&component.words, version);
         self.apply(index, &found, true)?;
         match end {
             End::Words => {}
             End::Other(place) => {
-                let word = &own.words[place];
+                let word = &component.words[place];
                 return Err((word.line(), format!("Invalid directive found in batch script: {}", word.text)));
             }
-            End::Refused(place, why) => return Err((own.words[place].line(), why)),
+            End::Refused(place, why) => return Err((component.words[place].line(), why)),
         }
         // `sbatch` reads this option of the command line before the script.
-        let is_given = options(arguments, version).0.iter().any(|own| own.name == "ignore-pbs");
+        let is_given =
+            options(arguments, version).0.iter().any(|found_option| found_option.name == "ignore-pbs");
         let is_of_environment = self.source.environment.contains_key("SBATCH_IGNORE_PBS");
         if !(self.settings.is_set("ignore-pbs") || is_of_environment || is_given) {
             self.apply(index, &foreign.options, index == 0)?;
@@ -139,11 +140,11 @@ impl<'a> ScriptReader<'a> {
 
     /// Applies options of the script or the command line, and lists them if they are new.
     fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), Refusal> {
-        for own in found {
+        for found_option in found {
             if is_new {
-                self.list(component, own);
+                self.list(component, found_option);
             }
-            self.settings.apply(own, self.version).map_err(|why| (own.line, why))?;
+            self.settings.apply(found_option, self.version).map_err(|why| (found_option.line, why))?;
         }
         Ok(())
     }
@@ -172,10 +173,17 @@ impl<'a> ScriptReader<'a> {
         if ["help", "usage", "version", "quiet", "verbose", "wrap"].contains(&found.name) {
             return Some("sbatch ignores this option in a script".to_owned());
         }
-        let is_replaced = |own: &&ScriptOption| {
-            own.name == found.name && own.component == component && own.value != found.value
+        let is_replaced = |script_option: &&ScriptOption| {
+            script_option.name == found.name
+                && script_option.component == component
+                && script_option.value != found.value
         };
-        let old = self.reading.options.iter().rfind(is_replaced).filter(|own| own.name != "mail-type")?;
+        let old = self
+            .reading
+            .options
+            .iter()
+            .rfind(is_replaced)
+            .filter(|script_option| script_option.name != "mail-type")?;
         match old.source {
             OptionSource::Script { line, .. } => {
                 Some(format!("takes the place of the same option on line {line}"))
@@ -186,10 +194,10 @@ impl<'a> ScriptReader<'a> {
 
     fn note_foreign(&mut self, foreign: &Foreign) {
         let mut noted = BTreeSet::new();
-        for own in foreign.options.iter().filter(|own| noted.insert(own.line)) {
+        for found_option in foreign.options.iter().filter(|found_option| noted.insert(found_option.line)) {
             self.reading.notes.push(LineRemark {
-                line: own.line,
-                text: own.text.clone(),
+                line: found_option.line,
+                text: found_option.text.clone(),
                 why: "sbatch reads options of PBS and LSF too, and they win over #SBATCH".to_owned(),
             });
         }
@@ -241,8 +249,9 @@ impl<'a> ScriptReader<'a> {
         match resolve(settings, self.version) {
             Ok(resolved) => {
                 let notes = resolved.notes.into_iter().map(|(name, why)| {
-                    let (line, text) =
-                        settings.get(name).map_or((None, String::new()), |own| (own.line, own.text.clone()));
+                    let (line, text) = settings.get(name).map_or((None, String::new()), |given_option| {
+                        (given_option.line, given_option.text.clone())
+                    });
                     LineRemark { line, text, why }
                 });
                 self.reading.notes.extend(notes);
@@ -266,7 +275,7 @@ impl<'a> ScriptReader<'a> {
         self.reading.refused = self.refusal.or(read.err()).map(said);
         let lists = [&mut self.reading.unknown, &mut self.reading.site_names, &mut self.reading.notes];
         for list in lists {
-            list.sort_by_key(|own| own.line.unwrap_or(usize::MAX));
+            list.sort_by_key(|line_remark| line_remark.line.unwrap_or(usize::MAX));
         }
         let components: Option<Vec<ResourceRequest>> = self.components.into_iter().collect();
         if let Some(components) = components.filter(|_| is_read) {
@@ -296,9 +305,9 @@ fn total(components: Vec<ResourceRequest>) -> Option<(ResourceRequest, Vec<Resou
     if components.len() == 1 {
         return Some((total, Vec::new()));
     }
-    let gpus = components.iter().map(|own| own.gpus_total);
+    let gpus = components.iter().map(|resource_request| resource_request.gpus_total);
     total.gpus_total = gpus.sum();
-    total.gpu_type = components.first().and_then(|own| own.gpu_type.clone());
+    total.gpu_type = components.first().and_then(|resource_request| resource_request.gpu_type.clone());
     Some((total, components))
 }
 
@@ -349,7 +358,9 @@ mod tests {
         let script = "§ -N1 -t 5 -p a --gres=gpu:2 | § hetjob | § -N2 --gres=gpu:4";
         assert_eq!(fields(script, &[], &[], &names), [json!(2), json!(10), json!(300)]);
         let request = reading(script, &[], &[]).request.expect("a request");
-        let of = |own: &ResourceRequest| (own.nodes_min, own.partition.clone(), own.gpus_total);
+        let of = |resource_request: &ResourceRequest| {
+            (resource_request.nodes_min, resource_request.partition.clone(), resource_request.gpus_total)
+        };
         let components: Vec<_> = request.components.iter().map(of).collect();
         assert_eq!(components, [(Some(1), Some("a".to_owned()), Some(2)), (Some(2), None, Some(8))]);
         assert_eq!(fields("§ -G1", &["-N1", ":", "-N2"], &[], &names)[..2], [json!(2), json!(1)]);
@@ -369,7 +380,7 @@ mod tests {
         let reading = reading("§ --nodes=$N --gres=gpu:2 -A {{ a }} -p $P -c 4", &[], &[]);
         assert_eq!(reading.refused.as_deref(), Some("line 2: \"$N\" is not a valid node count"));
         assert_eq!(
-            reading.unknown.iter().map(|own| own.text.as_str()).collect::<Vec<_>>(),
+            reading.unknown.iter().map(|line_remark| line_remark.text.as_str()).collect::<Vec<_>>(),
             ["--nodes=$N", "-A {{ a }}", "-p $P"]
         );
         let total = reading.request.expect("a request").total;
@@ -406,8 +417,8 @@ mod tests {
     #[test]
     fn a_type_without_a_number_is_noted() {
         let reading = reading("§ --gpus-per-task=a100 -n 4", &[], &[]);
-        assert_eq!(reading.request.map(|own| own.total.gpus_total), Some(Some(0)));
-        assert_eq!(reading.notes.iter().map(|own| own.line).collect::<Vec<_>>(), [Some(2)]);
+        assert_eq!(reading.request.map(|script_request| script_request.total.gpus_total), Some(Some(0)));
+        assert_eq!(reading.notes.iter().map(|line_remark| line_remark.line).collect::<Vec<_>>(), [Some(2)]);
     }
 
     #[test]
@@ -427,7 +438,13 @@ mod tests {
         let found: Vec<(&str, usize, bool)> = reading
             .options
             .iter()
-            .map(|own| (own.name.as_str(), own.component, matches!(own.source, OptionSource::Script { .. })))
+            .map(|script_option| {
+                (
+                    script_option.name.as_str(),
+                    script_option.component,
+                    matches!(script_option.source, OptionSource::Script { .. }),
+                )
+            })
             .collect();
         assert_eq!(found, [("nodes", 0, true), ("qos", 0, false), ("time", 0, false), ("ntasks", 1, true)]);
     }

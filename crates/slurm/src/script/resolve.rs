@@ -235,11 +235,12 @@ fn count_gpus(
     let tasks = counts.tasks.unwrap_or(counts.usual_tasks);
     let nodes = counts.least_nodes.zip(counts.most_nodes);
     let is_fixed = nodes.is_some_and(|(least, most)| least == most);
-    let is_by_job = gpus.iter().any(|own| own.per_job > 0);
+    let is_by_job = gpus.iter().any(|gpu_counts| gpu_counts.per_job > 0);
     let by_node: Vec<u64> = lists.node.iter().filter(|item| item.is_gpu()).map(|item| item.count).collect();
     request.gpus_total = Some(total);
-    request.gpu_types = gpus.iter().filter_map(|own| own.kind.clone()).collect();
-    request.gpu_type = gpus.iter().find_map(|own| own.kind.clone()).filter(|kind| !kind.contains(':'));
+    request.gpu_types = gpus.iter().filter_map(|gpu_counts| gpu_counts.kind.clone()).collect();
+    request.gpu_type =
+        gpus.iter().find_map(|gpu_counts| gpu_counts.kind.clone()).filter(|kind| !kind.contains(':'));
     request.gpus_per_node = match by_node.first() {
         _ if total == 0 => Some(0),
         Some(first) => Some(*first),
@@ -252,7 +253,7 @@ fn count_gpus(
         notes.push(("gpus", format!("{total} GPUs take at least {least} nodes of {GPUS_OF_NODE} GPUs")));
         request.nodes_min = Some(least);
     }
-    let is_untyped = gpus.iter().all(|own| own.kind.is_none());
+    let is_untyped = gpus.iter().all(|gpu_counts| gpu_counts.kind.is_none());
     if is_untyped && by_node.len() > 1 && by_node.iter().any(|own| *own != by_node[0]) {
         let why =
             "--gpus-per-node and --gres ask for different numbers of GPUs; Slurm allocates that of --gres";
@@ -263,8 +264,8 @@ fn count_gpus(
 /// Leaves out what depends on values that are known only later.
 fn forget_unknown(request: &mut ResourceRequest, settings: &Settings, gpus: &[GpuCounts]) {
     let unknown = |names: &[&str]| names.iter().any(|name| settings.is_unknown(name));
-    let by_node = gpus.iter().any(|own| own.per_node > 0 || own.per_socket > 0);
-    let by_task = gpus.iter().any(|own| own.per_task > 0);
+    let by_node = gpus.iter().any(|gpu_counts| gpu_counts.per_node > 0 || gpu_counts.per_socket > 0);
+    let by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0);
     let no_nodes = unknown(&["nodes", "nodelist", "nodefile"]) || settings.is_set("nodefile");
     let no_tasks = unknown(&["ntasks", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-tres"])
         || no_nodes && !settings.is_set("ntasks");

@@ -240,8 +240,9 @@ impl Settings {
 
     /// Returns why Slurm refuses the first value that it refuses, but for those that `sbatch` refuses at once.
     pub(super) fn refusal(&self) -> Option<(Option<usize>, &str)> {
-        let refused =
-            self.values.values().filter_map(|own| Some((own.order, own.line, own.refusal.as_deref()?)));
+        let refused = self.values.values().filter_map(|given_option| {
+            Some((given_option.order, given_option.line, given_option.refusal.as_deref()?))
+        });
         refused.min_by_key(|(order, ..)| *order).map(|(_, line, why)| (line, why))
     }
 

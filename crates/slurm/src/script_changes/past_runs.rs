@@ -39,7 +39,7 @@ pub fn past_runs(text: &str, snapshot: &Snapshot) -> PastRuns {
             None => runs.extend(run(&fields, snapshot).map(|run| (fields[0].to_owned(), run))),
             Some((id, _)) => {
                 // The steps of a job come after it.
-                if let Some((_, run)) = runs.last_mut().filter(|(own, _)| own == id) {
+                if let Some((_, run)) = runs.last_mut().filter(|(run, _)| run == id) {
                     run.memory_mib = run.memory_mib.max(memory(&fields));
                 }
             }
@@ -57,11 +57,11 @@ fn run(fields: &[&str; FIELDS.len()], snapshot: &Snapshot) -> Option<PastRun> {
     }
     let given = Tres::parse(value(tres).unwrap_or_default());
     let gpus: u64 = given.gres.gpus.iter().map(|(_, count)| u64::from(*count)).sum();
-    let mut types = given.gres.gpus.iter().map(|(own, _)| own);
+    let mut types = given.gres.gpus.iter().map(|(gpu_type, _)| gpu_type);
     let only = types.next().filter(|_| types.next().is_none());
     Some(PastRun {
-        gpu_type: only.and_then(|own| {
-            if *own == GpuType::untyped() { of_node(nodes, snapshot) } else { Some(own.clone()) }
+        gpu_type: only.and_then(|gpu_type| {
+            if *gpu_type == GpuType::untyped() { of_node(nodes, snapshot) } else { Some(gpu_type.clone()) }
         }),
         gpus: u32::try_from(gpus).unwrap_or(u32::MAX),
         ran: Seconds(to_f64(ran)),

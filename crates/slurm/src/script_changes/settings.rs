@@ -22,7 +22,7 @@ impl Setting {
 
 /// Returns settings as words for `sbatch`.
 pub fn words(settings: &[Setting]) -> Vec<String> {
-    settings.iter().map(|own| format!("--{}={}", own.name, own.value)).collect()
+    settings.iter().map(|setting| format!("--{}={}", setting.name, setting.value)).collect()
 }
 
 /// Returns the options with which a script asks for what the changes make of `request`; `None` where its options do not allow that.
@@ -47,7 +47,8 @@ struct Form<'a> {
 impl Form<'_> {
     /// Returns the value of an option, as changed so far.
     fn value(&self, name: &str) -> Option<String> {
-        let changed = self.list.iter().find(|own| own.name == name).map(|own| own.value.clone());
+        let changed =
+            self.list.iter().find(|setting| setting.name == name).map(|setting| setting.value.clone());
         changed.or_else(|| effective(self.reading, name)?.value.clone())
     }
 
@@ -56,8 +57,8 @@ impl Form<'_> {
         if self.value(name).as_ref() == Some(&value) {
             return;
         }
-        match self.list.iter_mut().find(|own| own.name == name) {
-            Some(own) => own.value = value,
+        match self.list.iter_mut().find(|setting| setting.name == name) {
+            Some(setting) => setting.value = value,
             None => self.list.push(Setting::new(name, value)),
         }
     }
@@ -169,7 +170,7 @@ impl Form<'_> {
 
 /// Returns the option of a name that counts: the last one.
 pub(super) fn effective<'a>(reading: &'a ScriptReading, name: &str) -> Option<&'a ScriptOption> {
-    reading.options.iter().rev().find(|own| own.name == name)
+    reading.options.iter().rev().find(|script_option| script_option.name == name)
 }
 
 /// Returns a limit as `sbatch` takes it: `08:00:00`, `2-00:00:00`.

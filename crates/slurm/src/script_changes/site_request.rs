@@ -55,13 +55,14 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
         components => components,
     };
     let requests: Option<Vec<Request>> =
-        components.iter().map(|own| request(own, &extra, snapshot)).collect();
+        components.iter().map(|resource_request| request(resource_request, &extra, snapshot)).collect();
     let mut not_counted = extra.not_counted;
     let reservation = extra.further.reservation.filter(|name| !has_reservation(snapshot, name));
     not_counted.extend(reservation.map(|name| format!("--reservation={name}")));
-    let further_types = components.iter().flat_map(|own| own.gpu_types.iter().skip(1));
+    let further_types =
+        components.iter().flat_map(|resource_request| resource_request.gpu_types.iter().skip(1));
     not_counted.extend(further_types.map(|name| format!("GPUs of type {name}")));
-    let shared = |own: &ResourceRequest| match own.exclusive {
+    let shared = |resource_request: &ResourceRequest| match resource_request.exclusive {
         Exclusive::No | Exclusive::Nodes => None,
         Exclusive::User => Some("--exclusive=user"),
         Exclusive::Mcs => Some("--exclusive=mcs"),
@@ -73,47 +74,57 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
 
 /// Returns what the options mean that the reader leaves as they are.
 fn extra(reading: &ScriptReading, snapshot: &Snapshot) -> SbatchOptions {
-    let left = reading.options.iter().filter(|own| !READ.contains(&own.name.as_str()));
+    let left = reading.options.iter().filter(|script_option| !READ.contains(&script_option.name.as_str()));
     let word = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("--{name}={value}"),
         None => format!("--{name}"),
     };
-    let words: Vec<String> = left.map(|own| word(&own.name, &own.value)).collect();
+    let words: Vec<String> =
+        left.map(|script_option| word(&script_option.name, &script_option.value)).collect();
     sbatch_options(&words, snapshot.taken_at)
 }
 
 fn has_reservation(snapshot: &Snapshot, name: &str) -> bool {
-    snapshot.reservations.iter().any(|own| own.name == name)
+    snapshot.reservations.iter().any(|reservation| reservation.name == name)
 }
 
-fn request(own: &ResourceRequest, extra: &SbatchOptions, snapshot: &Snapshot) -> Option<Request> {
-    let names: Vec<&str> = own.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
-    let site = Site { snapshot, names, features: own.constraint.as_deref() };
-    let gpu_type = match &own.gpu_type {
+fn request(
+    resource_request: &ResourceRequest,
+    extra: &SbatchOptions,
+    snapshot: &Snapshot,
+) -> Option<Request> {
+    let names: Vec<&str> =
+        resource_request.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
+    let site = Site { snapshot, names, features: resource_request.constraint.as_deref() };
+    let gpu_type = match &resource_request.gpu_type {
         Some(name) => Some(GpuType::new(name)?),
         None => None,
     };
     let largest = site.largest(gpu_type.as_ref());
-    let all_gpus = own.gpus_total?;
-    let cpus_per_task = own.cpus_per_task.unwrap_or(1).max(1);
-    let all_cpus = match own.cpus_per_gpu {
+    let all_gpus = resource_request.gpus_total?;
+    let cpus_per_task = resource_request.cpus_per_task.unwrap_or(1).max(1);
+    let all_cpus = match resource_request.cpus_per_gpu {
         Some(each) => each.saturating_mul(all_gpus),
-        None => own.ntasks?.saturating_mul(cpus_per_task),
+        None => resource_request.ntasks?.saturating_mul(cpus_per_task),
     };
-    let mut nodes = own.nodes_min?.max(1);
+    let mut nodes = resource_request.nodes_min?.max(1);
     // Where Slurm may choose, it takes as many nodes as the GPUs and the tasks need.
-    if own.nodes_max.is_none() {
+    if resource_request.nodes_max.is_none() {
         let needed = |amount: u64, there: u64| if there > 0 { amount.div_ceil(there) } else { 1 };
-        let of_gpus = own.gpus_per_node.map_or_else(|| needed(all_gpus, largest.gpus), |_| 1);
+        let of_gpus = resource_request.gpus_per_node.map_or_else(|| needed(all_gpus, largest.gpus), |_| 1);
         nodes = nodes.max(of_gpus).max(needed(all_cpus, largest.cpus));
     }
-    let per_node = own.gpus_per_node.unwrap_or_else(|| all_gpus.div_ceil(nodes));
-    let cpus = match own.cpus_per_gpu {
+    let per_node = resource_request.gpus_per_node.unwrap_or_else(|| all_gpus.div_ceil(nodes));
+    let cpus = match resource_request.cpus_per_gpu {
         Some(each) => each.saturating_mul(per_node),
-        None => own.ntasks?.div_ceil(nodes).saturating_mul(cpus_per_task),
+        None => resource_request.ntasks?.div_ceil(nodes).saturating_mul(cpus_per_task),
     };
     let whole = || largest.least_memory;
-    let memory = match (own.mem_mb_per_node, own.mem_mb_per_cpu, own.mem_mb_per_gpu) {
+    let memory = match (
+        resource_request.mem_mb_per_node,
+        resource_request.mem_mb_per_cpu,
+        resource_request.mem_mb_per_gpu,
+    ) {
         (Some(0), ..) | (None, Some(0), _) => whole(),
         (Some(amount), ..) => Some(amount),
         (None, Some(each), _) => Some(each.saturating_mul(cpus.max(1))),
@@ -122,7 +133,7 @@ fn request(own: &ResourceRequest, extra: &SbatchOptions, snapshot: &Snapshot) ->
     };
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let gpus = (per_node > 0).then(|| GpuAsk { gpu_type, count: count(per_node) });
-    let limit = site.limit(own.time_limit);
+    let limit = site.limit(resource_request.time_limit);
     Some(Request {
         id: RequestId::default(),
         asks: Asks {
@@ -130,16 +141,16 @@ fn request(own: &ResourceRequest, extra: &SbatchOptions, snapshot: &Snapshot) ->
             gpus: gpus.into_iter().collect(),
             cpus: (cpus > 0).then_some(cpus),
             memory_mib: memory,
-            exclusive: own.exclusive == Exclusive::Nodes,
-            features: own.constraint.clone(),
+            exclusive: resource_request.exclusive == Exclusive::Nodes,
+            features: resource_request.constraint.clone(),
             ..extra.asks.clone()
         },
-        partition: own.partition.clone(),
-        account: own.account.clone(),
+        partition: resource_request.partition.clone(),
+        account: resource_request.account.clone(),
         limit,
         run: limit,
         further: FurtherOptions {
-            qos: own.qos.clone(),
+            qos: resource_request.qos.clone(),
             reservation: extra.further.reservation.clone().filter(|name| has_reservation(snapshot, name)),
             ..extra.further.clone()
         },
@@ -163,25 +174,27 @@ struct Largest {
 
 impl Site<'_> {
     fn partitions(&self) -> impl Iterator<Item = &QueuePartition> {
-        let is_named = |own: &&QueuePartition| match self.names.as_slice() {
-            [] => own.default,
-            names => names.contains(&own.name.as_str()),
+        let is_named = |partition: &&QueuePartition| match self.names.as_slice() {
+            [] => partition.default,
+            names => names.contains(&partition.name.as_str()),
         };
         self.snapshot.partitions.iter().filter(is_named)
     }
 
     fn largest(&self, gpu_type: Option<&GpuType>) -> Largest {
-        let names: Vec<&str> = self.partitions().map(|own| own.name.as_str()).collect();
+        let names: Vec<&str> = self.partitions().map(|partition| partition.name.as_str()).collect();
         let is_in = |node: &&QueueNode| {
             let is_in = names.is_empty()
                 || node.partitions.is_empty()
                 || names.iter().any(|name| node.partitions.contains(*name));
-            let has_features = self.features.is_none_or(|own| meets(own, &node.features));
-            let has_type = gpu_type.is_none_or(|own| node.gpus.iter().any(|gpu| gpu.gpu_type == *own));
+            let has_features = self.features.is_none_or(|feature| meets(feature, &node.features));
+            let has_type =
+                gpu_type.is_none_or(|gpu_type| node.gpus.iter().any(|gpu| gpu.gpu_type == *gpu_type));
             node.usable == NodeUse::Up && is_in && has_features && has_type
         };
         let gpus = |node: &QueueNode| -> u64 {
-            let own = node.gpus.iter().filter(|gpu| gpu_type.is_none_or(|own| gpu.gpu_type == *own));
+            let own =
+                node.gpus.iter().filter(|gpu| gpu_type.is_none_or(|gpu_type| gpu.gpu_type == *gpu_type));
             own.map(|gpu| u64::from(gpu.count)).sum()
         };
         let nodes: Vec<&QueueNode> = self.snapshot.nodes.iter().filter(is_in).collect();
@@ -194,8 +207,8 @@ impl Site<'_> {
 
     /// Returns the limit that Slurm gives the job.
     fn limit(&self, asked: Option<TimeLimit>) -> Seconds {
-        let longest = self.partitions().find_map(|own| own.max_time_s);
-        let usual = self.partitions().find_map(|own| own.default_time_s);
+        let longest = self.partitions().find_map(|partition| partition.max_time_s);
+        let usual = self.partitions().find_map(|partition| partition.default_time_s);
         match asked {
             Some(TimeLimit::Seconds(seconds)) => Seconds(to_f64(seconds)),
             Some(TimeLimit::Unlimited) => longest.unwrap_or(Seconds(NO_LIMIT)),

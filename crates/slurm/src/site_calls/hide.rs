@@ -218,7 +218,7 @@ mod tests {
     fn hidden(name: &str, output: &str) -> String {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         let calls = calls("alice", None, now, now, &[JobId(7)]);
-        let call = calls.iter().find(|own| own.name == name).expect("a call");
+        let call = calls.iter().find(|call| call.name == name).expect("a call");
         call.hidden(output, &mut Names::default())
     }
 
@@ -228,7 +228,7 @@ mod tests {
         for call in calls("alice", None, now, now, &[]) {
             if let OutputLayout::Records(fields) | OutputLayout::Lines(_, fields) = call.layout {
                 let unknown: Vec<_> =
-                    fields.iter().filter(|own| handling(own) == Handling::LeaveOut).collect();
+                    fields.iter().filter(|field| handling(field) == Handling::LeaveOut).collect();
                 assert!(unknown.is_empty(), "{}: {unknown:?}", call.name);
             }
         }

@@ -92,7 +92,7 @@ mod tests {
     fn every_reading_call_of_the_parsers_is_listed() {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         let calls = calls("alice", Some((22, 5)), now, now, &[JobId(7)]);
-        let listed: Vec<String> = calls.iter().map(|own| own.command.to_string()).collect();
+        let listed: Vec<String> = calls.iter().map(|call| call.command.to_string()).collect();
         assert!(listed.iter().all(|own| NOT_READ.iter().all(|word| !own.starts_with(word))), "{listed:?}");
         for begin in [
             "sinfo --version",

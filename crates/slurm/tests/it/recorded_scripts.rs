@@ -49,7 +49,7 @@ fn the_reader_agrees_with_slurm() {
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for case in scripts.iter().chain(&experiments) {
         for version in VERSIONS {
-            let Some(answer) = case.answers.get(version).filter(|own| !own["accepted"].is_null()) else {
+            let Some(answer) = case.answers.get(version).filter(|value| !value["accepted"].is_null()) else {
                 continue;
             };
             checked += 1;

@@ -25,7 +25,8 @@ impl Recording {
 
     /// Returns the texts whose names begin so, with what stands between that and `.txt`.
     fn numbered(&self, begin: &str) -> Vec<(u64, String)> {
-        let names = fs::read_dir(&self.folder).expect("a folder").map(|own| own.expect("a file").file_name());
+        let names =
+            fs::read_dir(&self.folder).expect("a folder").map(|result| result.expect("a file").file_name());
         let names: BTreeSet<String> = names.filter_map(|name| name.into_string().ok()).collect();
         let number = |name: &String| name.strip_prefix(begin)?.strip_suffix(".txt")?.parse().ok();
         names.iter().filter_map(|name| Some((number(name)?, self.text(name)))).collect()
@@ -69,27 +70,31 @@ fn text(value: &Value) -> &str {
 #[test]
 fn nodes_are_as_scontrol_shows_them() {
     each(|recording| {
-        let (cluster, own) = (recording.cluster(), recording.folder.display());
+        let (cluster, display) = (recording.cluster(), recording.folder.display());
         let nodes = recording.expected["nodes"].as_object().expect("nodes");
-        assert_eq!(cluster.nodes.len(), nodes.len(), "{own}");
+        assert_eq!(cluster.nodes.len(), nodes.len(), "{display}");
         for (name, expected) in nodes {
             let node = cluster.node(&NodeName::new(name).expect("a name")).expect("the node");
             for stock in &node.gpus {
-                assert_eq!(expected["gpus"][stock.gpu_type.as_str()], stock.total, "{own}: {name}");
+                assert_eq!(expected["gpus"][stock.gpu_type.as_str()], stock.total, "{display}: {name}");
             }
-            assert_eq!(expected["gpus"].as_object().expect("GPUs").len(), node.gpus.len(), "{own}: {name}");
+            assert_eq!(
+                expected["gpus"].as_object().expect("GPUs").len(),
+                node.gpus.len(),
+                "{display}: {name}"
+            );
             let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
-            assert_eq!(expected["gpus_used"], used, "{own}: {name}");
+            assert_eq!(expected["gpus_used"], used, "{display}: {name}");
             let (cpus, memory) = (node.cpus.expect("CPUs"), node.memory.expect("memory"));
             assert_eq!(
                 (&expected["cpus"], &expected["cpus_used"]),
                 (&cpus.total.into(), &cpus.used.into()),
-                "{own}: {name}"
+                "{display}: {name}"
             );
-            assert_eq!(expected["memory_mib"], memory.total >> 20, "{own}: {name}");
+            assert_eq!(expected["memory_mib"], memory.total >> 20, "{display}: {name}");
             let partitions: Vec<&str> = node.partitions.iter().map(String::as_str).collect();
-            assert_eq!(expected["partitions"], Value::from(partitions), "{own}: {name}");
-            assert_eq!(text(&expected["state"]), node.state.to_string().to_lowercase(), "{own}: {name}");
+            assert_eq!(expected["partitions"], Value::from(partitions), "{display}: {name}");
+            assert_eq!(text(&expected["state"]), node.state.to_string().to_lowercase(), "{display}: {name}");
         }
     });
 }
@@ -183,7 +188,8 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
         let array =
             snapshot.jobs.iter().find(|job| job.array.is_some() && job.running.is_none()).expect("an array");
         assert_eq!((array.tasks, array.at_once), (4, Some(2)));
-        let reserved: Vec<&str> = snapshot.reservations.iter().map(|own| own.name.as_str()).collect();
+        let reserved: Vec<&str> =
+            snapshot.reservations.iter().map(|reservation| reservation.name.as_str()).collect();
         assert_eq!(recording.expected["reservations"], Value::from(reserved));
         let ended = snapshot.history.expect("a past");
         assert!(ended.len() >= 2, "{ended:?}");
@@ -193,40 +199,43 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
 #[test]
 fn single_jobs_are_as_squeue_and_the_jobs_themselves_say() {
     each(|recording| {
-        let own = recording.folder.display();
+        let display = recording.folder.display();
         let mut seen = BTreeSet::new();
         for (id, text_of_job) in recording.numbered("job-") {
             let (jobs, notes) = scontrol_job::parse(&text_of_job).expect("readable");
-            assert_eq!((jobs.len(), notes.len()), (1, 0), "{own}: {id}");
+            assert_eq!((jobs.len(), notes.len()), (1, 0), "{display}: {id}");
             let (name, expected) = recording.job(id).expect("an expected job");
             let job = &jobs[0];
             assert_eq!(
                 (job.name.as_str(), &job.state),
                 (name, &SlurmState::parse(text(&expected["state"]))),
-                "{own}: {id}"
+                "{display}: {id}"
             );
             assert_eq!(
                 (job.nodes.as_str(), job.submit_time.as_deref()),
                 (text(&expected["nodes"]), expected["submit"].as_str()),
-                "{own}: {name}"
+                "{display}: {name}"
             );
             let comment = match name {
                 "pending" => Some("a Comment=b | StdErr=c"),
                 "typed" => Some(r#"{"hsched":1,"run":"r1","job":"typed"}"#),
                 _ => None,
             };
-            assert_eq!(job.comment.as_deref(), comment, "{own}: {name}");
+            assert_eq!(job.comment.as_deref(), comment, "{display}: {name}");
             seen.insert(text(&expected["state"]));
         }
-        assert!(["RUNNING", "PENDING", "FAILED"].iter().all(|state| seen.contains(state)), "{own}: {seen:?}");
+        assert!(
+            ["RUNNING", "PENDING", "FAILED"].iter().all(|state| seen.contains(state)),
+            "{display}: {seen:?}"
+        );
         for (id, printed) in recording.numbered("allocation-") {
             let (name, expected) = recording.job(id).expect("an expected job");
             let Some(devices) = expected["cuda_visible_devices"].as_str() else { continue };
             let nodes = allocation::parse(&printed).nodes;
             let given: usize = nodes.iter().map(|node| node.devices.len()).sum();
-            assert_eq!(expected["gpus"], given, "{own}: {name}");
+            assert_eq!(expected["gpus"], given, "{display}: {name}");
             // The job's shell runs on its first node.
-            assert_eq!(nodes[0].devices.len(), devices.split(',').count(), "{own}: {name}");
+            assert_eq!(nodes[0].devices.len(), devices.split(',').count(), "{display}: {name}");
         }
     });
 }
@@ -257,35 +266,43 @@ fn the_accounting_knows_the_same_ends() {
 fn the_site_is_as_sinfo_and_the_configuration_file_say() {
     each(|recording| {
         let expected = &recording.expected;
-        let own = recording.folder.display();
+        let display = recording.folder.display();
         let version = site::version(&recording.text("version.txt"));
-        assert_eq!(version.as_deref(), expected["version"].as_str(), "{own}");
-        assert_eq!(site::is_up(&recording.text("ping.txt")), Some(true), "{own}");
+        assert_eq!(version.as_deref(), expected["version"].as_str(), "{display}");
+        assert_eq!(site::is_up(&recording.text("ping.txt")), Some(true), "{display}");
         let config = Config::parse(&recording.text("config.txt"));
         for (key, value) in expected["config"].as_object().expect("keys") {
-            assert_eq!(config.get(key), value.as_str(), "{own}: {key}");
+            assert_eq!(config.get(key), value.as_str(), "{display}: {key}");
         }
-        assert!(config.has_accounting() && config.time.is_some(), "{own}");
-        assert_eq!(config.get("SLURM_VERSION"), version.as_deref(), "{own}");
+        assert!(config.has_accounting() && config.time.is_some(), "{display}");
+        assert_eq!(config.get("SLURM_VERSION"), version.as_deref(), "{display}");
         let partitions = site::partitions(&recording.text("partitions.txt"));
-        assert_eq!(partitions.len(), expected["partitions"].as_object().expect("partitions").len(), "{own}");
+        assert_eq!(
+            partitions.len(),
+            expected["partitions"].as_object().expect("partitions").len(),
+            "{display}"
+        );
         for partition in partitions {
             let known = &expected["partitions"][&partition.name];
             let limit = match text(&known["limit"]) {
                 "infinite" => None,
                 "1:00:00" => Some(3600.0),
-                other => panic!("{own}: a limit of {other}"),
+                other => panic!("{display}: a limit of {other}"),
             };
             assert_eq!(
                 (partition.max_time.map(|time| time.0), partition.state.as_str()),
                 (limit, "UP"),
-                "{own}"
+                "{display}"
             );
-            assert_eq!(known["state"], "up", "{own}");
+            assert_eq!(known["state"], "up", "{display}");
         }
         let accounts =
             permission::Associations::parse(&recording.text("associations.txt"), config.get("ClusterName"));
         let accounts: BTreeSet<&str> = accounts.accounts().into_iter().collect();
-        assert_eq!(expected["associations"], Value::from(accounts.into_iter().collect::<Vec<_>>()), "{own}");
+        assert_eq!(
+            expected["associations"],
+            Value::from(accounts.into_iter().collect::<Vec<_>>()),
+            "{display}"
+        );
     });
 }

@@ -75,7 +75,7 @@ fn a_change_keeps_the_form_of_the_options() {
     let a = || GpuType::new("h100").expect("a type");
     let check = |options: &str, changes: &[Change], expected: Option<&str>| {
         let reading = read(&script(options), &[]);
-        let found = settings(&reading, &request(&reading), changes).map(|own| words(&own).join(" "));
+        let found = settings(&reading, &request(&reading), changes).map(|setting| words(&setting).join(" "));
         assert_eq!(found.as_deref(), expected, "{options}");
     };
     check("-t 1-0", &[Change::Limit(Seconds(5400.0))], Some("--time=01:30:00"));
@@ -112,8 +112,11 @@ fn an_option_that_is_not_there_gets_a_line_after_the_last_one() {
     let expected =
         "#!/bin/bash\n#SBATCH -p pq\n#SBATCH --time=8\n#SBATCH --mem=1G\n# more\n\nsrun x\n#SBATCH -t 1\n";
     assert_eq!(String::from_utf8_lossy(&made.text), expected);
-    let lines: Vec<(usize, bool, usize)> =
-        made.lines.iter().map(|own| (own.line, own.before.is_some(), own.after.len())).collect();
+    let lines: Vec<(usize, bool, usize)> = made
+        .lines
+        .iter()
+        .map(|line_change| (line_change.line, line_change.before.is_some(), line_change.after.len()))
+        .collect();
     assert_eq!(lines, [(2, true, 1), (2, false, 2)]);
     // Without any option, and without an end of the last line.
     let bare = b"#!/bin/sh";

@@ -13,21 +13,21 @@ const BUSY: f64 = 0.9;
 impl ReplayWorld<'_> {
     /// Puts into the queue when the epoch under way is done, where a job may stop then; its last epoch ends it anyway.
     pub(super) fn foresee_epoch(&mut self, number: usize, epoch: f64, from: Time) {
-        let Some(own) = &self.present[number] else { return };
-        let next = whole(own.done) + 1.0;
-        let Some(early) = &self.trace.jobs[own.job].early else { return };
+        let Some(present) = &self.present[number] else { return };
+        let next = whole(present.done) + 1.0;
+        let Some(early) = &self.trace.jobs[present.job].early else { return };
         let known = to_f64(early.values.len());
-        if next < own.work - SAME_EPOCH && next <= known {
-            let due = Due::Epoch { job: number, generation: own.generation };
-            self.queue.push(Time(from.0 + (next - own.done) * epoch), due);
+        if next < present.work - SAME_EPOCH && next <= known {
+            let due = Due::Epoch { job: number, generation: present.generation };
+            self.queue.push(Time(from.0 + (next - present.done) * epoch), due);
         }
     }
 
     /// A job has done another epoch; returns whether its rule ended it.
     pub(in crate::replay) fn epoch_done(&mut self, number: usize) -> bool {
         self.settle(number);
-        let Some(own) = &self.present[number] else { return false };
-        let (job, done) = (own.job, whole(own.done));
+        let Some(present) = &self.present[number] else { return false };
+        let (job, done) = (present.job, whole(present.done));
         let done = to_usize(done);
         self.seen[job] = self.seen[job].max(done);
         if let Some(why) = self.may_stop(job, done) {
@@ -55,7 +55,9 @@ impl ReplayWorld<'_> {
             return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
         }
         let goal = early.goal(entry.model.epochs);
-        judge_running(&reports, &goal, &early.stop, self.is_busy()).filter(|own| own.stop)?.why()
+        judge_running(&reports, &goal, &early.stop, self.is_busy())
+            .filter(|curve_verdict| curve_verdict.stop)?
+            .why()
     }
 
     /// Returns the curves so far of the other jobs of a sweep: those of one model that go by halving.

@@ -8,13 +8,13 @@ impl ReplayWorld<'_> {
     /// A job fails; it is tried again while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
         self.release(number, End::Broken);
-        let Some(own) = &mut self.present[number] else { return };
-        own.failures += 1;
-        let entry = &self.trace.jobs[own.job];
-        why.clone_into(&mut own.why);
+        let Some(present) = &mut self.present[number] else { return };
+        present.failures += 1;
+        let entry = &self.trace.jobs[present.job];
+        why.clone_into(&mut present.why);
         self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
-        if own.failures > entry.retries {
-            let why = format!("failures: {}; `retries` is {}", own.failures, entry.retries);
+        if present.failures > entry.retries {
+            let why = format!("failures: {}; `retries` is {}", present.failures, entry.retries);
             self.give_up(number, why);
         }
     }
@@ -22,9 +22,9 @@ impl ReplayWorld<'_> {
     /// A job without GPUs will never end.
     pub(super) fn give_up(&mut self, number: usize, why: String) {
         self.leave(number, false);
-        let Some(own) = self.present[number].take() else { return };
-        let record = &mut self.record.jobs[own.job];
-        (record.failures, record.done, record.why) = (own.failures, own.done, Some(why));
+        let Some(present) = self.present[number].take() else { return };
+        let record = &mut self.record.jobs[present.job];
+        (record.failures, record.done, record.why) = (present.failures, present.done, Some(why));
     }
 
     /// A node goes down with all jobs on it.
@@ -41,8 +41,8 @@ impl ReplayWorld<'_> {
             (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
         for number in numbers {
             self.release(number, End::Broken);
-            let Some(own) = &self.present[number] else { continue };
-            let place = self.trace.jobs[own.job].place;
+            let Some(present) = &self.present[number] else { continue };
+            let place = self.trace.jobs[present.job].place;
             let why = "its node went down".to_owned();
             self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
         }

@@ -127,7 +127,7 @@ impl<'a> ReplayWorld<'a> {
             Due::End { job, generation }
             | Due::Failure { job, generation }
             | Due::Epoch { job, generation } => {
-                present[job].as_ref().is_some_and(|own| own.generation == generation)
+                present[job].as_ref().is_some_and(|present| present.generation == generation)
             }
             Due::NodeDown { .. } | Due::NodeBack { .. } => true,
         })
@@ -197,7 +197,7 @@ impl<'a> ReplayWorld<'a> {
 
     /// Brings a job's progress up to now.
     fn settle(&mut self, number: usize) {
-        let Some(own) = &mut self.present[number] else { return };
+        let Some(present) = &mut self.present[number] else { return };
         let progress = &mut self.problem.jobs[number].progress;
         if let Some(hold) = progress.holds.first()
             && let Stage::Running { epoch, busy_until, .. } = hold.stage
@@ -205,13 +205,13 @@ impl<'a> ReplayWorld<'a> {
             let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
             let held = self.now.since(progress.as_of).0;
             let trained = self.now.since(Time(progress.as_of.0.max(busy_until.0))).0;
-            own.done = (own.done + trained / epoch).min(own.work);
+            present.done = (present.done + trained / epoch).min(present.work);
             progress.attained += held * f64::from(gpus);
             self.record.held += held * f64::from(gpus);
             self.record.restarting += (held - trained) * f64::from(gpus);
         }
         progress.as_of = self.now;
-        own.show(progress);
+        present.show(progress);
     }
 
     /// A job gets these GPUs; one that has exactly them goes on.
@@ -237,8 +237,8 @@ impl<'a> ReplayWorld<'a> {
         } else {
             self.settle(number);
         }
-        let Some(own) = &mut self.present[number] else { return };
-        if own.is_in_vain() {
+        let Some(present) = &mut self.present[number] else { return };
+        if present.is_in_vain() {
             let why = format!("it started {MOST_IN_VAIN} times in a row without saving any progress");
             self.give_up(number, why);
             return;
@@ -251,12 +251,12 @@ impl<'a> ReplayWorld<'a> {
         let busy_until = self.now.after(restart);
         if first {
             model.progress.started = Some(self.now);
-            self.record.jobs[own.job].started = Some(self.now);
+            self.record.jobs[present.job].started = Some(self.now);
         } else {
             model.progress.moves += 1;
-            self.record.jobs[own.job].moves += 1;
+            self.record.jobs[present.job].moves += 1;
         }
-        let place = self.trace.jobs[own.job].place;
+        let place = self.trace.jobs[present.job].place;
         let kind = if was_running { Kind::Moved } else { Kind::Started };
         self.events.push(Event {
             slots: placement.slots.clone(),
@@ -291,18 +291,18 @@ impl<'a> ReplayWorld<'a> {
 
     /// Puts into the queue when a job will end, or fail; what was due before is void.
     fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
-        let Some(own) = &mut self.present[number] else { return };
+        let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;
-        own.generation = self.generations;
-        let due = Due::End { job: number, generation: own.generation };
-        self.queue.push(from.after(Seconds((own.work - own.done) * epoch)), due);
+        present.generation = self.generations;
+        let due = Due::End { job: number, generation: present.generation };
+        self.queue.push(from.after(Seconds((present.work - present.done) * epoch)), due);
         self.foresee_epoch(number, epoch, from);
-        let Some(own) = &self.present[number] else { return };
+        let Some(present) = &self.present[number] else { return };
         if let Some(mean) = self.options.incidents.job_failures {
-            let place = self.trace.jobs[own.job].place;
+            let place = self.trace.jobs[present.job].place;
             let moves = self.problem.jobs[number].progress.moves;
             let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
-            let due = Due::Failure { job: number, generation: own.generation };
+            let due = Due::Failure { job: number, generation: present.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }
         self.changes.other.insert(number);
@@ -313,12 +313,12 @@ impl<'a> ReplayWorld<'a> {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
             self.release(number, End::Told);
-            let Some(own) = &self.present[number] else { return };
-            let place = self.trace.jobs[own.job].place;
+            let Some(present) = &self.present[number] else { return };
+            let place = self.trace.jobs[present.job].place;
             self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
         }
-        if let Some(own) = &mut self.present[number] {
-            own.why = why;
+        if let Some(present) = &mut self.present[number] {
+            present.why = why;
         }
     }
 
@@ -329,13 +329,13 @@ impl<'a> ReplayWorld<'a> {
         let holds = std::mem::take(&mut model.progress.holds);
         let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
         self.taken.release(model, &slots);
-        let Some(own) = &mut self.present[number] else { return };
+        let Some(present) = &mut self.present[number] else { return };
         if end == End::Broken || self.options.loses == Loses::Epoch {
-            own.done = (own.done + SAME_EPOCH).floor();
-            own.show(&mut model.progress);
+            present.done = (present.done + SAME_EPOCH).floor();
+            present.show(&mut model.progress);
         }
         self.generations += 1;
-        own.generation = self.generations;
+        present.generation = self.generations;
         self.running -= 1;
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
         self.count_gpus(-i64::from(gpus));
@@ -354,26 +354,26 @@ impl<'a> ReplayWorld<'a> {
     /// A job has done all its epochs, or the policy ends it.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
-        if let Some(own) = self.present[number].as_mut().filter(|_| !cut_short) {
-            own.done = own.work;
+        if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {
+            present.done = present.work;
         }
         self.leave(number, runs);
-        let Some(own) = self.present[number].take() else { return };
-        let record = &mut self.record.jobs[own.job];
-        (record.completed, record.done, record.cut_short) = (Some(self.now), own.done, cut_short);
-        record.failures = own.failures;
-        let place = self.trace.jobs[own.job].place;
+        let Some(present) = self.present[number].take() else { return };
+        let record = &mut self.record.jobs[present.job];
+        (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
+        record.failures = present.failures;
+        let place = self.trace.jobs[present.job].place;
         self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
     }
 
     /// Takes a job out of the problem.
     fn leave(&mut self, number: usize, runs: bool) {
         if runs {
-            let done = self.present[number].as_ref().map(|own| own.done);
+            let done = self.present[number].as_ref().map(|present| present.done);
             self.release(number, End::Told);
             // What is done is done, whatever a stop would lose.
-            if let (Some(own), Some(done)) = (self.present[number].as_mut(), done) {
-                own.done = own.done.max(done);
+            if let (Some(present), Some(done)) = (self.present[number].as_mut(), done) {
+                present.done = present.done.max(done);
             }
         }
         self.problem.jobs[number].progress.waits = Eligibility::Gone;
@@ -390,13 +390,13 @@ impl<'a> ReplayWorld<'a> {
     pub(super) fn close(mut self, why: &str) -> Record {
         for number in 0..self.present.len() {
             self.settle(number);
-            let Some(own) = &self.present[number] else { continue };
-            let can_run = self.trace.jobs[own.job].model.types.iter().any(Option::is_some);
+            let Some(present) = &self.present[number] else { continue };
+            let can_run = self.trace.jobs[present.job].model.types.iter().any(Option::is_some);
             let why = if can_run { why } else { NO_TYPE };
-            let record = &mut self.record.jobs[own.job];
-            (record.done, record.failures) = (own.done, own.failures);
+            let record = &mut self.record.jobs[present.job];
+            (record.done, record.failures) = (present.done, present.failures);
             record.why =
-                Some(if own.why.is_empty() { why.to_owned() } else { format!("{why}: {}", own.why) });
+                Some(if present.why.is_empty() { why.to_owned() } else { format!("{why}: {}", present.why) });
         }
         self.record
     }

@@ -102,9 +102,9 @@ impl Graph {
 
     /// Checks that a moment goes on as the one does that has its number.
     fn compare(&mut self, number: u32, twin: &Moment, rules: &ExplorerRules, policy: &mut dyn Policy) {
-        let own = twin.next(rules, policy).into_iter();
+        let into_iter = twin.next(rules, policy).into_iter();
         let mut own: Vec<(Option<&u32>, bool)> =
-            own.map(|next| (self.numbers.get(next.moment.words().as_str()), next.is_fault)).collect();
+            into_iter.map(|next| (self.numbers.get(next.moment.words().as_str()), next.is_fault)).collect();
         own.sort_unstable();
         own.dedup();
         let known: Vec<(Option<&u32>, bool)> =

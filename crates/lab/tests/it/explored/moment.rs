@@ -56,10 +56,10 @@ impl Moment {
             let moment = Self { state: went.state, slurm: went.slurm, at: self.at, faults };
             Next { what: went.what, is_fault: went.faults > 0, moment }
         });
-        let happens = self.slurm.happenings(self.faults > 0).into_iter().map(|own| {
-            let faults = self.faults - u8::from(own.is_fault);
-            let moment = Self { slurm: own.then, faults, state: self.state.clone(), ..*self };
-            Next { what: own.what, is_fault: own.is_fault, moment }
+        let happens = self.slurm.happenings(self.faults > 0).into_iter().map(|happening| {
+            let faults = self.faults - u8::from(happening.is_fault);
+            let moment = Self { slurm: happening.then, faults, state: self.state.clone(), ..*self };
+            Next { what: happening.what, is_fault: happening.is_fault, moment }
         });
         let tick = self.slurm.after_a_tick(rules.latest).map(|slurm| {
             let moment = Self { slurm, at: self.at.after(Seconds(TICK)), state: self.state.clone(), ..*self };
@@ -116,7 +116,9 @@ impl Moment {
         let (whole, saved) = self.slurm.epochs[job];
         // What was given up as lost is found again.
         let is_lost = |entry: &Entry| {
-            past.iter().any(|own| own.end == End::Vanished && own.attempt.key(&own_job.name) == entry.of)
+            past.iter().any(|past_attempt| {
+                past_attempt.end == End::Vanished && past_attempt.attempt.key(&own_job.name) == entry.of
+            })
         };
         let what = match phase {
             _ if alive > rules.copies => format!("{alive} submissions are alive"),
@@ -200,8 +202,8 @@ impl Moment {
                 let _ = write!(text, "W{wait}");
             }
             Phase::Submitted(own) => {
-                for own in own {
-                    self.write_submission(&job.name, own, text);
+                for submission in own {
+                    self.write_submission(&job.name, submission, text);
                 }
             }
             Phase::Ended { at: _, outcome } => {
@@ -211,13 +213,14 @@ impl Moment {
         let lost = past.iter().filter(|past| past.end == End::Vanished && self.has(job, &past.attempt));
         let lost: Vec<&SubmissionRecord> = lost.map(|past| &past.attempt).collect();
         // A report puts off the moment at which a submission counts as gone, by a minute.
-        let mut own = lost.iter().copied().chain(phase.submissions().iter().map(|own| &own.attempt));
-        if own.any(|own| own.epochs_before < *epochs_done) {
+        let mut chain =
+            lost.iter().copied().chain(phase.submissions().iter().map(|submission| &submission.attempt));
+        if chain.any(|submission| submission.epochs_before < *epochs_done) {
             let _ = write!(text, "{:?}", epoch_at.map(|at| self.age(at, 1)));
         }
         // They may be found again.
-        for own in lost {
-            self.write_attempt("V", (&job.name, own), text);
+        for submission in lost {
+            self.write_attempt("V", (&job.name, submission), text);
         }
         // Its node may turn out to have been down.
         if let Some(PastAttempt { attempt, ended, end: End::Failed { .. }, epochs: _ }) = past.last() {
@@ -227,7 +230,7 @@ impl Moment {
 
     /// Returns whether Slurm has an attempt of a job, or may yet get it.
     fn has(&self, job: &Job, attempt: &SubmissionRecord) -> bool {
-        self.slurm.entries.iter().any(|own| own.of == attempt.key(&job.name))
+        self.slurm.entries.iter().any(|entry| entry.of == attempt.key(&job.name))
     }
 
     fn write_submission(&self, job: &JobName, Submission { attempt, stage }: &Submission, text: &mut String) {
@@ -287,8 +290,8 @@ impl Moment {
         // One that has not started waits a minute for its nodes.
         let meant = self.age(*meant, 1);
         // Which number it is does not matter, only whether it is the one that Slurm has given to it.
-        let entry = self.slurm.entries.iter().find(|own| own.of == attempt.key(job));
-        let known = job_id.map(|id| entry.is_some_and(|own| own.id == id));
+        let entry = self.slurm.entries.iter().find(|entry| entry.of == attempt.key(job));
+        let known = job_id.map(|id| entry.is_some_and(|entry| entry.id == id));
         let started = u8::from(started.is_some());
         let missing = missing.map(|at| self.age(at, 1));
         let _ = write!(text, "{stage}{run}.{copy}@{:?}{epochs_before}", gpus.0.keys());

@@ -89,7 +89,7 @@ impl Slurm {
     }
 
     fn is_used(&self, node: usize) -> bool {
-        self.entries.iter().any(|own| own.node == node && own.life == Life::Running)
+        self.entries.iter().any(|entry| entry.node == node && entry.life == Life::Running)
     }
 
     /// Returns what Slurm shows of the jobs, and what their ranks have reported.
@@ -105,29 +105,29 @@ impl Slurm {
             stalls: Vec::new(),
             notes: Vec::new(),
         };
-        for own in &self.entries {
-            let tracked = &state.jobs[own.job];
-            let is_known = tracked.submission(&own.of).is_some();
+        for entry in &self.entries {
+            let tracked = &state.jobs[entry.job];
+            let is_known = tracked.submission(&entry.of).is_some();
             if is_known {
-                let epochs = (own.reported.0 + 1..=own.reported.1).map(|epoch| {
+                let epochs = (entry.reported.0 + 1..=entry.reported.1).map(|epoch| {
                     (
-                        own.of.clone(),
+                        entry.of.clone(),
                         EpochReport { epoch, at, length: None, ranks: Vec::new(), metrics: Vec::new() },
                     )
                 });
                 seen.epochs.extend(epochs);
             }
-            let queue_state = match &own.life {
+            let queue_state = match &entry.life {
                 Life::Coming(_) | Life::Forgotten => continue,
                 Life::Queued => QueueState::Pending,
                 Life::Running => QueueState::Running { since: None, gpus: None },
                 Life::Over(end) => QueueState::Ended { end: end.clone(), at: None },
             };
-            let (of, job_id) = (own.of.clone(), own.id);
+            let (of, job_id) = (entry.of.clone(), entry.id);
             let sighting = Sighting { of, job_id, submit_time: None, state: queue_state, reason: None };
             if is_known {
                 seen.sightings.push(sighting);
-            } else if own.is_alive() {
+            } else if entry.is_alive() {
                 seen.strays.push(sighting);
             }
         }
@@ -136,9 +136,9 @@ impl Slurm {
 
     /// Returns the submission of this key, where Slurm has it under this number.
     pub fn find(&mut self, of: &SubmissionKey, id: JobId) -> Option<&mut Entry> {
-        let own = self.entries.iter_mut().find(|own| own.id == id && own.life != Life::Forgotten)?;
-        assert_eq!(own.of, *of, "a request about another job");
-        Some(own)
+        let entry = self.entries.iter_mut().find(|entry| entry.id == id && entry.life != Life::Forgotten)?;
+        assert_eq!(entry.of, *of, "a request about another job");
+        Some(entry)
     }
 
     /// Takes a submission in, or on its way.
@@ -150,8 +150,8 @@ impl Slurm {
     /// Returns it one tick later; nothing may be on its way for more than `latest` ticks.
     pub fn after_a_tick(&self, latest: u8) -> Option<Self> {
         let mut then = self.clone();
-        for own in &mut then.entries {
-            if let Life::Coming(ticks) = &mut own.life {
+        for entry in &mut then.entries {
+            if let Life::Coming(ticks) = &mut entry.life {
                 *ticks += 1;
                 if *ticks > latest {
                     return None;
@@ -174,35 +174,35 @@ impl Slurm {
     }
 
     fn of_entry(&self, number: usize, faults: bool, all: &mut Vec<Happening>) {
-        let own = &self.entries[number];
-        let (whole, saved) = self.epochs[own.job];
+        let entry = &self.entries[number];
+        let (whole, saved) = self.epochs[entry.job];
         let mut add = |what: &str, is_fault: bool, change: &dyn Fn(&mut Self)| {
             if faults || !is_fault {
                 let mut then = self.clone();
                 change(&mut then);
-                all.push(Happening { what: format!("{} {what}", own.of.name()), is_fault, then });
+                all.push(Happening { what: format!("{} {what}", entry.of.name()), is_fault, then });
             }
         };
         let ends = |end: End| move |then: &mut Self| then.entries[number].life = Life::Over(end.clone());
-        match &own.life {
+        match &entry.life {
             Life::Coming(_) => {
                 add("arrives", false, &|then| then.entries[number].life = Life::Queued);
                 add("never arrives", false, &|then| drop(then.entries.remove(number)));
             }
-            Life::Queued if own.killed => add("is cancelled", false, &ends(End::Cancelled)),
+            Life::Queued if entry.killed => add("is cancelled", false, &ends(End::Cancelled)),
             Life::Running => {
                 if saved < whole {
                     add("does an epoch", false, &|then| {
-                        then.epochs[own.job].1 += 1;
+                        then.epochs[entry.job].1 += 1;
                         then.entries[number].reported.1 = saved + 1;
                     });
                 } else {
                     add("completes", false, &ends(End::Completed));
                 }
-                if own.asked {
+                if entry.asked {
                     add("saves", false, &ends(End::Saved));
                 }
-                if own.killed {
+                if entry.killed {
                     add("is cancelled", false, &ends(End::Cancelled));
                 }
                 add("fails", true, &ends(End::Failed { exit: 1, signal: 0 }));
@@ -212,10 +212,10 @@ impl Slurm {
             }
             Life::Queued | Life::Forgotten => {}
         }
-        if own.life == Life::Queued && self.up[own.node] && !self.is_used(own.node) {
+        if entry.life == Life::Queued && self.up[entry.node] && !self.is_used(entry.node) {
             add("starts", false, &|then| {
-                let own = &mut then.entries[number];
-                (own.life, own.reported) = (Life::Running, (saved, saved));
+                let entry = &mut then.entries[number];
+                (entry.life, entry.reported) = (Life::Running, (saved, saved));
             });
         }
     }
@@ -225,9 +225,9 @@ impl Slurm {
         let mut add = |what: &str, is_fault: bool, end: End| {
             let mut then = self.clone();
             then.up[node] = !self.up[node];
-            for own in &mut then.entries {
-                if own.node == node && own.life == Life::Running {
-                    own.life = Life::Over(end.clone());
+            for entry in &mut then.entries {
+                if entry.node == node && entry.life == Life::Running {
+                    entry.life = Life::Over(end.clone());
                 }
             }
             all.push(Happening { what: format!("{name} {what}"), is_fault, then });
@@ -244,7 +244,7 @@ impl Slurm {
 
     /// Forgets what nobody will ask about any more: what has ended and is no submission of its job.
     pub fn tidy(&mut self, state: &State) {
-        self.entries.retain(|own| own.may_run() || state.jobs[own.job].submission(&own.of).is_some());
+        self.entries.retain(|entry| entry.may_run() || state.jobs[entry.job].submission(&entry.of).is_some());
     }
 
     /// Returns it in words, equal for those that go on alike.

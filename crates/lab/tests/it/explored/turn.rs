@@ -245,7 +245,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     let way = RefCell::new(Way::default());
     let mut world = world(start, plant, &way);
     let Ok(turn) = look(&mut world, start.state, rules, &mut planner) else { return Vec::new() };
-    let Some(step) = turn.step.as_ref().filter(|own| own.state != *start.state || !own.actions.is_empty())
+    let Some(step) = turn.step.as_ref().filter(|step| step.state != *start.state || !step.actions.is_empty())
     else {
         return Vec::new();
     };
@@ -285,10 +285,10 @@ fn go(start: &Start<'_>, turn: &Turn, rules: &Rules, (plant, way): (Plant, &RefC
 fn world<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> ExploredWorld<'a> {
     let known = start.state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
-        past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt))
+        past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
             .filter_map(|attempt| attempt.job_id)
     });
-    let last = known.chain(start.slurm.entries.iter().map(|own| own.id)).map(|id| id.0).max();
+    let last = known.chain(start.slurm.entries.iter().map(|entry| entry.id)).map(|id| id.0).max();
     let (slurm, id) = (start.slurm.clone(), last.unwrap_or(0) + 1);
     ExploredWorld { slurm, at: start.at, plant, way, id, before: start.state }
 }
@@ -297,9 +297,11 @@ fn world<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Explored
 fn unused_run(start: &Start<'_>) -> String {
     let own = start.state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
-        past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt)).map(|own| own.run.as_str())
+        past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
+            .map(|submission| submission.run.as_str())
     });
-    let used: BTreeSet<&str> = own.chain(start.slurm.entries.iter().map(|own| own.of.run.as_str())).collect();
+    let used: BTreeSet<&str> =
+        own.chain(start.slurm.entries.iter().map(|entry| entry.of.run.as_str())).collect();
     let names = (0..).map(|number| format!("r{number}"));
     names.into_iter().find(|name| !used.contains(name.as_str())).unwrap_or_default()
 }
@@ -309,7 +311,11 @@ impl Plant {
     fn distort(self, state: &State, seen: &mut Observation) {
         let submissions = || {
             let own = state.jobs.iter().flat_map(|tracked| {
-                tracked.phase.submissions().iter().map(|own| (own.attempt.key(&tracked.job.name), own))
+                tracked
+                    .phase
+                    .submissions()
+                    .iter()
+                    .map(|submission| (submission.attempt.key(&tracked.job.name), submission))
             });
             own.collect::<Vec<_>>()
         };
@@ -317,15 +323,17 @@ impl Plant {
             Self::NoComments => {
                 seen.strays.clear();
                 let known = |sighting: &Sighting| {
-                    submissions().iter().any(|(key, own)| *key == sighting.of && own.attempt.job_id.is_some())
+                    submissions()
+                        .iter()
+                        .any(|(key, submission)| *key == sighting.of && submission.attempt.job_id.is_some())
                 };
                 seen.sightings.retain(known);
             }
             Self::GoneIsPending => {
-                for (of, own) in submissions() {
+                for (of, submission) in submissions() {
                     if !seen.sightings.iter().any(|sighting| sighting.of == of) {
                         let (job_id, queue_state) =
-                            (own.attempt.job_id.unwrap_or(JobId(1_000_000)), QueueState::Pending);
+                            (submission.attempt.job_id.unwrap_or(JobId(1_000_000)), QueueState::Pending);
                         seen.sightings.push(Sighting {
                             of,
                             job_id,

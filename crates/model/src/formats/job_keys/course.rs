@@ -36,6 +36,14 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "at_most",
+        form: "whole number",
+        help: "Most runs of a sweep that hsched watch and hsched run have in the queue or at work at a time. Default: no limit.",
+        read: |value, job| value.whole_u32(1..=1_000_000).map(|most| job.at_most = Some(most)),
+        write: |job| job.at_most.map(Json::from),
+        ..KEY
+    },
+    JobKey {
         name: "stuck",
         form: "warn, stop or restart",
         help: "What hsched watch and hsched run do if GPUs of the job do nothing, a rank is stopped or no step is made for so long that it does not get on by itself: say so, stop the job, which then fails, or stop it and start it again, which uses a retry.",

@@ -71,6 +71,14 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "slots",
+        form: "whole number",
+        help: "Number of runs like this that share a GPU in hsched run, each on one slot of it. Default: 1.",
+        read: |value, job| value.whole_u32(1..=64).map(|slots| job.slots = Some(slots)),
+        write: |job| job.slots.map(Json::from),
+        ..KEY
+    },
+    JobKey {
         name: "accumulate",
         form: "true or false",
         help: "Whether to use gradient accumulation when a local batch does not fit in memory.",

@@ -32,8 +32,9 @@ pub(super) struct Across<'a> {
     ranks: (u32, u32),
     /// Seconds of computing at one sample a second, for all epochs.
     compute: f64,
-    /// Seconds of communication with infinitely many ranks.
+    /// Seconds of communication with infinitely many ranks, in all epochs and in one.
     comm: f64,
+    comm_of_epoch: f64,
     /// B.
     batch: f64,
     /// Whether all speeds are plain rates without limits, so that no step time needs to be looked at.
@@ -137,6 +138,7 @@ impl<'a> Across<'a> {
             ranks,
             compute: epochs * samples,
             comm,
+            comm_of_epoch: 2.0 * cost::comm_time(job, 2, network),
             batch,
             table: None,
             due: None,
@@ -348,10 +350,9 @@ impl<'a> Across<'a> {
         counts.iter().zip(&self.types).all(enough).then_some(step)
     }
 
-    /// Returns the cost of a legal ring from the time of its step.
-    fn cost_of_step(&self, counts: &[u32], step: f64) -> f64 {
-        let ranks: u32 = counts.iter().sum();
-        self.compute / self.batch * step + self.comm * (1.0 - f64::from(ranks).recip())
+    /// Returns what a second of a step and an exchange among infinitely many cost in one epoch.
+    fn unit_costs(&self) -> [f64; 2] {
+        [to_f64(self.job.samples_per_epoch) / self.batch, self.comm_of_epoch]
     }
 
     /// Returns all that the times of a step depend on.

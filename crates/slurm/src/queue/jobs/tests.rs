@@ -117,7 +117,8 @@ fn a_running_job_holds_gpus_of_its_nodes() {
     let (jobs, notes) = read(
         "43|RUNNING|daemon|astro|normal|gpu|9|2026-11-22T09:00:00|2026-11-22T10:00:00|12:00:00|2|16|2|cpu=16,node=2|N/A|gres:gpu:v100:6|N/A|N/A|v[1-2]|(null)|(null)|OK|None\n",
     );
-    let held: u32 = jobs[0].running.iter().flat_map(|own| &own.holds).map(|held| held.gpus[0].count).sum();
+    let held: u32 =
+        jobs[0].running.iter().flat_map(|running| &running.holds).map(|held| held.gpus[0].count).sum();
     assert_eq!(held, 6);
     assert!(notes[0].starts_with("v[1-2]: Slurm does not show the GPUs of some jobs"), "{notes:?}");
 }

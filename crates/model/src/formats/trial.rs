@@ -1,0 +1,164 @@
+//! Trials: combinations of values that an optimiser outside hsched chose, one line of JSON each, and the job of each.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::jobs::read_jobs;
+use super::json;
+use super::problem::{Problems, ValueError, nearest, quoted};
+use super::reader::{Fields, read_file};
+use super::sweep::Sweeps;
+use crate::{Job, JobName};
+
+/// The keys of a line.
+const KEYS: [&str; 2] = ["trial", "parameters"];
+
+/// What an optimiser asks for: a run with these values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Its number, or its name, as text.
+    pub id: String,
+    /// A number, a truth value or text by key; at least one.
+    pub parameters: Map<String, Json>,
+}
+
+impl Trial {
+    /// Reads a line such as `{"trial": 7, "parameters": {"lr": 0.1}}`.
+    ///
+    /// # Errors
+    /// When it is no such line.
+    pub fn read(line: &str) -> Result<Self, ValueError> {
+        let form = r#"write {"trial": 7, "parameters": {"lr": 0.1}}"#;
+        let wrong = |message: String| Err(ValueError::new(message).hint(form));
+        let map = match serde_json::from_str(line) {
+            Ok(Json::Object(map)) => map,
+            Ok(_) => return wrong("is no JSON object".to_owned()),
+            Err(error) => return wrong(format!("is not JSON: {error}")),
+        };
+        if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let error = ValueError::new(format!("has an unknown key {}", quoted(key)));
+            return Err(match nearest(key, KEYS) {
+                Some(near) => error.hint(format!("did you mean {near}?")),
+                None => error.hint(form),
+            });
+        }
+        let id = match map.get("trial") {
+            Some(Json::Number(number)) if number.is_u64() => number.to_string(),
+            Some(Json::String(text)) if JobName::new(text).is_ok() => text.clone(),
+            Some(other) => {
+                return wrong(format!("trial must be a whole number or a name, got {other}"));
+            }
+            None => return wrong("has no trial".to_owned()),
+        };
+        let Some(Json::Object(parameters)) = map.get("parameters") else {
+            return wrong("has no map of parameters".to_owned());
+        };
+        if parameters.is_empty() {
+            return wrong("has no parameters".to_owned());
+        }
+        if let Some((key, value)) = parameters.iter().find(|(_, value)| !is_scalar(value)) {
+            return Err(ValueError::new(format!("the parameter {key} must be one value, got {value}"))
+                .hint("a number, a truth value or text"));
+        }
+        Ok(Self { id, parameters: parameters.clone() })
+    }
+
+    /// Returns the run of a trial: the one job of a job file with the trial's values in its name, environment and placeholders, as
+    /// a sweep fills them in.
+    ///
+    /// # Errors
+    /// When the text is no job file, has several jobs or a sweep of its own, or the values do not fit; all problems are listed.
+    pub fn job(&self, text: &str) -> Result<Job, Problems> {
+        read_file(text, |root| {
+            let jobs = read_jobs(root, true, Some(self))?;
+            match <[Job; 1]>::try_from(jobs) {
+                Ok([job]) => Some(job),
+                Err(jobs) => {
+                    let error = ValueError::new(format!("has {} jobs, and a trial is one", jobs.len()));
+                    root.report(error.hint("leave one job in the file; other files may have more"));
+                    None
+                }
+            }
+        })
+    }
+}
+
+impl Trial {
+    /// Returns the sweep of one combination that a trial is, for the file with these fields.
+    pub(super) fn sweeps(&self, fields: &Fields<'_>) -> Sweeps {
+        let lists: Map<String, Json> =
+            self.parameters.iter().map(|(key, value)| (key.clone(), json!([value]))).collect();
+        Sweeps::of_trial(&self.id, &json::tree(&Json::Object(lists)), fields)
+    }
+}
+
+/// Returns the id of a trial by the name of its run; `None` where no trial made it.
+pub fn trial_of(run: &JobName, sweep: &str) -> Option<String> {
+    let id = run.as_str().strip_prefix(sweep)?.strip_prefix("-t")?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Returns an id as JSON: a number where it is one.
+pub fn trial_json(id: &str) -> Json {
+    let number = id.parse::<u64>().ok().filter(|number| number.to_string() == id);
+    number.map_or_else(|| json!(id), |number| json!(number))
+}
+
+fn is_scalar(value: &Json) -> bool {
+    matches!(value, Json::Number(_) | Json::Bool(_) | Json::String(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "jobs: [{name: net, samples_per_epoch: 100, epochs: 3, global_batch: '{batch}', model_size: 1MB, \
+        throughput: {t4: 10}, command: 'train --lr {lr}'}]";
+
+    fn read(line: &str) -> Result<Trial, String> {
+        Trial::read(line).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_trial_is_the_file_s_job_with_its_values() {
+        let trial = read(r#"{"trial": 7, "parameters": {"lr": 0.1, "batch": 10}}"#).expect("a trial");
+        let text = FILE.replace("'{batch}'", "{batch}");
+        let job = trial.job(&text).expect("a job");
+        assert_eq!((job.name.as_str(), job.model.as_str(), job.global_batch), ("net-t7", "net", 10));
+        assert_eq!(job.launch.env, [("LR".into(), "0.1".into()), ("BATCH".into(), "10".into())]);
+        let variant = job.variant.expect("a variant");
+        assert_eq!((variant.sweep.as_str(), variant.parameters), ("net", trial.parameters));
+        assert_eq!(trial_of(&job.name, "net").as_deref(), Some("7"));
+        assert_eq!((trial_json("7"), trial_json("07"), trial_json("a")), (json!(7), json!("07"), json!("a")));
+    }
+
+    #[test]
+    fn what_is_no_trial_is_refused() {
+        let check = |line: &str, expected: &str| {
+            let error = read(line).expect_err(line);
+            assert!(error.contains(expected), "{line}: {error}");
+        };
+        check("{\"trial\": 7, \"par", "is not JSON");
+        check("[]", "is no JSON object");
+        check(r#"{"trial": 7}"#, "has no map of parameters");
+        check(r#"{"parameters": {"lr": 1}}"#, "has no trial");
+        check(r#"{"trial": -1, "parameters": {"lr": 1}}"#, "must be a whole number or a name, got -1");
+        check(r#"{"trial": "a b", "parameters": {"lr": 1}}"#, "must be a whole number or a name");
+        check(r#"{"trial": 7, "parameters": {}}"#, "has no parameters");
+        check(r#"{"trial": 7, "parameters": {"lr": [1]}}"#, "the parameter lr must be one value, got [1]");
+        check(r#"{"trial": 7, "parameter": {"lr": 1}}"#, "has an unknown key");
+    }
+
+    #[test]
+    fn a_file_for_trials_has_one_job_and_no_sweep() {
+        let trial = read(r#"{"trial": 7, "parameters": {"batch": 10}}"#).expect("a trial");
+        let text = FILE.replace("'{batch}'", "10");
+        let two = text.replace("}]", "}, {name: b, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 1MB, throughput: {t4: 1}, command: a}]");
+        let swept = format!("{text}\nsweep: {{lr: [1, 2]}}");
+        let error = |text: &str| trial.job(text).expect_err("a problem").in_file("f");
+        assert!(error(&two).contains("has 2 jobs"), "{}", error(&two));
+        assert!(error(&swept).contains("the optimiser chooses the values"), "{}", error(&swept));
+        let wild = read(r#"{"trial": 7, "parameters": {"path": "x"}}"#).expect("a trial");
+        let error = wild.job(&text).expect_err("a variable that programs need").in_file("f");
+        assert!(error.contains("would overwrite the variable PATH"), "{error}");
+    }
+}

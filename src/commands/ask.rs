@@ -1,0 +1,134 @@
+//! `hsched ask`: a run for each set of values that an optimiser outside hsched chooses.
+
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::app::adding::{Adding, Addition};
+use crate::app::context::Context;
+use crate::app::permissions::refuse_accounts;
+use crate::app::queue_args::QueueArgs;
+use crate::app::sbatch_options::refuse_options;
+use crate::app::speeds::EstimateArgs;
+use crate::app::submission::settled;
+use crate::app::{deferred_commands, file_kind, input, state};
+use crate::commands::cli::{Subcommand, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::Flag;
+use hsched_model::Job;
+use hsched_model::formats::{Trial, trial_json};
+
+/// Add a run for each set of values that an optimiser chooses
+///
+/// Reads a line of JSON for each trial from standard input, such as {"trial": 7, "parameters": {"lr": 0.1}}, and adds a run
+/// for it as soon as the line is there: the one job of JOBS with these values, which are filled in as those of a sweep and
+/// named NAME-t7. `hsched watch` or `hsched run` places the runs, and `hsched tell NAME` prints what comes of them.
+///
+/// Prints a line of JSON for each trial: {"trial": 7, "job": "NAME-t7", "state": "added", "message": null}. The state is
+/// `added`, `again` if its last run failed or was cancelled, `kept` if the same trial is known, so an optimiser that was
+/// interrupted may ask again, or `refused`, with the reason as message; later lines are read all the same. The exit status
+/// is 1 if a trial was refused.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Job file (YAML) with one job and no sweep.
+    #[arg(value_name = "JOBS")]
+    input: PathBuf,
+    /// Show what would be added, without adding it.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    queue: QueueArgs,
+    #[command(flatten)]
+    estimate: EstimateArgs,
+    /// Additional sbatch options for every submission of these runs.
+    #[arg(last = true, value_name = "SBATCH OPTIONS")]
+    sbatch: Vec<String>,
+}
+
+impl Subcommand for Args {
+    fn flags(&self) -> Vec<Flag> {
+        self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if self.input == Path::new("-") {
+            let failure =
+                Failure::new(Exit::Usage, "standard input has the trials: the job file cannot be -");
+            return Err(failure.hint("give the path of a file"));
+        }
+        let text = input::text(&self.input)?;
+        let mut exit = Exit::Done;
+        for (line, number) in io::stdin().lock().split(b'\n').zip(1..) {
+            let line = line.map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot read standard input: {error}"))
+            })?;
+            let line = String::from_utf8_lossy(&line);
+            if line.trim().is_empty() {
+                continue;
+            }
+            let answer = match Trial::read(&line) {
+                Ok(trial) => {
+                    let added = self.added(context, &text, &trial);
+                    (Some(trial), added)
+                }
+                Err(error) => {
+                    let message = format!("line {number} of standard input: {error}");
+                    (None, Err(Failure::new(Exit::BadInput, message)))
+                }
+            };
+            if answer.1.is_err() {
+                exit = Exit::Failed;
+            }
+            print(context, &format!("{}\n", answer_json(answer.0.as_ref(), &answer.1)))?;
+        }
+        Ok(exit)
+    }
+}
+
+impl Args {
+    /// Adds the run of a trial.
+    fn added(&self, context: &Context, text: &str, trial: &Trial) -> Result<Addition, Failure> {
+        let job = trial.job(text).map_err(|problems| {
+            Failure::new(Exit::BadInput, problems.in_file(&self.input.display().to_string()))
+        })?;
+        if !self.dry_run {
+            file_kind::refuse_examples(text, &self.input, &[&job])?;
+        }
+        refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(&job.launch.sbatch))?;
+        let job = settled(context, &job, &self.sbatch);
+        refuse_accounts(context, &[&job])?;
+        refuse_other_values(context, &job)?;
+        let (sbatch, dry_run) = (&self.sbatch[..], self.dry_run);
+        let adding = Adding { context, sbatch, restart: false, dry_run, planned_by: None, is_patient: true };
+        let (mut additions, _) = adding.add(&[job])?;
+        additions.pop().ok_or_else(|| Failure::new(Exit::Internal, "nothing was said of the run"))
+    }
+}
+
+/// Refuses a trial whose name a run with other values has.
+fn refuse_other_values(context: &Context, job: &Job) -> Result<(), Failure> {
+    let known = deferred_commands::expected(context, &state::rules(context))?;
+    let other = known.find(&job.name).filter(|known| known.job.variant != job.variant);
+    let Some(other) = other else { return Ok(()) };
+    let message = match &other.job.variant {
+        Some(variant) => {
+            format!("{} has other values: {}", job.name, Value::Object(variant.parameters.clone()))
+        }
+        None => format!("{} is no trial", job.name),
+    };
+    Err(Failure::new(Exit::BadInput, message).hint("give the trial a number or a name of its own"))
+}
+
+fn answer_json(trial: Option<&Trial>, added: &Result<Addition, Failure>) -> Value {
+    let trial = trial.map(|trial| trial_json(&trial.id));
+    match added {
+        Ok(added) => json!({
+            "trial": trial, "job": added.job.as_str(), "state": added.word(), "message": null,
+        }),
+        Err(failure) => {
+            json!({ "trial": trial, "job": null, "state": "refused", "message": failure.message })
+        }
+    }
+}

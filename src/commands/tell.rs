@@ -1,0 +1,131 @@
+//! `hsched tell`: what comes of trials, for an optimiser outside hsched.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::app::context::Context;
+use crate::app::{deferred_commands, state};
+use crate::commands::cli::{Subcommand, print};
+use crate::commands::results::{meant, shown_metric, warn_of_damage};
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_engine::store::{Curve, Results, state_stamp};
+use hsched_engine::{RunResult, State};
+use hsched_model::JobName;
+use hsched_model::formats::{trial_json, trial_of};
+
+/// Time between two looks at the state, which does not tell of changes on a network file system.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Print what comes of trials, as lines of JSON for an optimiser
+///
+/// Prints a line for each epoch that a run of the sweep has reported, {"trial": 7, "epoch": 3, "metric": 0.31,
+/// "state": "running"}, and one when it has ended, with its last epoch and metric and the state `completed`, `failed` or
+/// `cancelled`. A number that is none is null. Everything is printed again each time, so an optimiser that was interrupted
+/// starts over with what there is. `hsched ask` adds the runs, and `hsched cancel NAME-t7` prunes one. Runs of a sweep that no
+/// trial made have their name as trial. Does not call Slurm.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Name of the sweep: that of the job in the job file.
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// Metric to print [default: that of the job's target, else its loss].
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Go on as the runs do, until the program that reads ends.
+    #[arg(long, short)]
+    follow: bool,
+}
+
+/// What was printed of each run, by its name and when it was added: the last epoch, and whether it has ended.
+type PrintedLines = BTreeMap<(JobName, u64), (u64, bool)>;
+
+impl Subcommand for Args {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let root = state::root(context)?;
+        let rules = state::rules(context);
+        let mut printed = PrintedLines::new();
+        let mut stamp = None;
+        loop {
+            let now = state_stamp(&root);
+            if stamp.as_ref() != Some(&now) {
+                let known = deferred_commands::expected(context, &rules)?;
+                let results = Results::read(&root, &known, state::now(context));
+                let results = results.map_err(|error| state::failure(&error))?;
+                if stamp.is_none() {
+                    warn_of_damage(context, &root, &results.damaged);
+                }
+                stamp = Some(now);
+                self.print_new(context, &known, results, &mut printed)?;
+            }
+            if !self.follow || context.terminal.loses_reader_within(PAUSE) {
+                return Ok(Exit::Done);
+            }
+        }
+    }
+}
+
+impl Args {
+    /// Prints what was not printed of the runs.
+    fn print_new(
+        &self,
+        context: &Context,
+        known: &State,
+        results: Results,
+        printed: &mut PrintedLines,
+    ) -> Result<(), Failure> {
+        let Results { runs, curves, .. } = results;
+        let is_of_sweep = |run: &RunResult| run.sweep.as_deref() == Some(self.sweep.as_str());
+        // With --follow the first trial may come later.
+        let runs: Vec<RunResult> = if self.follow || runs.iter().any(is_of_sweep) {
+            runs.into_iter().filter(is_of_sweep).collect()
+        } else {
+            meant(runs, std::slice::from_ref(&self.sweep))?
+        };
+        let mut text = String::new();
+        for run in &runs {
+            let tracked = known.find(&run.name).filter(|tracked| tracked.added == run.added);
+            let curve = tracked.and_then(|tracked| curves.get(&tracked.job.name));
+            let (last, is_told) = printed.entry(run.key()).or_default();
+            let metric = self.metric.as_deref().or_else(|| shown_metric(run));
+            for (epoch, value) in points(run, curve, metric) {
+                if epoch > *last {
+                    *last = epoch;
+                    let _ = writeln!(text, "{}", line(run, Some(epoch), value, "running"));
+                }
+            }
+            if run.ended.is_some() && !*is_told {
+                *is_told = true;
+                let epoch = Some(run.epochs_done).filter(|epochs| *epochs > 0);
+                let value = metric.and_then(|metric| run.metrics.get(metric)).map(|range| range.last);
+                let _ = writeln!(text, "{}", line(run, epoch, value, &run.state));
+            }
+        }
+        if text.is_empty() { Ok(()) } else { print(context, &text) }
+    }
+}
+
+/// Returns the epochs of a run with the metric's value: all where its reports are there, else those of its best and its last value.
+fn points(run: &RunResult, curve: Option<&Curve>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
+    let of_epoch = |metrics: &[(String, f64)]| {
+        metrics.iter().find(|(name, _)| Some(name.as_str()) == metric).map(|(_, value)| *value)
+    };
+    match (curve, metric.and_then(|metric| run.metrics.get(metric))) {
+        (Some(curve), _) => curve.iter().map(|(epoch, metrics)| (*epoch, of_epoch(metrics))).collect(),
+        (None, Some(range)) => BTreeMap::from([
+            (range.least_epoch, Some(range.least)),
+            (range.most_epoch, Some(range.most)),
+            (range.last_epoch, Some(range.last)),
+        ]),
+        (None, None) => BTreeMap::new(),
+    }
+}
+
+fn line(run: &RunResult, epoch: Option<u64>, metric: Option<f64>, state: &str) -> Value {
+    let id = run.sweep.as_deref().and_then(|sweep| trial_of(&run.name, sweep));
+    let trial = trial_json(id.as_deref().unwrap_or(run.name.as_str()));
+    json!({ "trial": trial, "epoch": epoch, "metric": metric, "state": state })
+}

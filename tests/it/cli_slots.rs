@@ -1,0 +1,58 @@
+//! `hsched run` with slots: several runs on one device.
+
+use crate::sandbox::Sandbox;
+
+/// Runs that do what `command` says.
+fn sweep(runs: &str, more: &str, command: &str) -> String {
+    format!(
+        "jobs:\n  - name: s\n    samples_per_epoch: 10\n    epochs: 1\n    global_batch: 10\n    model_size: 0\n    retries: 0\n{more}    \
+         throughput: {{a100: 100}}\n    sweep: {{k: [{runs}]}}\n    command: '{command}'\n"
+    )
+}
+
+const DONE: &str = r#"echo "{\"epoch\": 1}" >>"$HSCHED_REPORT""#;
+
+fn sandbox(jobs: String) -> Sandbox {
+    Sandbox::new().file("jobs.yaml", jobs).variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+/// Returns how many runs a dry run would start.
+fn started(told: &str) -> usize {
+    told.lines().filter(|line| line.contains("to be submitted on 1 a100")).count()
+}
+
+#[test]
+fn as_many_runs_as_slots_are_on_a_device_at_a_time() {
+    // Each run waits for two others: with fewer slots none would end.
+    let meet = format!("touch at-$K; until [ $(ls at-* | wc -l) -ge 3 ]; do sleep 0.05; done; {DONE}");
+    let sandbox = sandbox(sweep("1, 2, 3, 4", "", &meet));
+    let told = sandbox.run("run jobs.yaml --devices a100:1x3 --dry-run").succeeds();
+    assert_eq!(started(&told), 3, "{told}");
+    let told = sandbox.run("run jobs.yaml --devices a100:1x3").succeeds();
+    assert!(told.contains("4 completed"), "{told}");
+}
+
+#[test]
+fn a_job_file_says_how_many_slots_there_are() {
+    let sandbox = sandbox(sweep("1, 2, 3", "    slots: 2\n", DONE));
+    let told = sandbox.run("run jobs.yaml --devices a100:1 --dry-run").succeeds();
+    assert_eq!(started(&told), 2, "{told}");
+    let refused = sandbox.run("run jobs.yaml --devices a100:1x0").fails(2);
+    assert!(refused.contains("a100:1x0"), "{refused}");
+    let sandbox = self::sandbox(sweep("1", "    gpus: 2\n", DONE));
+    let refused = sandbox.run("run jobs.yaml --devices a100:2x2").fails(78);
+    assert!(refused.contains("s-k1 needs 2 GPUs, and a slot is a part of one"), "{refused}");
+}
+
+#[test]
+fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
+    // The first run ends after the second has failed; the second fails once, and has no retry.
+    let both = format!(
+        "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ ! -e failed ]; then \
+         echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; fi; {DONE}"
+    );
+    let sandbox = sandbox(sweep("1, 2", "", &both));
+    let told = sandbox.run("run jobs.yaml --devices a100:1x2").succeeds();
+    assert!(told.contains("ran out of memory beside others on its GPU; it will start again alone"), "{told}");
+    assert!(told.contains("2 completed"), "{told}");
+}

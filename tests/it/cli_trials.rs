@@ -1,0 +1,136 @@
+//! `hsched ask` and `hsched tell`, sweeps that get more runs, `hsched logs SWEEP`, and how many runs of a sweep there are at a time.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{Ran, Sandbox};
+
+/// One run whose loss follows from its learning rate; with the rate 9 it fails.
+const JOB: &str = r#"jobs:
+  - name: net
+    samples_per_epoch: 10
+    epochs: 2
+    global_batch: 10
+    model_size: 0
+    max_gpus: 1
+    retries: 0
+    throughput: {cpu: 100}
+    command: 'echo "rate {lr}"; for e in 1 2; do echo "{\"epoch\": $e, \"metrics\": {\"val_loss\": $e.$LR}}" >>"$HSCHED_REPORT"; done; [ {lr} != 9 ]'
+"#;
+
+fn sandbox() -> Sandbox {
+    Sandbox::new().file("job.yaml", JOB).variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn ask(sandbox: &Sandbox, trials: &[(u32, &str)]) -> Ran {
+    let line =
+        |(trial, rate): &(u32, &str)| format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n");
+    sandbox.run_with_input("ask job.yaml", &trials.iter().map(line).collect::<String>())
+}
+
+#[test]
+fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
+    let sandbox = sandbox();
+    let asked = lines(&ask(&sandbox, &[(0, "2"), (1, "9")]).exits(0).stdout);
+    assert_eq!(asked[0], json!({ "trial": 0, "job": "net-t0", "state": "added", "message": null }));
+    assert_eq!(asked[1]["state"], "added");
+    let again = lines(&ask(&sandbox, &[(0, "2")]).exits(0).stdout);
+    assert_eq!(again[0]["state"], "kept", "before anything has run");
+    sandbox.run("run --devices cpu:1").exits(1);
+    let told = lines(&sandbox.run("tell net").succeeds());
+    let line = |trial: u32, epoch: u32, metric: f64, state: &str| json!({ "trial": trial, "epoch": epoch, "metric": metric, "state": state });
+    let expected = [
+        line(0, 1, 1.2, "running"),
+        line(0, 2, 2.2, "running"),
+        line(0, 2, 2.2, "completed"),
+        line(1, 1, 1.9, "running"),
+        line(1, 2, 2.9, "running"),
+        line(1, 2, 2.9, "failed"),
+    ];
+    assert_eq!(told, expected);
+    let other = lines(&sandbox.run("tell net --metric none").succeeds());
+    assert_eq!(other[2], json!({ "trial": 0, "epoch": 2, "metric": null, "state": "completed" }));
+
+    // The one that failed may be asked again, the other is there.
+    let again = lines(&ask(&sandbox, &[(0, "2"), (1, "9")]).exits(0).stdout);
+    assert_eq!((&again[0]["state"], &again[1]["state"]), (&json!("kept"), &json!("again")));
+}
+
+#[test]
+fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
+    let sandbox = sandbox();
+    let input = "{\"trial\": 1, \"parameters\": {\"lr\": 1}}\nnonsense\n{\"trial\": 1, \"parameters\": {\"lr\": 2}}\n\
+        {\"trial\": 2, \"parameters\": {\"path\": 2}}\n{\"trial\": 3, \"parameters\": {\"lr\": 3}}\n{\"trial\": 4, \"para";
+    let asked = lines(&sandbox.run_with_input("ask job.yaml", input).exits(1).stdout);
+    let states: Vec<&Value> = asked.iter().map(|line| &line["state"]).collect();
+    assert_eq!(states, ["added", "refused", "refused", "refused", "added", "refused"]);
+    let message = |line: usize| asked[line]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message(1).contains("line 2 of standard input: is not JSON"), "{}", message(1));
+    assert!(message(2).contains("net-t1 has other values: {\"lr\":1}"), "{}", message(2));
+    assert!(message(3).contains("would overwrite the variable PATH"), "{}", message(3));
+    assert!(message(5).contains("line 6"), "{}", message(5));
+    let unknown = sandbox.run("tell other").fails(2);
+    assert!(unknown.contains("no sweep and no run \"other\""), "{unknown}");
+
+    let sandbox = self::sandbox();
+    let dry = sandbox.run_with_input("ask job.yaml --dry-run", "{\"trial\": 1, \"parameters\": {\"lr\": 1}}");
+    assert_eq!(lines(&dry.exits(0).stdout)[0]["state"], "added");
+    assert!(!sandbox.state("wishes").exists());
+    assert!(sandbox.run("ask -").fails(2).contains("standard input has the trials"));
+}
+
+/// The same job as a search of so many samples, one of which fails where `rate` is a value that does.
+fn search(samples: u32, more: &str) -> String {
+    format!(
+        "{JOB}    sweep: {{lr: {{choice: [1, 2, 9]}}}}\n    search: {{samples: {samples}, seed: 1}}\n{more}"
+    )
+}
+
+#[test]
+fn a_search_gets_more_samples_and_runs_again_what_failed_alone() {
+    let sandbox = sandbox().file("some.yaml", search(4, "")).file("more.yaml", search(7, ""));
+    sandbox.run("run some.yaml --devices cpu:2");
+    let first = sandbox.run("results net --format json").json();
+    let runs = first["runs"].as_array().expect("runs");
+    let failed = runs.iter().filter(|run| run["state"] == "failed").count();
+    assert!(failed > 0 && failed < 4, "{first}");
+    let added = sandbox.run("add more.yaml --format json").json();
+    let count = |state: &str| {
+        let jobs = added["jobs"].as_array().expect("jobs");
+        jobs.iter().filter(|job| job["state"] == state).count()
+    };
+    assert_eq!((count("kept"), count("again"), count("added")), (4 - failed, failed, 3), "{added}");
+    assert_eq!(sandbox.run("add more.yaml --restart --format json").json()["jobs"][0]["state"], "replaced");
+}
+
+#[test]
+fn the_name_of_a_sweep_prints_the_output_of_its_runs() {
+    let sandbox = sandbox().file("some.yaml", search(2, ""));
+    sandbox.run("run some.yaml --devices cpu:2");
+    let printed = sandbox.run("logs net").succeeds();
+    assert!(printed.contains("net-s1.out <==") && printed.contains("net-s2.out <=="), "{printed}");
+    assert_eq!(printed.lines().filter(|line| line.starts_with("rate ")).count(), 2, "{printed}");
+    assert_eq!(sandbox.run("logs 'net-s1*'").succeeds().lines().next(), printed.lines().next());
+    let refused = sandbox.run("logs net --follow").fails(2);
+    assert!(refused.contains("--follow is for one job, and net has 2 runs"), "{refused}");
+}
+
+#[test]
+fn no_more_runs_of_a_sweep_than_it_allows_are_at_work() {
+    let count = "command: 'mkdir -p at; touch at/$HSCHED_JOB; ls at | wc -l >>counts; rm at/$HSCHED_JOB; \
+        echo \"{\\\"epoch\\\": 2}\" >>\"$HSCHED_REPORT\"'";
+    let job = search(6, "    at_most: 2\n").replace(
+        JOB.lines().find(|line| line.trim_start().starts_with("command")).expect("a command").trim_start(),
+        count,
+    );
+    let sandbox = sandbox().file("some.yaml", job);
+    let first = sandbox.run("run some.yaml --devices cpu:4 --dry-run").exits(0).stdout;
+    assert_eq!(first.lines().filter(|line| line.contains("net-s")).count(), 2, "{first}");
+    sandbox.run("run some.yaml --devices cpu:4").exits(0);
+    let counts = sandbox.text(&sandbox.work("counts"));
+    let counts: Vec<u32> = counts.lines().map(|line| line.trim().parse().expect("a number")).collect();
+    assert!(counts.len() == 6 && counts.iter().all(|count| (1..=2).contains(count)), "{counts:?}");
+}
