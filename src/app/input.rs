@@ -50,6 +50,11 @@ impl ClusterArgs {
         Self { cluster: Some(path), from: None, columns: None }
     }
 
+    /// Returns the name of the file that tells of the cluster; `None` where Slurm is asked.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.cluster.as_ref().or(self.from.as_ref()).map(|path| name(path))
+    }
+
     /// Returns whether Slurm is asked.
     pub(crate) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()

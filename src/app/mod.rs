@@ -37,6 +37,7 @@ pub(crate) mod probing;
 pub(crate) mod queue_args;
 pub(crate) mod queue_look;
 pub(crate) mod replicas;
+pub(crate) mod report;
 pub(crate) mod requests;
 pub(crate) mod sbatch_options;
 pub(crate) mod script;

@@ -64,6 +64,11 @@ impl PlanningArgs {
         self.speeds.flags()
     }
 
+    /// Returns the name of the file that tells of the cluster; `None` where Slurm is asked.
+    pub(crate) fn cluster(&self) -> Option<String> {
+        self.source.name()
+    }
+
     /// Returns whether nothing but `--pin` was said.
     pub(crate) fn says_nothing(&self) -> bool {
         #[derive(Parser)]

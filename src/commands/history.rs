@@ -1,13 +1,15 @@
 //! `hsched history`: what the jobs of a state directory have used, also those that are forgotten.
 
 use crate::app::context::{Context, Format};
-use crate::app::{deferred_commands, state};
+use crate::app::report::ReportArgs;
+use crate::app::{deferred_commands, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::history_report::{Seen, history_report};
 use crate::commands::results::{meant, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{HistoryRow, history_json, history_table};
-use hsched_engine::store::Results;
+use hsched_engine::store::{Predictions, Results};
 
 /// Show what jobs have used: GPU hours, those idle and lost to restarts, energy, RGU-hours
 ///
@@ -22,6 +24,8 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 impl Subcommand for Args {
@@ -32,11 +36,18 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let (root, now) = (state::root(context)?, state::now(context));
         let known = deferred_commands::expected(context, &state::rules(context))?;
-        let Results { runs, damaged, .. } =
-            Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
+        let wants_report = self.report.is_given()?;
+        let results = Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
+        let Results { runs, curves, damaged } = results;
         warn_of_damage(context, &root, &damaged);
         let rows: Vec<HistoryRow> =
             meant(runs, &self.names)?.into_iter().map(|run| HistoryRow::new(run, now)).collect();
+        if wants_report {
+            let predicted = Predictions::of(&root).known(&known, now);
+            let speeds = speeds::load(context)?.cache;
+            self.report
+                .write(history_report(&rows, &Seen { speeds: &speeds, curves, predicted, root, now }))?;
+        }
         let text = match self.format {
             Format::Json => json_text(&history_json(&rows, now))?,
             Format::Table if rows.is_empty() => {

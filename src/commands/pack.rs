@@ -23,7 +23,7 @@ use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_model::formats;
-use hsched_model::{GpuType, Job, JobId, Seconds};
+use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub(super) struct PackArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
     nodes: u32,
     /// With --pack: the time limit of each Slurm job, such as 12h.
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "pool")]
+    #[arg(long, value_name = "TIME", value_parser = formats::parse_duration, requires = "pool")]
     time: Option<Seconds>,
 }
 
@@ -237,7 +237,9 @@ impl Submission<'_> {
             formats::duration_text(time),
             formats::duration_text(Seconds(notice))
         );
-        Err(Failure::new(Exit::Usage, message).hint("increase --time, or set a shorter checkpoint.grace"))
+        Err(Failure::new(Exit::Usage, message)
+            .id(ErrorId::TimeTooShort)
+            .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
     /// Returns what each Slurm job asks the queue for, chosen as `when` does; `None` where there is nothing to choose.
@@ -263,7 +265,10 @@ impl Submission<'_> {
     fn text(&self, seat: u32, choice: Option<&PoolRequest>) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+            text.ok_or_else(|| {
+                Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display()))
+                    .id(ErrorId::FileEncoding)
+            })
         };
         let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let mut arguments: Vec<String> = self.policy.split(' ').map(str::to_owned).collect();
@@ -362,8 +367,4 @@ impl Submission<'_> {
         }
         Ok(allocations)
     }
-}
-
-fn time(text: &str) -> Result<Seconds, String> {
-    formats::parse_duration(text).map_err(|error| error.to_string())
 }

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app::context::{Context, Format};
+use crate::app::report::ReportArgs;
 use crate::app::start_estimates::{QueueViewArgs, without_queue};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;
+use crate::commands::plan_report::plan_report;
 use crate::commands::{pareto, plan_queue};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -53,6 +55,8 @@ pub(super) struct Args {
     #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "policy", "capacity", "cluster", "from"])]
     queue: bool,
     #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
     view: QueueViewArgs,
     #[command(flatten)]
     planning: planning::PlanningArgs,
@@ -76,6 +80,12 @@ impl Subcommand for Args {
                 .id(ErrorId::FileKind)
                 .hint("submit it with hsched submit"));
         }
+        let wants_report = self.report.is_given()?;
+        if wants_report && (self.queue || self.pareto || !self.compare.is_empty()) {
+            let message =
+                "--report, --svg and --csv are for one plan, not for --queue, --pareto and --compare";
+            return Err(Failure::new(Exit::Usage, message));
+        }
         if self.queue {
             let written = (self.format, self.output.as_deref());
             let view = (&self.view, explain);
@@ -97,6 +107,9 @@ impl Subcommand for Args {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
                     .id(ErrorId::FileUnwritable)
             })?;
+        }
+        if wants_report {
+            self.report.write(plan_report(&planned.file, self.parameters_told(path, &planned.file)))?;
         }
         if let Some(name) = explain {
             explain_plan(
@@ -132,6 +145,17 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Returns what the plan depends on, for the reader of a report.
+    fn parameters_told(&self, path: &Path, file: &PlanFile) -> Map<String, Value> {
+        let told = json!({
+            "jobs": input::name(path), "cluster": self.planning.cluster(), "policy": file.policy, "objective": file.objective,
+            "capacity": file.capacity, "seed": file.seed, "network_gbps": file.network_gbps,
+            "proven_optimal": file.proven_optimal,
+        });
+        let told = if let Value::Object(told) = told { told } else { Map::new() };
+        told.into_iter().filter(|(_, value)| !value.is_null()).collect()
+    }
+
     /// Returns the job file, and the job to explain: all where its name is empty.
     fn jobs_and_explain(&self) -> Result<(&Path, Option<&str>), Failure> {
         match (&self.jobs, self.explain.as_deref()) {

@@ -164,7 +164,7 @@ pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
 }
 
 /// Returns a run with the metric that it is shown by: the one asked for, else the one of [`shown_metric`].
-fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
+pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {
         let mode = mode(name, runs);

@@ -3,14 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
 use crate::app::replicas;
+use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, JobEstimates, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::when_report::when_report;
 use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
 use crate::commands::{when_json, when_request, when_score};
 use crate::error::Failure;
@@ -60,6 +64,8 @@ pub(super) struct Args {
           help_heading = "Queue")]
     budget: Duration,
     #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
     speeds: SpeedArgs,
 }
 
@@ -73,6 +79,11 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let wants_report = self.report.is_given()?;
+        if wants_report && (self.request || self.score) {
+            let message = "--report, --svg and --csv are for job files, not for --request and --score";
+            return Err(Failure::new(Exit::Usage, message));
+        }
         if self.request {
             return when_request::run(context, self.jobs.as_deref(), &self.options, self.format);
         }
@@ -80,6 +91,10 @@ impl Subcommand for Args {
             return when_score::run(context, self.format);
         }
         if let Some(script) = self.script()? {
+            if wants_report {
+                let message = "--report, --svg and --csv are for job files, not for batch scripts";
+                return Err(Failure::new(Exit::Usage, message));
+            }
             return self.of_script(context, &script);
         }
         let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
@@ -95,6 +110,10 @@ impl Subcommand for Args {
             save(path, queue)?;
         }
         let told = self.told(context, &jobs, &queues)?;
+        if wants_report {
+            let parameters = [("jobs", json!(input::name(path))), ("seed", json!(self.seed))];
+            self.report.write(when_report(&told, &queues, &parameters))?;
+        }
         let text = match self.format {
             Format::Json => json_text(&when_json::json(&told, &queues))?,
             Format::Table => table(context, &told, &queues),

@@ -18,6 +18,7 @@ mod pareto;
 mod plan;
 mod progress;
 mod quantity;
+pub mod report;
 mod results;
 mod review;
 mod script_status;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sandbox::Sandbox;
+use hsched_plan::Knowledge;
 
 /// Pages that the program writes; `docs/SUMMARY.md` lists these and those that people write.
 const GENERATED: [&str; 3] = ["docs/cli.md", "docs/environment.md", "docs/exit-codes.md"];
@@ -138,4 +139,14 @@ fn a_folder_that_cannot_be_written_is_named() {
     let sandbox = Sandbox::new().file("taken", "");
     let problem = sandbox.run("write-docs taken").fails(1);
     assert!(problem.contains("taken/") && problem.contains("cannot write"), "{problem}");
+}
+
+#[test]
+fn what_policies_know_is_in_the_table() {
+    let page = fs::read_to_string("docs/policies.md").expect("a page");
+    for entry in hsched_lab::registry().entries() {
+        let cells = Knowledge::ALL.map(|own| if entry.knows.contains(&own) { "yes" } else { "" });
+        let row = format!("| `{}` | {} |", entry.name, cells.join(" | "));
+        assert!(page.contains(&row), "docs/policies.md lacks the row {row}");
+    }
 }

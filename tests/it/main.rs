@@ -35,6 +35,7 @@ mod cli_mistakes;
 mod cli_pareto;
 mod cli_plan;
 mod cli_plan_file;
+mod cli_report;
 mod cli_results;
 mod cli_review;
 mod cli_run;

@@ -108,7 +108,8 @@ fn lost(run: &RunResult, now: Time) -> Option<f64> {
         let rest = (submission.held_s(now)? - submission.trained_s?).max(0.0);
         Some(rest * f64::from(submission.gpus.total()) / HOUR)
     };
-    started.into_iter().map(of_one).sum()
+    // A sum of nothing is -0.
+    started.into_iter().map(of_one).sum::<Option<f64>>().map(|hours| hours + 0.0)
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
 use hsched_plan::kit::{SchedulingState, fastest};
 use hsched_plan::solve::Transport;
-use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_plan::{Budget, Entry, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const ALLOX: Entry = Entry {
     name: "allox",
     make: Make::Policy { make: |_| Ok(Box::new(Allox::staying())), watched: false },
     objectives: &[],
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: false,
 };
 

@@ -6,7 +6,7 @@ use hsched_model::{Seconds, Time};
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
 use hsched_plan::kit::{LastingOrder, SchedulingState, fastest};
-use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_plan::{Budget, Entry, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const MAX_MIN: Entry = Entry {
     name: "gavel-max-min",
@@ -16,6 +16,7 @@ pub(super) const MAX_MIN: Entry = Entry {
     },
     objectives: &[],
     flags: &[],
+    knows: &[Knowledge::Speeds],
     knows_replicas: false,
 };
 
@@ -25,6 +26,7 @@ pub(super) const MTD: Entry = Entry {
         make: |parameters| Ok(Box::new(Gavel::shortest_total(parameters.repacking))),
         watched: false,
     },
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     ..MAX_MIN
 };
 

@@ -5,8 +5,8 @@
 
 use crate::admission::{self, Admission};
 use crate::{
-    Assignment, Dues, Entry, Make, Objective, Placement, Placer, PolicyError, Problem, Sharing, Slot,
-    Verdict, cost,
+    Assignment, Dues, Entry, Knowledge, Make, Objective, Placement, Placer, PolicyError, Problem, Sharing,
+    Slot, Verdict, cost,
 };
 
 /// Exhaustive enumeration among the policies.
@@ -15,6 +15,7 @@ pub(super) const EXHAUSTIVE: Entry = Entry {
     make: Make::Placer(|_| Ok(Box::new(Exhaustive))),
     objectives: &Objective::ALL,
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: false,
 };
 

@@ -3,7 +3,9 @@
 use num_bigint::BigUint;
 
 use crate::market::{CategoryMarket, ClearedCategory};
-use crate::{Assignment, Entry, Make, Objective, Placer, PolicyError, Problem, admission, category};
+use crate::{
+    Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, admission, category,
+};
 
 /// The paper's HAS among the policies.
 pub(super) const HAS: Entry = Entry {
@@ -11,6 +13,7 @@ pub(super) const HAS: Entry = Entry {
     make: Make::Placer(|_| Ok(Box::new(Has))),
     objectives: &Objective::ALL,
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: true,
 };
 

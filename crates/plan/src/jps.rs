@@ -10,8 +10,8 @@ use crate::flag::fraction;
 use crate::has::CategorySearch;
 use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{
-    Assignment, Entry, Flag, FlagKind, Make, Objective, Parameters, Placer, PolicyError, Problem, admission,
-    category, fairness,
+    Assignment, Entry, Flag, FlagKind, Knowledge, Make, Objective, Parameters, Placer, PolicyError, Problem,
+    admission, category, fairness,
 };
 
 /// The paper's JPS among the policies.
@@ -20,6 +20,7 @@ pub(super) const JPS: Entry = Entry {
     make: Make::Placer(|parameters| Ok(Box::new(Jps::new(JpsParameters::of(parameters)?)))),
     objectives: &Objective::ALL,
     flags: &[&ALPHA, &BETA, &SAMPLES],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: true,
 };
 

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 
 use crate::fairness::EqualShare;
 use crate::{
-    Assignment, Entry, JobModel, Make, Objective, Placement, Placer, PolicyError, Problem, Sharing, Slot,
-    Verdict, admission, cost,
+    Assignment, Entry, JobModel, Knowledge, Make, Objective, Placement, Placer, PolicyError, Problem,
+    Sharing, Slot, Verdict, admission, cost,
 };
 
 /// Optimus as published among the policies: equal batches.
@@ -16,6 +16,7 @@ pub(super) const OPTIMUS: Entry = Entry {
     make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus", sharing: Sharing::Equal }))),
     objectives: &Objective::ALL,
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: false,
 };
 

@@ -11,7 +11,9 @@ use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::replace_all::ReplaceAll;
 use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
-use crate::{ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed};
+use crate::{
+    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed,
+};
 
 /// A policy that users choose by its name.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub struct Entry {
     pub objectives: &'static [Objective],
     /// The flags of its own, in the order of help texts.
     pub flags: &'static [&'static Flag],
+    /// What it goes by; empty where that is only who asks for how many GPUs.
+    pub knows: &'static [Knowledge],
     /// Whether it knows replicas of several GPUs; else it treats no problem with such jobs.
     pub knows_replicas: bool,
 }

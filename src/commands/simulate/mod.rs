@@ -8,18 +8,21 @@ mod hadare;
 mod input_trace;
 mod objective;
 mod output;
+mod report;
 mod sweep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
+use serde_json::{Map, Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs};
 use crate::app::named::Named;
 use crate::app::policy_args::PolicyName;
 use crate::app::policy_flags::{AllPolicies, PolicyFlags};
+use crate::app::report::ReportArgs;
 use crate::app::speeds::SpeedArgs;
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
@@ -31,9 +34,10 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results};
+use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
+use crate::commands::simulate::report::Records;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
-use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
+use crate::commands::simulate::sweep::{Axis, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -41,7 +45,7 @@ use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
-use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
+use hsched_plan::{ExecutionMode, Knowledge, Moves, Parameters, Repacking, Replanning};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///
@@ -49,6 +53,7 @@ use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
 /// file with the keys `arrival` and `gpus` (the GPUs that the user requested), or CSV with job keys as columns.
 /// Changes nothing. Asks Slurm only for the cluster, and only if no cluster file is given.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = knowledge())]
 pub(super) struct Args {
     /// Trace: a job file (YAML or JSON) or CSV; - reads standard input.
     #[arg(long, value_name = "FILE")]
@@ -130,6 +135,8 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: SimulationFormat,
     #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
     speeds: SpeedArgs,
 }
 
@@ -150,6 +157,9 @@ impl Subcommand for Args {
         }
         let text = input::text(&self.trace)?;
         if formats::graphs::is_graphs(&text) {
+            if self.report.is_given()? {
+                return Err(Failure::new(Exit::Usage, "traces of task graphs have no report"));
+            }
             return graphs::run(context, &text, &self.graphs, &self.asked());
         }
         let names: Vec<&str> = self.policy.iter().map(String::as_str).collect();
@@ -192,14 +202,23 @@ impl Subcommand for Args {
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
         let runner = Runner { policies: &self.policy, parameters, tasks, copies, elapsed: &elapsed };
-        let Results { runs, events } = match &self.events {
-            Some(path) => {
-                let mut file = EventFile::create(path, &trace);
-                let runs = runner.one_by_one(&cells[0], &mut |policy, event| file.add(policy, event))?;
-                Results { runs, events: Some(file.finish(context)?) }
-            }
-            None => Results { runs: runner.all(&cells)?, events: None },
+        let wants_report = self.report.is_given()?;
+        let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
+        let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));
+        let mut records = Records::new(&trace);
+        let runs = if with_events {
+            runner.one_by_one(&cells[0], &mut |policy, event| {
+                if let Some(file) = &mut file {
+                    file.add(policy, event);
+                }
+                if wants_report {
+                    records.add(policy, event);
+                }
+            })?
+        } else {
+            runner.all(&cells)?
         };
+        let events = file.map(|file| file.finish(context)).transpose()?;
         let form = Form {
             format: self.format,
             is_sweep: !self.sweep.is_empty(),
@@ -208,7 +227,11 @@ impl Subcommand for Args {
         };
         let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
-        print(context, &results(&form, &cells, runs, context)?)?;
+        let runs = simulated(&cells, runs);
+        if wants_report {
+            self.report.write(records.report(&runs, self.parameters_told(), form.is_sweep))?;
+        }
+        print(context, &results(&form, &runs, context)?)?;
         Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
     }
 }
@@ -237,6 +260,26 @@ impl Args {
             (self.node_failures.is_some(), "--node-failures"),
         ];
         flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
+    }
+
+    /// Returns what the results depend on, for the reader of a report.
+    fn parameters_told(&self) -> Map<String, Value> {
+        let seconds = |time: Option<Seconds>| time.map(|time| time.0);
+        let told = json!({
+            "trace": input::name(&self.trace),
+            "cluster": self.cluster.name(),
+            "policies": self.policy,
+            "seed": self.seed,
+            "round_s": seconds(self.round),
+            "rounds": self.rounds,
+            "restart_cost_s": seconds(self.restart_cost),
+            "noise": self.noise,
+            "queue_wait_s": seconds(self.queue_wait),
+            "job_failures_s": seconds(self.job_failures),
+            "node_failures_s": seconds(self.node_failures),
+        });
+        let told = if let Value::Object(told) = told { told } else { Map::new() };
+        told.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 
     /// Returns what a trace of graphs is played with.
@@ -284,6 +327,15 @@ impl Args {
             },
         }
     }
+}
+
+/// Returns what each policy knows of the jobs, a line each.
+fn knowledge() -> String {
+    let registry = hsched_lab::registry();
+    let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));
+    let copies = (HADARE, Knowledge::words(&[Knowledge::Lengths, Knowledge::Speeds]));
+    let lines = known.chain([copies]).map(|(name, words)| format!("  {name:<14} {words}\n"));
+    format!("What policies know of jobs, beside the GPUs that they ask for:\n{}", lines.collect::<String>())
 }
 
 /// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.

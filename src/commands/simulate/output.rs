@@ -90,36 +90,35 @@ impl<'a> EventFile<'a> {
     }
 }
 
+/// Returns the runs with their figures.
+pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
+    let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
+    runs.into_iter().map(one).collect()
+}
+
 /// Returns the results as text; notes on standard error if a seed was varied in vain.
 ///
 /// # Errors
 /// Never for values made here; a fault of hsched otherwise.
-pub(super) fn results(
-    form: &Form,
-    cells: &[Cell],
-    runs: Vec<Run>,
-    context: &Context,
-) -> Result<String, Failure> {
-    let simulated = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
-    let all: Vec<Simulated> = runs.into_iter().map(simulated).collect();
+pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(own)) =
-            (&mut summary, simulation_json(&all, form.certificate))
+            (&mut summary, simulation_json(all, form.certificate))
         {
             line.extend(own);
         }
         return Ok(format!("{summary}\n"));
     }
-    if let Some(note) = idle_seed(&all) {
+    if let Some(note) = idle_seed(all) {
         context.note(&note);
     }
     let terminal = context.terminal;
     match form.format {
-        SimulationFormat::Json if form.is_sweep => json_text(&sweep_json(&all)),
-        SimulationFormat::Json => json_text(&simulation_json(&all, form.certificate)),
-        SimulationFormat::Csv => Ok(simulation_csv(&all)),
-        SimulationFormat::Table if form.is_sweep => Ok(sweep_table(&all, terminal)),
-        SimulationFormat::Table => Ok(simulation_table(&all, terminal)),
+        SimulationFormat::Json if form.is_sweep => json_text(&sweep_json(all)),
+        SimulationFormat::Json => json_text(&simulation_json(all, form.certificate)),
+        SimulationFormat::Csv => Ok(simulation_csv(all)),
+        SimulationFormat::Table if form.is_sweep => Ok(sweep_table(all, terminal)),
+        SimulationFormat::Table => Ok(simulation_table(all, terminal)),
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Cell, ProgressLine};
@@ -37,12 +36,6 @@ pub(super) struct Run {
 
 /// What comes of a replay: its record, or why the policy cannot treat the trace.
 type ReplayOutcome = Result<Result<Record, String>, Failure>;
-
-/// All replays, and the events where they were wanted.
-pub(super) struct Results {
-    pub runs: Vec<Run>,
-    pub events: Option<EventText>,
-}
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";

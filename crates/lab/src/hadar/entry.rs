@@ -2,13 +2,14 @@
 
 use crate::LabPolicy;
 use crate::hadar::{Hadar, HadarParameters, Utility, Worth};
-use hsched_plan::{Entry, Flag, FlagKind, Make, Parameters, Sharing, named};
+use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters, Sharing, named};
 
 pub(crate) const HADAR: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "hadar",
     make: Make::Policy { make: |own| Ok(Box::new(Hadar::new(parameters(own)?))), watched: true },
     objectives: &[],
     flags: &[&SHARING, &UTILITY, &WORTH],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: false,
 });
 

@@ -2,7 +2,7 @@
 
 use crate::hare::{Assign, Hare, TasksOfHare};
 use crate::{LabPolicy, TaskMaker};
-use hsched_plan::{Entry, Flag, FlagKind, Make, named};
+use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, named};
 
 pub(crate) const HARE: LabPolicy = LabPolicy {
     entry: Entry {
@@ -10,6 +10,7 @@ pub(crate) const HARE: LabPolicy = LabPolicy {
         make: Make::Policy { make: |_| Ok(Box::<Hare>::default()), watched: true },
         objectives: &[],
         flags: &[],
+        knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Arrivals],
         knows_replicas: false,
     },
     tasks: Some(TaskMaker {

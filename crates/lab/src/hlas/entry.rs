@@ -3,7 +3,7 @@
 use crate::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::{LabPolicy, TaskMaker};
 use hsched_model::formats::{parse_duration, parse_number};
-use hsched_plan::{Entry, Flag, FlagKind, Make, Parameters};
+use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters};
 
 pub(crate) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {
@@ -11,6 +11,7 @@ pub(crate) const HLAS: LabPolicy = LabPolicy {
         make: Make::Policy { make: |own| Ok(Box::new(Hlas::new(parameters(own, false)?))), watched: true },
         objectives: &[],
         flags: &[&GROUPS, &THRESHOLDS, &PROMOTE],
+        knows: &[Knowledge::Speeds],
         knows_replicas: false,
     },
     tasks: Some(TaskMaker {
@@ -23,6 +24,7 @@ pub(crate) const HLAS_P: LabPolicy = LabPolicy {
     entry: Entry {
         name: "hlas-p",
         make: Make::Policy { make: |own| Ok(Box::new(Hlas::new(parameters(own, true)?))), watched: true },
+        knows: &[Knowledge::Speeds, Knowledge::Losses],
         ..HLAS.entry
     },
     tasks: Some(TaskMaker {

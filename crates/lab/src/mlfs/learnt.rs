@@ -14,7 +14,9 @@ use hsched_model::Time;
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
 use hsched_plan::kit::{SchedulingState, fastest};
-use hsched_plan::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_plan::{
+    Budget, Entry, Flag, FlagKind, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking,
+};
 
 pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "mlf-rl",
@@ -27,6 +29,7 @@ pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     },
     objectives: &[],
     flags: &[&NETWORK],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Losses, Knowledge::Deadlines],
     knows_replicas: false,
 });
 

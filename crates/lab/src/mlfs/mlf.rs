@@ -11,7 +11,7 @@ use hsched_model::number::to_usize;
 use hsched_plan::kit::Want;
 use hsched_plan::kit::{OrderKey, order};
 use hsched_plan::kit::{Rates, SchedulingState, fastest};
-use hsched_plan::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_plan::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// More than any priority: what is left of it orders as ranks do.
 const BASE: f64 = 1e7;
@@ -21,6 +21,7 @@ pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
     make: Make::Policy { make: |_| Ok(Box::<MlfH>::default()), watched: true },
     objectives: &[],
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Losses, Knowledge::Deadlines],
     knows_replicas: false,
 });
 

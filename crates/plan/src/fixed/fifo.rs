@@ -3,19 +3,21 @@
 use crate::kit::Want;
 use crate::kit::by_arrival;
 use crate::kit::{Rates, SchedulingState, fastest};
-use crate::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::{Budget, Entry, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(crate) const FIFO: Entry = Entry {
     name: "fifo",
     make: Make::Policy { make: |_| Ok(Fifo::PLAIN.policy()), watched: false },
     objectives: &[],
     flags: &[],
+    knows: &[],
     knows_replicas: true,
 };
 
 pub(crate) const FIFO_HET: Entry = Entry {
     name: "fifo-het",
     make: Make::Policy { make: |_| Ok(Fifo::FASTEST.policy()), watched: false },
+    knows: &[Knowledge::Speeds],
     ..FIFO
 };
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::kit::{LastingOrder, OrderKey, SchedulingState, Seat, order};
-use crate::{Budget, Changed, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::{
+    Budget, Changed, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking,
+};
 use hsched_model::{Seconds, Time};
 
 /// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
@@ -21,6 +23,7 @@ pub(crate) const LAS: Entry = Entry {
     make: Make::Policy { make: |parameters| Ok(Box::new(Las::new(parameters.repacking))), watched: false },
     objectives: &[],
     flags: &[],
+    knows: &[Knowledge::Speeds],
     knows_replicas: true,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::kit::{OrderKey, order};
 use crate::kit::{Rates, SchedulingState};
-use crate::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// Shortest remaining time first among the policies.
 pub(crate) const SRTF: Entry = Entry {
@@ -13,6 +13,7 @@ pub(crate) const SRTF: Entry = Entry {
     },
     objectives: &[],
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: true,
 };
 

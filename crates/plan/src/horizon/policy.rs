@@ -7,8 +7,8 @@ use crate::horizon::roster::Roster;
 use crate::horizon::task::{Instance, Task, TaskChoice};
 use crate::kit::{Floor, Want};
 use crate::{
-    Budget, Decision, Entry, ExecutionMode, Make, Memory, Objective, Plan, Policy, PolicyError, Problem,
-    Repacking,
+    Budget, Decision, Entry, ExecutionMode, Knowledge, Make, Memory, Objective, Plan, Policy, PolicyError,
+    Problem, Repacking,
 };
 
 /// The policy among the policies.
@@ -24,6 +24,7 @@ pub(crate) const HORIZON: Entry = Entry {
     },
     objectives: &[Objective::MeanJct, Objective::Weighted],
     flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: true,
 };
 

@@ -12,8 +12,8 @@ use crate::optimal::memory::{LastPrices, NAME};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
 use crate::{
-    Assignment, Dues, Entry, Flag, FlagKind, Make, Memory, Objective, Placement, Placer, PolicyError,
-    Problem, Sharing, Slot, Verdict, admission, cost,
+    Assignment, Dues, Entry, Flag, FlagKind, Knowledge, Make, Memory, Objective, Placement, Placer,
+    PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
 /// The proving policy among the policies.
@@ -24,6 +24,7 @@ pub(crate) const OPTIMAL: Entry = Entry {
     }),
     objectives: &Objective::ALL,
     flags: &[&USE_ALL],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
     knows_replicas: true,
 };
 

@@ -1,0 +1,57 @@
+//! The report of a plan: who gets which GPUs from when the plan begins.
+
+use serde_json::{Map, Value};
+
+use crate::ui::report::{
+    Clock, Counter, Held, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Timeline,
+};
+use hsched_plan::plan_file::{PlanFile, PlannedJob};
+
+/// Returns the report of a plan.
+pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {
+    let mut report = Report::new(ReportKind::Plan, "Plan".to_owned(), Clock::Elapsed);
+    report.parameters = parameters;
+    report.notes.clone_from(&file.notes);
+    let reason = |job: &PlannedJob| Some(format!("{}: {}", job.name, job.reason.as_ref()?));
+    report.notes.extend(file.jobs.iter().filter_map(reason));
+    let one =
+        |job: &PlannedJob| ReportJob { name: job.name.clone(), arrival_s: 0.0, deadline_s: job.deadline_s };
+    report.jobs = file.jobs.iter().map(one).collect();
+    let mut timeline = Timeline::default();
+    for node in &file.nodes {
+        node.gpus.iter().for_each(|own| timeline.add(&node.name, &own.gpu_type, own.count));
+    }
+    let held = |(job, planned): (usize, &PlannedJob)| {
+        let gpus = planned.gpus.iter().map(|own| (own.node.clone(), own.gpu_type.clone(), own.count));
+        Some(Held { job, start: 0.0, work: 0.0, end: planned.jct_s?, gpus: gpus.collect() })
+    };
+    let held: Vec<Held> = file.jobs.iter().enumerate().filter_map(held).collect();
+    let (mut queue, mut in_use) = (Counter::default(), Counter::default());
+    let deferred = file.jobs.iter().filter(|job| job.verdict == "defer");
+    deferred.for_each(|_| queue.change(0.0, 1.0));
+    for own in &held {
+        let gpus = own.gpus.iter().map(|(_, _, count)| f64::from(*count)).sum::<f64>();
+        in_use.change(own.start, gpus);
+        in_use.change(own.end, -gpus);
+    }
+    let is_mean = file.objective == "mean-jct";
+    let row = PolicyRow {
+        mean_jct_s: file.mean_jct_s,
+        lower_bound_s: file.lower_bound.filter(|_| is_mean),
+        ratio: file.gap.filter(|_| is_mean).map(|gap| 1.0 + gap),
+        makespan_s: file.makespan_s,
+        deadlines_met: file.deadlines_met,
+        ..PolicyRow::default()
+    };
+    report.runs.push(ReportRun {
+        name: file.policy.clone(),
+        row,
+        started_s: file.jobs.iter().map(|job| job.jct_s.map(|_| 0.0)).collect(),
+        ended_s: file.jobs.iter().map(|job| job.jct_s).collect(),
+        spans: timeline.spans(held),
+        queue: queue.steps(),
+        in_use: in_use.steps(),
+    });
+    report.gpus = timeline.gpus().to_vec();
+    report
+}

@@ -1,0 +1,46 @@
+//! The report of `hsched when`: the requests of each job, and when each would start and finish.
+
+use serde_json::Value;
+
+use crate::app::start_estimates::{OptionEstimate, Queue};
+use crate::commands::when::Told;
+use crate::ui::report::{Clock, Report, ReportKind, ReportOption};
+use hsched_queue::Estimate;
+
+/// Returns the report of what is known of each job's requests.
+pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, Value)]) -> Report {
+    let mut report = Report::new(ReportKind::When, "When jobs would start".to_owned(), Clock::Elapsed);
+    report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    for own in told {
+        let name = own.job.name.as_str();
+        let chosen = own.choice.map(|choice| choice.id);
+        let option = |estimate: &OptionEstimate| {
+            option(name, estimate, queues, chosen.is_some_and(|id| id == estimate.id()))
+        };
+        report.options.extend(own.list.iter().map(option));
+        report.notes.extend(own.notes.iter().map(|note| format!("{name}: {note}")));
+        if own.list.is_empty() {
+            report.notes.extend(own.reason().map(|reason| format!("{name}: {reason}")));
+        }
+    }
+    report
+}
+
+fn option(job: &str, estimate: &OptionEstimate, queues: &[Queue], chosen: bool) -> ReportOption {
+    let option = &estimate.option;
+    let three = |own: &Estimate| [own.low.0, own.median.0, own.high.0];
+    ReportOption {
+        job: job.to_owned(),
+        cluster: queues[estimate.queue].name.clone(),
+        partition: option.request.partition.clone(),
+        account: option.request.account.clone(),
+        gpu_type: option.gpu_type.to_string(),
+        gpus: option.gpus,
+        nodes: option.request.asks.nodes,
+        chosen,
+        start_s: estimate.start.forecast().map(|forecast| three(&forecast.start)),
+        finish_s: estimate.done.as_ref().map(three),
+        cost: option.cost.map(|cost| cost.hours),
+        cost_unit: option.cost.map(|cost| cost.unit.word().to_owned()),
+    }
+}

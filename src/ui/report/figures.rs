@@ -1,0 +1,129 @@
+//! The figures of a report for papers: pictures (`--svg`) and the numbers behind them (`--csv`), by the names of their files.
+
+use super::chart::{Axis, Chart, Series, Shape};
+use super::data::{Report, ReportRun, ReportSweep};
+use super::gantt::gantt_svg;
+use hsched_model::number::to_f64;
+
+/// Seconds of an hour.
+const HOUR: f64 = 3600.0;
+
+/// The longest over the shortest time from which on times are drawn on a logarithmic axis.
+const WIDE: f64 = 30.0;
+
+/// Returns the pictures, each with the name of its file without the ending.
+pub fn figures(report: &Report) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for run in &report.runs {
+        let name = if report.runs.len() > 1 { format!("gantt-{}", run.name) } else { "gantt".to_owned() };
+        all.extend(gantt_svg(report, run).map(|svg| (file_name(&name), svg)));
+    }
+    let charts = [
+        ("completion", completion(report)),
+        ("queue", over_time(report, "jobs waiting", |run| &run.queue)),
+        ("in-use", over_time(report, "GPUs in use", |run| &run.in_use)),
+        ("epochs", epochs(report)),
+        ("waits", waits(report)),
+        ("points", points(report)),
+    ];
+    all.extend(charts.into_iter().filter_map(|(name, chart)| Some((name.to_owned(), chart?.svg()))));
+    all.extend(report.sweeps.iter().map(|own| (file_name(&format!("sweep-{}", own.name)), sweep(own).svg())));
+    all
+}
+
+/// Returns a name of a file that means nothing to a shell or a file system.
+fn file_name(text: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
+    text.chars().map(plain).collect()
+}
+
+/// The part of the jobs that are done within a time.
+fn completion(report: &Report) -> Option<Chart> {
+    let times: Vec<(&ReportRun, Vec<f64>)> =
+        report.runs.iter().map(|run| (run, run.completion_times(&report.jobs))).collect();
+    let all = || times.iter().flat_map(|(_, times)| times.iter().copied().filter(|time| *time > 0.0));
+    let (least, most) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
+    let is_log = most > WIDE * least;
+    let series = |(run, times): &(&ReportRun, Vec<f64>)| {
+        let share = |place: usize| to_f64(place) / to_f64(report.jobs.len());
+        let done = times.iter().enumerate().map(|(place, time)| (time / HOUR, share(place + 1)));
+        let points = times.first().map(|first| (first / HOUR, 0.0)).into_iter().chain(done).collect();
+        Series { name: run.name.clone(), shape: Shape::Steps, points }
+    };
+    Some(Chart {
+        x: Axis { label: "completion time (h)".to_owned(), is_log, from: None },
+        y: Axis::from_zero("share of jobs"),
+        series: times.iter().map(series).collect(),
+        diagonal: false,
+    })
+}
+
+fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)>) -> Option<Chart> {
+    let (begin, _) = report.times()?;
+    let series = |run: &ReportRun| {
+        let points = of(run).iter().map(|(at, value)| ((at - begin) / HOUR, *value)).collect();
+        Series { name: run.name.clone(), shape: Shape::Steps, points }
+    };
+    let series: Vec<Series> = report.runs.iter().filter(|run| !of(run).is_empty()).map(series).collect();
+    let (x, y) = (Axis::from_zero("time (h)"), Axis::from_zero(label));
+    (!series.is_empty()).then_some(Chart { x, y, series, diagonal: false })
+}
+
+fn epochs(report: &Report) -> Option<Chart> {
+    let points = report.epochs.iter().map(|own| (own.predicted_s, own.observed_s)).collect();
+    against(points, ("predicted epoch (s)", "observed epoch (s)"))
+}
+
+fn waits(report: &Report) -> Option<Chart> {
+    let points =
+        report.waits.iter().filter_map(|own| Some((own.q50_s / HOUR, own.waited_s? / HOUR))).collect();
+    against(points, ("estimated wait (h)", "real wait (h)"))
+}
+
+/// Returns a chart of what was said and what came of it.
+fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str)) -> Option<Chart> {
+    let axis = Axis::from_zero;
+    let is_there = !points.is_empty();
+    let series = vec![Series { name: String::new(), shape: Shape::Dots, points }];
+    is_there.then(|| Chart { x: axis(x), y: axis(y), series, diagonal: true })
+}
+
+fn sweep(sweep: &ReportSweep) -> Chart {
+    let series = sweep.runs.iter().map(|run| Series {
+        name: run.name.clone(),
+        shape: Shape::Line,
+        points: run
+            .curve
+            .iter()
+            .map(|(epoch, value)| (to_f64(usize::try_from(*epoch).unwrap_or(0)), *value))
+            .collect(),
+    });
+    let axis = |label: &str| Axis { label: label.to_owned(), is_log: false, from: None };
+    Chart { x: axis("epoch"), y: axis(&sweep.metric), series: series.collect(), diagonal: false }
+}
+
+/// What `simulate --sweep` varies first, and what comes of it.
+fn points(report: &Report) -> Option<Chart> {
+    let varied = report.points.first()?.values.keys().next()?;
+    let has_ratio = report.points.iter().all(|point| point.ratio.is_some());
+    let mut series: Vec<Series> = Vec::new();
+    for point in &report.points {
+        let rest: Vec<String> = point
+            .values
+            .iter()
+            .filter(|(name, _)| *name != varied)
+            .map(|(name, value)| format!(", {name} {value}"))
+            .collect();
+        let name = format!("{}{}", point.policy, rest.concat());
+        let value = if has_ratio { point.ratio } else { point.mean_jct_s.map(|time| time / HOUR) };
+        let Some(at) = point.values.get(varied).zip(value).map(|(x, y)| (*x, y)) else { continue };
+        match series.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(at),
+            None => series.push(Series { name, shape: Shape::Line, points: vec![at] }),
+        }
+    }
+    let label = if has_ratio { "mean over bound" } else { "mean completion time (h)" };
+    let axis = |label: &str| Axis { label: label.to_owned(), is_log: false, from: None };
+    Some(Chart { x: axis(varied), y: axis(label), series, diagonal: false })
+}

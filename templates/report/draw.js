@@ -1,0 +1,114 @@
+// What charts and tables are made of: elements, scales, and quantities in words.
+"use strict";
+const report = JSON.parse(document.getElementById("hsched").textContent);
+const SVG = "http://www.w3.org/2000/svg";
+const DASHES = ["", "8 3", "2 3", "9 3 2 3", "1 3", "14 4", "5 2 1 2 1 2"];
+const colour = (number) => `var(--c${number % 7})`;
+
+/** Returns an element; texts become text nodes, never markup. */
+function element(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** Returns an element of a picture. */
+function shape(name, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== false) node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+/** Returns a duration in at most two units. */
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const size = Math.abs(seconds), sign = seconds < 0 ? "−" : "";
+  if (size < 10) return `${sign}${+size.toFixed(2)} s`;
+  if (size < 600) return `${sign}${+size.toFixed(1)} s`;
+  const minutes = Math.round(size / 60), hours = Math.floor(minutes / 60), days = Math.floor(hours / 24);
+  if (days > 0) return `${sign}${days} d ${hours % 24} h`;
+  return hours > 0 ? `${sign}${hours} h ${minutes % 60} min` : `${sign}${minutes} min`;
+}
+
+const number = (value, digits = 3) =>
+  value === null || value === undefined ? "–" : String(+value.toPrecision(digits));
+const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+/** Returns a time of the report in words: a date, or the time since the beginning. */
+function moment(seconds) {
+  if (report.clock !== "unix") return duration(seconds);
+  return new Date(seconds * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Returns round values between two, about as many as asked for. */
+function roundTicks(low, high, count) {
+  const rough = (high - low) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((part) => part * power).find((own) => own >= rough * 0.999);
+  const ticks = [];
+  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + 1e-9 * step; at += step) ticks.push(+at.toPrecision(12));
+  return ticks;
+}
+
+const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
+
+/** Returns times for an axis, each with its text. */
+function timeTicks(low, high, count) {
+  const rough = (high - low) / Math.max(count, 1);
+  const step = STEPS.find((own) => own >= rough) ?? 31536000 * Math.ceil(rough / 31536000);
+  const unix = report.clock === "unix";
+  const shift = unix ? -new Date(low * 1000).getTimezoneOffset() * 60 : 0;
+  const ticks = [];
+  for (let at = Math.ceil((low + shift) / step) * step - shift; at <= high; at += step) {
+    ticks.push([at, unix ? dateText(at, step) : plain(at, step)]);
+  }
+  return ticks;
+}
+
+function dateText(at, step) {
+  const date = new Date(at * 1000);
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return step < 86400 && time !== "00:00" ? time : date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+function plain(at, step) {
+  if (at === 0) return "0";
+  if (step >= 86400) return `${+(at / 86400).toFixed(1)} d`;
+  if (step >= 3600) return `${+(at / 3600).toFixed(1)} h`;
+  return step >= 60 ? `${+(at / 60).toFixed(1)} min` : `${at} s`;
+}
+
+/** Adds a section with a heading to the page, and returns it. */
+function section(title, ...notes) {
+  const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
+  const own = element("section", { "aria-labelledby": id }, element("h2", { id }, title));
+  for (const note of notes) if (note) own.append(element("p", { class: "note" }, note));
+  document.getElementById("main").append(own);
+  return own;
+}
+
+/** Returns a table in a box that scrolls; a column is `[heading, of(row), isText]`, `mark` names the class of a row. */
+function table(caption, columns, rows, mark = () => null) {
+  const head = columns.map(([heading, , text]) => element("th", { scope: "col", class: text ? "text" : null }, heading));
+  const line = (row) => element("tr", { class: mark(row) }, ...columns.map(([, of, text], place) => place === 0
+    ? element("th", { scope: "row", class: text ? "text" : null }, String(of(row)))
+    : element("td", { class: text ? "text" : null }, String(of(row)))));
+  const own = element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)),
+    element("tbody", {}, ...rows.map(line)));
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, own);
+}
+
+/** Calls `draw(width)` now and whenever the width of an element changes. */
+function whenSized(node, draw) {
+  let last = 0;
+  new ResizeObserver(() => {
+    const width = Math.floor(node.clientWidth);
+    if (width > 0 && width !== last) { last = width; requestAnimationFrame(() => draw(width)); }
+  }).observe(node);
+}
