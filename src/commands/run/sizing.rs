@@ -45,7 +45,8 @@ impl LocalRun<'_> {
             return false;
         };
         let elapsed = lead.elapsed();
-        let ready = session.state.jobs.iter().filter(|tracked| is_ready(tracked)).map(|tracked| &*tracked.job);
+        let ready =
+            session.state.jobs.iter().filter(|tracked| is_ready(tracked)).map(|tracked| &*tracked.job);
         let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
         let needed = pool_size::needed(ready, plan.capacity, most) as usize;
         let present = 1 + lead.others.at_work().count();
