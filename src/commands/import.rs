@@ -14,7 +14,7 @@ use crate::ui::create_output;
 use hsched_model::ErrorId;
 use hsched_slurm::batch_script;
 
-/// Make a job file from a batch script, a W&B or Hydra sweep, or a `SkyPilot` task
+/// Make a job file from a batch script, a W&B or Hydra sweep, or a SkyPilot task
 ///
 /// Converts the #SBATCH options that have a job key, the lines that prepare the training (`setup`, `node_setup`,
 /// `env`), and the command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what

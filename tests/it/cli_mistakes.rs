@@ -38,7 +38,7 @@ fn a_file_of_another_kind_names_the_command_that_reads_it() {
     hint: `hsched plan base.yaml` reads a job file; `hsched plan JOBS --cluster base.yaml` reads a cluster file
     "#);
     assert_snapshot!(sandbox.run("run base.yaml --devices v100").fails(2), @r#"
-    error: invalid value 'v100' for '--devices <TYPE:COUNT,…>': "v100" has no count: write v100:1
+    error: invalid value 'v100' for '--devices <TYPE:COUNT[xSLOTS],…>': "v100" has no count: write v100:1
 
     For more information, try '--help'.
     "#);

@@ -83,10 +83,6 @@ pub struct Job {
     pub at_most: Option<u32>,
     /// What is done if it does not get on.
     pub stuck: StuckRule,
-    /// Whether it keeps off nodes that were found to be slow.
-    pub avoid_slow: bool,
-    /// Whether its nodes are checked before its ranks start.
-    pub preflight: bool,
     /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
     pub variant: Option<Variant>,
     pub launch: Launch,
@@ -135,8 +131,6 @@ impl Job {
             retries: 3,
             at_most: None,
             stuck: StuckRule::Warn,
-            avoid_slow: false,
-            preflight: false,
             variant: None,
             launch: Launch {
                 command: Command::Words(Vec::new()),

@@ -1,4 +1,4 @@
-//! Files of other tools as entries of a job file: sweeps of Weights & Biases and Hydra, tasks of `SkyPilot`.
+//! Files of other tools as entries of a job file: sweeps of Weights & Biases and Hydra, tasks of SkyPilot.
 //!
 //! What has no counterpart is said with its line, and what only the owner knows is left to be filled in, as for batch scripts.
 

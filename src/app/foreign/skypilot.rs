@@ -1,4 +1,4 @@
-//! Task files of `SkyPilot` (docs.skypilot.co, reference of its YAML).
+//! Task files of SkyPilot (docs.skypilot.co, reference of its YAML).
 
 use std::fmt::Write as _;
 

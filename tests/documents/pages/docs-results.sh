@@ -1,4 +1,4 @@
-# A sweep that has run here, with losses that the parameters decide.
+# A sweep that has run here, with losses that the parameters decide, and a trial that waits.
 cat >sweep.yaml <<'TEXT'
 jobs:
   - name: lr
@@ -12,3 +12,8 @@ jobs:
     sweep: {lr: [2, 1], seed: [1, 2]}
 TEXT
 hsched run sweep.yaml --devices cpu:4 >log
+cat >job.yaml <<'TEXT'
+jobs:
+  - {name: NAME, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, max_gpus: 1, throughput: {cpu: 100}, command: "true"}
+TEXT
+echo '{"trial": 7, "parameters": {"lr": 0.1}}' | hsched ask job.yaml >log
