@@ -124,7 +124,7 @@ mod tests {
         let text = FILE.replace("'{batch}'", "{batch}");
         let job = trial.job(&text).expect("a job");
         assert_eq!((job.name.as_str(), job.model.as_str(), job.global_batch), ("net-t7", "net", 10));
-        assert_eq!(job.launch.env, [("LR".into(), "0.1".into()), ("BATCH".into(), "10".into())]);
+        assert_eq!(job.launch.env, [("BATCH".into(), "10".into()), ("LR".into(), "0.1".into())]);
         let variant = job.variant.expect("a variant");
         assert_eq!((variant.sweep.as_str(), variant.parameters), ("net", trial.parameters));
         assert_eq!(trial_of(&job.name, "net").as_deref(), Some("7"));
