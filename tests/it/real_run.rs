@@ -286,6 +286,9 @@ fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     let own = Together::of_four(desk_at(&cluster, "lost"), &[]);
     cluster.node("kill", "w2");
     wait_for("the allocation is back in the queue", || own.in_queue("%T").contains("PENDING").then_some(()));
+    // Slurm holds it back so that what still ends is not taken for the end of its next start. It is hastened when that has ended.
+    let stopped = || own.log().contains("stopped; to resume").then_some(());
+    wait_within(Duration::from_secs(60), stopped).unwrap_or_default();
     own.hurry();
     own.wait_for_end();
     own.are_done(&FOUR);
