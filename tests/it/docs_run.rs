@@ -105,7 +105,7 @@ struct Place {
 impl Place {
     fn new(page: &str) -> Self {
         let place = Self { root: tempfile::tempdir().expect("a directory") };
-        for folder in ["home/work", "bin"] {
+        for folder in ["home/project", "bin"] {
             fs::create_dir_all(place.root.path().join(folder)).expect("a folder");
         }
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hsched"), place.root.path().join("bin/hsched"))
@@ -123,9 +123,9 @@ impl Place {
         let said = fs::File::create(path.join("said")).expect("a file");
         let status = Command::new("timeout")
             .args(["300", "bash", "-c", lines])
-            .current_dir(path.join("home/work"))
+            .current_dir(path.join("home/project"))
             .env_clear()
-            .env("PATH", format!("{0}/bin:{0}/home/work/bin:/usr/local/bin:/usr/bin:/bin", path.display()))
+            .env("PATH", format!("{0}/bin:{0}/home/project/bin:/usr/local/bin:/usr/bin:/bin", path.display()))
             .env("HOME", path.join("home"))
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)

@@ -1,17 +1,5 @@
-# A sweep that has run here, with losses that the parameters decide, and a trial that waits.
-cat >sweep.yaml <<'TEXT'
-jobs:
-  - name: lr
-    samples_per_epoch: 10
-    epochs: 1
-    global_batch: 10
-    model_size: 0MB
-    max_gpus: 1
-    throughput: {cpu: 100}
-    command: 'echo "{\"epoch\": 1, \"metrics\": {\"val_loss\": 1$SEED.$LR}}" >>"$HSCHED_REPORT"'
-    sweep: {lr: [2, 1], seed: [1, 2]}
-TEXT
-hsched run sweep.yaml --devices cpu:4 >log
+# A sweep that has run here, and a trial that waits.
+. "$DOCUMENTS/sweep.sh"
 cat >job.yaml <<'TEXT'
 jobs:
   - {name: NAME, samples_per_epoch: 10, epochs: 1, global_batch: 10, model_size: 0MB, max_gpus: 1, throughput: {cpu: 100}, command: "true"}

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use hsched_problems::problems;
 
 /// A trace of jobs with their arrivals on the nodes of a problem.
-fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
+pub fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
     problem.jobs.clear();
     let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
         model,

@@ -1,8 +1,8 @@
 //! Replicas of several GPUs over time: every policy that knows them ends all jobs, on whole replicas, and beats no bound.
 
-use hsched_lab::replay::{Entry, Event, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Event, Hooks, Options, Trace, replay};
 use hsched_lab::{find_over_time, registry};
-use hsched_model::{Seconds, Time};
+use hsched_model::Seconds;
 use hsched_plan::{JobModel, Parameters, PolicyError, Problem, ReplicaModel, Sharing, Slot, trace_bound};
 use hsched_problems::problems;
 use proptest::prelude::*;
@@ -12,23 +12,6 @@ fn policies() -> Vec<&'static str> {
     let all = registry();
     let names = all.names_over_time().into_iter();
     names.filter(|name| all.entry(name).is_some_and(|own| own.knows_replicas)).collect()
-}
-
-fn trace(mut problem: Problem, arrivals: &[f64]) -> Trace {
-    let jobs = std::mem::take(&mut problem.jobs);
-    let entry = |(place, (model, &arrival)): (usize, (JobModel, &f64))| Entry {
-        model,
-        arrival: Time(arrival),
-        restart_cost: None,
-        saves: true,
-        retries: 3,
-        after: Vec::new(),
-        early: None,
-        begun: None,
-        copies: None,
-        place,
-    };
-    Trace::of_entries(problem, jobs.into_iter().zip(arrivals).enumerate().map(entry).collect())
 }
 
 fn any_job() -> impl Strategy<Value = JobModel> {
@@ -57,9 +40,8 @@ fn any_trace() -> impl Strategy<Value = (Trace, Problem, Vec<JobModel>)> {
         for (number, model) in models.iter_mut().enumerate() {
             model.name = hsched_model::JobName::new(&format!("job{number}")).expect("a name");
         }
-        let problem =
-            problems::problem(&["a100", "h100"], &[&[5, 0], &[5, 0], &[0, 4], &[0, 4]], models.clone());
-        let trace = trace(problem, &arrivals);
+        let problem = problems::problem(&["a100", "h100"], &[&[5, 0], &[5, 0], &[0, 4], &[0, 4]], Vec::new());
+        let trace = crate::replay::trace(problem, arrivals.into_iter().zip(models.clone()).collect());
         let whole = trace.whole();
         (trace, whole, models)
     })
