@@ -17,8 +17,8 @@ use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use hsched_model::Job;
 use hsched_model::formats::{Trial, trial_json};
+use hsched_model::{ErrorId, Job};
 
 /// Add a run for each set of values that an optimiser chooses
 ///
@@ -56,7 +56,7 @@ impl Subcommand for Args {
         if self.input == Path::new("-") {
             let failure =
                 Failure::new(Exit::Usage, "standard input has the trials: the job file cannot be -");
-            return Err(failure.hint("give the path of a file"));
+            return Err(failure.id(ErrorId::OptionsConflict).hint("give the path of a file"));
         }
         let text = input::text(&self.input)?;
         let mut exit = Exit::Done;
@@ -90,9 +90,9 @@ impl Subcommand for Args {
 impl Args {
     /// Adds the run of a trial.
     fn added(&self, context: &Context, text: &str, trial: &Trial) -> Result<Addition, Failure> {
-        let job = trial.job(text).map_err(|problems| {
-            Failure::new(Exit::BadInput, problems.in_file(&self.input.display().to_string()))
-        })?;
+        let job = trial
+            .job(text)
+            .map_err(|problems| Failure::from_problems(&problems, &self.input.display().to_string()))?;
         if !self.dry_run {
             file_kind::refuse_examples(text, &self.input, &[&job])?;
         }
@@ -118,7 +118,9 @@ fn refuse_other_values(context: &Context, job: &Job) -> Result<(), Failure> {
         }
         None => format!("{} is no trial", job.name),
     };
-    Err(Failure::new(Exit::BadInput, message).hint("give the trial a number or a name of its own"))
+    Err(Failure::new(Exit::BadInput, message)
+        .id(ErrorId::NameTaken)
+        .hint("give the trial a number or a name of its own"))
 }
 
 fn answer_json(trial: Option<&Trial>, added: &Result<Addition, Failure>) -> Value {

@@ -161,8 +161,11 @@ impl PackArgs {
         refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
         if matches!(self.gpus, Some(Gpus::Cpus(_))) && self.nodes > 1 {
             let message = "--gpus cpu:N is for Slurm jobs of one node";
-            return Err(Failure::new(Exit::Usage, message).hint("leave --nodes out, and raise --at-most"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::OptionsConflict)
+                .hint("leave --nodes out, and raise --at-most"));
         }
+        self.refuse_slots(&jobs)?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
@@ -201,6 +204,22 @@ impl PackArgs {
             }
         };
         print(context, &said).map(|()| Exit::Done)
+    }
+}
+
+impl PackArgs {
+    /// Refuses jobs that share GPUs where several allocations do: a device of a pool is a whole GPU.
+    fn refuse_slots(&self, jobs: &[Job]) -> Result<(), Failure> {
+        let Some(job) = jobs.iter().find(|job| job.slots.is_some_and(|slots| slots > 1)) else {
+            return Ok(());
+        };
+        if self.at_most == 1 {
+            return Ok(());
+        }
+        let message = format!("{} has slots, and several Slurm jobs of a pool cannot share GPUs", job.name);
+        Err(Failure::new(Exit::Usage, message)
+            .id(ErrorId::OptionsConflict)
+            .hint("use --at-most 1, or leave slots out of the job file"))
     }
 }
 

@@ -34,7 +34,7 @@ use crate::exit::Exit;
 use crate::local::DeviceCount;
 use crate::settings::Flag;
 use hsched_engine::store::{PoolFolder, StateDir};
-use hsched_model::Job;
+use hsched_model::{ErrorId, Job};
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///
@@ -120,7 +120,9 @@ impl Args {
     fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
         if self.input.is_some() || self.dry_run {
             let message = "this state directory belongs to a pool of Slurm jobs";
-            return Err(Failure::new(Exit::Usage, message).hint("to add jobs, use hsched add JOBS"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::OptionsConflict)
+                .hint("to add jobs, use hsched add JOBS"));
         }
         let target = ExecutionTarget::of_member(context, self.devices.as_deref())?;
         let directory =
@@ -156,7 +158,9 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
 fn on_slots(jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
     if let Some(job) = jobs.iter().find(|job| job.min_gpus > 1) {
         let message = format!("{} needs {} GPUs, and a slot is a part of one", job.name, job.min_gpus);
-        return Err(Failure::new(Exit::BadInput, message).hint("run it without slots"));
+        return Err(Failure::new(Exit::BadInput, message)
+            .id(ErrorId::KeysConflict)
+            .hint("run it without slots"));
     }
     Ok(jobs.into_iter().map(|job| Job { max_gpus: Some(1), ..job }).collect())
 }
