@@ -85,6 +85,7 @@ fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
         backend: BackendKind::Queue,
+        most_gpus: None,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

@@ -91,6 +91,7 @@ pub(crate) fn rules(context: &Context) -> Rules {
         network: settings.network,
         intra_node: settings.intra_node,
         capacity: settings.capacity.clone(),
+        most_gpus: None,
         pinned: false,
         restart_cost: settings.restart_cost,
         retry_delay: settings.retry_delay,

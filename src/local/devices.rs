@@ -275,7 +275,7 @@ impl Devices {
 
     /// Returns whether nobody has a device of a lease.
     pub fn is_free(&self, lease: &Lease) -> bool {
-        self.taken.values().all(|taken| taken.all().all(|place| !lease.devices.contains(place)))
+        self.taken.values().all(|taken| taken.all().all(|place| !lease.all().any(|wanted| wanted == place)))
     }
 
     /// Gives a submission what is free.

@@ -22,7 +22,7 @@ impl LocalWorld<'_> {
     /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
     pub(super) fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
-        let (mut start, text) = self.describe(run, intent)?;
+        let (start, text) = self.describe(run, intent)?;
         self.make_folder(&of, &start)?;
         let work = work(&text);
         let parked = self.parking.find(&of, &work, start.epochs);
@@ -38,8 +38,7 @@ impl LocalWorld<'_> {
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
         let lease =
             self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd).ok_or_else(in_use)?;
-        (start.devices, start.needs) = (lease.devices, (lease.needs.cpus, lease.needs.memory));
-        self.begin(&of, &start, work)
+        self.begin_on(lease, &of, &start, work)
     }
 
     /// Returns how a submission of the run that was prepared is started, without its devices, and the text of its script.
@@ -74,10 +73,19 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Starts a submission on its devices. `work` says what its script does.
+    /// Starts a submission on the devices that another member has chosen for it. `work` says what its script does.
     pub(super) fn begin(&mut self, of: &SubmissionKey, start: &Start, work: String) -> Result<JobId, Answer> {
+        self.begin_on(Lease::of(start), of, start, work)
+    }
+
+    fn begin_on(
+        &mut self,
+        lease: Lease,
+        of: &SubmissionKey,
+        start: &Start,
+        work: String,
+    ) -> Result<JobId, Answer> {
         let folder = self.make_folder(of, start)?;
-        let lease = Lease::of(start);
         if !self.devices.is_free(&lease) {
             return Err(in_use());
         }

@@ -41,18 +41,20 @@ fn a_job_file_says_how_many_slots_there_are() {
     assert!(refused.contains("a100:1x0"), "{refused}");
     let sandbox = self::sandbox(sweep("1", "    gpus: 2\n", DONE));
     let refused = sandbox.run("run jobs.yaml --devices a100:2x2").fails(78);
-    assert!(refused.contains("s-k1 needs 2 GPUs, and a slot is a part of one"), "{refused}");
+    assert!(refused.contains("s-k1 needs 2 GPUs, and a slot is a fraction of one"), "{refused}");
 }
 
 #[test]
 fn a_run_that_lacks_memory_beside_another_runs_again_alone() {
-    // The first run ends after the second has failed; the second fails once, and has no retry.
-    let both = format!(
-        "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ ! -e failed ]; then \
-         echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; fi; {DONE}"
+    // The first run ends after the second has failed; the second fails once, and has no retry. What runs after that has the GPU's lock:
+    // a run that is alone leaves no slot to the others.
+    let all = format!(
+        "if [ $K = 1 ]; then until [ -e failed ]; do sleep 0.05; done; elif [ $K = 2 ] && [ ! -e failed ]; then \
+         echo torch.OutOfMemoryError: CUDA out of memory; touch failed; exit 1; \
+         else mkdir gpu && sleep 0.3 && rmdir gpu; fi && {DONE}"
     );
-    let sandbox = sandbox(sweep("1, 2", "", &both));
+    let sandbox = sandbox(sweep("1, 2, 3", "", &all));
     let told = sandbox.run("run jobs.yaml --devices a100:1x2").succeeds();
     assert!(told.contains("ran out of memory beside others on its GPU; it will start again alone"), "{told}");
-    assert!(told.contains("2 completed"), "{told}");
+    assert!(told.contains("3 completed"), "{told}");
 }

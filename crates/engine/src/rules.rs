@@ -18,6 +18,8 @@ pub struct Rules {
     pub intra_node: BitRate,
     /// The most GPUs of each type that all jobs together may hold; empty is no limit.
     pub capacity: BTreeMap<GpuType, u32>,
+    /// The most GPUs of a job that does without more, whatever its `max_gpus` says.
+    pub most_gpus: Option<u32>,
     /// Whether jobs must run on the very nodes of the plan, not only on their kind.
     pub pinned: bool,
     /// What stopping and starting again costs a job that does not say.

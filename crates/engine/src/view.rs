@@ -69,6 +69,9 @@ impl View {
             let most = job.most_workers().unwrap_or(MOST_GPUS / size).max(model.min_gpus);
             model.max_gpus = model.max_gpus.min(most);
         }
+        for model in problem.jobs.iter_mut().filter(|_| rules.most_gpus.is_some()) {
+            model.max_gpus = model.max_gpus.min(rules.most_gpus.unwrap_or(u32::MAX).max(model.min_gpus));
+        }
         let mut nowhere = Nowhere::new(cluster, rules);
         for (number, tracked) in open.iter().enumerate() {
             let is_nowhere = nowhere.why(&tracked.job).is_some();

@@ -97,6 +97,7 @@ impl DemoSetup {
     pub(super) fn rules(&self) -> Rules {
         Rules {
             backend: BackendKind::Queue,
+            most_gpus: None,
             pinned: true,
             defaults: self.defaults.clone(),
             network: self.network,

@@ -107,7 +107,9 @@ impl Subcommand for Args {
             return self.run_in_pool(context, pool);
         }
         let target = ExecutionTarget::find(context, self.devices.as_deref(), slots(context, &jobs)?)?;
-        let jobs = if target.devices.has_slots() { on_slots(jobs)? } else { jobs };
+        if target.devices.has_slots() {
+            refuse_several_gpus(&jobs)?;
+        }
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();
@@ -154,13 +156,9 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
     Ok(least)
 }
 
-/// Returns jobs as they run on slots, each on one.
-fn on_slots(jobs: Vec<Job>) -> Result<Vec<Job>, Failure> {
-    if let Some(job) = jobs.iter().find(|job| job.min_gpus > 1) {
-        let message = format!("{} needs {} GPUs, and a slot is a part of one", job.name, job.min_gpus);
-        return Err(Failure::new(Exit::BadInput, message)
-            .id(ErrorId::KeysConflict)
-            .hint("run it without slots"));
-    }
-    Ok(jobs.into_iter().map(|job| Job { max_gpus: Some(1), ..job }).collect())
+/// Refuses jobs that cannot do with one slot.
+fn refuse_several_gpus(jobs: &[Job]) -> Result<(), Failure> {
+    let Some(job) = jobs.iter().find(|job| job.min_gpus > 1) else { return Ok(()) };
+    let message = format!("{} needs {} GPUs, and a slot is a fraction of one", job.name, job.min_gpus);
+    Err(Failure::new(Exit::BadInput, message).id(ErrorId::KeysConflict).hint("run it without slots"))
 }

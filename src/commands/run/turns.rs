@@ -99,6 +99,7 @@ impl<'a> LocalRun<'a> {
         let mut rules =
             Rules { backend: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = target.fair_cpus().unwrap_or(u32::MAX);
+        rules.most_gpus = target.devices.has_slots().then_some(1);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);
         Ok(Self { args, context, directory, rules, target, waker, telling })

@@ -17,6 +17,7 @@ pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
         backend: BackendKind::Queue,
+        most_gpus: None,
         pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,
