@@ -77,20 +77,18 @@ impl LocalRun<'_> {
         here: &mut LocalWorld<'_>,
         trouble: &mut BTreeSet<String>,
     ) -> Instructions {
-        match work.work(here, &self.context.clock) {
-            Ok(told) => {
-                trouble.clear();
-                told.notes.iter().for_each(|note| self.telling.log.say(note));
-                told
-            }
-            Err(error) => {
+        let told = work.work(here, &self.context.clock);
+        told.notes.iter().for_each(|note| self.telling.log.say(note));
+        match &told.trouble {
+            None => trouble.clear(),
+            Some(error) => {
                 let message = error.in_one_line();
                 if trouble.insert(message.clone()) {
                     self.telling.log.say(&format!("{message}; retrying"));
                 }
-                Instructions::default()
             }
         }
+        told
     }
 
     /// Returns how long the running jobs may take to save.
