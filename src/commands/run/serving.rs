@@ -53,7 +53,9 @@ impl LocalRun<'_> {
                 *leaving = Some(0);
             }
             if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
-                self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
+                if !here.is_closing() {
+                    self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
+                }
                 here.close();
                 closing = Some(now.after(self.grace_of_all()));
             }
