@@ -28,13 +28,19 @@ pub(crate) struct PoolRequest {
     pub account: Option<String>,
 }
 
-/// Returns how many allocations with so many devices these jobs can use at once: at least one, and at most `at_most`. A job runs in
-/// one allocation.
-pub(crate) fn needed<'a>(jobs: impl Iterator<Item = &'a Job>, capacity: u32, at_most: u32) -> u32 {
+/// Returns how many allocations with so many devices a pool can use at once: `busy` ones that have something to do, and those that
+/// the waiting jobs can use. At least one, and at most `at_most`. A job runs in one allocation.
+pub(crate) fn needed<'a>(
+    busy: u32,
+    waiting: impl Iterator<Item = &'a Job>,
+    capacity: u32,
+    at_most: u32,
+) -> u32 {
     let capacity = u64::from(capacity.max(1));
     let wants = |job: &Job| job.max_gpus.map_or(capacity, |most| u64::from(most).min(capacity));
-    let devices: u64 = jobs.map(wants).sum();
-    u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX).clamp(1, at_most.max(1))
+    let devices: u64 = waiting.map(wants).sum();
+    let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
+    busy.saturating_add(more).clamp(1, at_most.max(1))
 }
 
 /// Chooses what each of some allocations asks for, as `when` does: what starts first, all of them in one queue.
@@ -91,21 +97,25 @@ mod tests {
 
     #[test]
     fn a_pool_has_no_more_allocations_than_jobs_can_use() {
-        let check = |jobs: &[Option<u32>], capacity: u32, expected: u32| {
+        let check = |busy: u32, jobs: &[Option<u32>], expected: u32| {
             let job = |most: &Option<u32>| {
                 let mut job = Job::only_planned(JobName::new("a").expect("a name"), 1, 1, 1);
                 job.max_gpus = *most;
                 job
             };
             let jobs: Vec<Job> = jobs.iter().map(job).collect();
-            assert_eq!(needed(jobs.iter(), capacity, 3), expected, "{jobs:?} {capacity}");
+            assert_eq!(needed(busy, jobs.iter(), 4, 3), expected, "{busy} {jobs:?}");
         };
-        check(&[], 4, 1);
-        check(&[Some(1); 4], 4, 1);
-        check(&[Some(1); 5], 4, 2);
-        check(&[Some(1); 1000], 4, 3);
+        check(0, &[], 1);
+        check(0, &[Some(1); 4], 1);
+        check(0, &[Some(1); 5], 2);
+        check(0, &[Some(1); 1000], 3);
         // Without a limit each takes all of an allocation.
-        check(&[None, None], 4, 2);
-        check(&[Some(8)], 4, 1);
+        check(0, &[None, None], 2);
+        check(0, &[Some(8)], 1);
+        // Jobs that run need no more than the allocations that they run in, though they could use more.
+        check(1, &[], 1);
+        check(1, &[Some(1)], 2);
+        check(2, &[None, None], 3);
     }
 }

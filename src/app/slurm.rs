@@ -19,7 +19,10 @@ use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
 use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
 use hsched_slurm::live::SlurmWorld;
-use hsched_slurm::{QueuedJob, allocation, holdings, read, sbatch, scontrol_job, sinfo, squeue};
+use hsched_slurm::{
+    CommandError, Output, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job, sinfo,
+    squeue,
+};
 
 /// Its name for people.
 pub(crate) const NAME: &str = "Slurm";
@@ -124,7 +127,11 @@ pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeN
 /// Returns whether the allocation of a member of a pool is over, so that nothing of it runs; `None` where Slurm does not say.
 pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
     let pause = |pause| context.clock.sleep(pause);
-    match read(&context.slurm, &scontrol_job::command(member.job()), &pause) {
+    says_over(member, read(&context.slurm, &scontrol_job::command(member.job()), &pause))
+}
+
+fn says_over(member: &MemberId, answer: Result<Output, CommandError>) -> Option<bool> {
+    match answer {
         Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
         Err(error) if scontrol_job::is_unknown(&error) => Some(true),
         Err(_) => None,
@@ -135,11 +142,31 @@ pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
 ///
 /// # Errors
 /// When a file of the pool cannot be read or written.
-pub(crate) fn mark_dead(context: &Context, root: &Path, own: Option<&MemberId>) -> Result<(), StateError> {
+pub(crate) fn mark_dead(context: &Context, root: &Path) -> Result<(), StateError> {
     let Some(mut others) = OtherMembers::find(root)? else { return Ok(()) };
-    for member in others.members()?.iter().filter(|member| Some(*member) != own) {
-        if is_over(context, member) == Some(true) {
-            others.mark_over(member)?;
+    for member in others.members()? {
+        if is_over(context, &member) == Some(true) {
+            others.mark_over(&member)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes down which members of a pool are over, for the member `leader` that is about to leave: Slurm is asked once for each other
+/// member, and not any more after it has not answered.
+///
+/// # Errors
+/// When a file of the pool cannot be read or written.
+pub(crate) fn mark_dead_soon(
+    context: &Context,
+    others: &mut OtherMembers,
+    leader: &MemberId,
+) -> Result<(), StateError> {
+    for member in others.members()?.iter().filter(|member| *member != leader) {
+        match says_over(member, context.slurm.run(&scontrol_job::command(member.job()))) {
+            Some(true) => others.mark_over(member)?,
+            Some(false) => {}
+            None => break,
         }
     }
     Ok(())

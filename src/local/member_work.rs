@@ -32,6 +32,8 @@ pub struct Instructions {
     pub may_leave: bool,
     /// What people should know.
     pub notes: Vec<String>,
+    /// The first file of the pool that could not be read or written; nothing is lost by that.
+    pub trouble: Option<StateError>,
 }
 
 impl MemberWork {
@@ -63,16 +65,25 @@ impl MemberWork {
         self.report_ends(here)
     }
 
-    /// Carries out the orders, and reports what has ended.
-    ///
-    /// # Errors
-    /// When a file of the pool cannot be read or written; nothing is lost by that.
-    pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Result<Instructions, StateError> {
+    /// Carries out the orders, and reports what has ended. A file that cannot be written keeps it from nothing else.
+    pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Instructions {
         let mut told = Instructions::default();
-        self.report_ends(here)?;
-        for duty in self.worker.duties()? {
+        let mut done = self.report_ends(here);
+        let (duties, read) = match self.worker.duties() {
+            Ok(duties) => (duties, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        done = done.and(read);
+        for duty in duties {
             match duty {
-                Duty::Start(order) => self.start(here, &order, clock.time(), &mut told.notes)?,
+                Duty::Start(order) => {
+                    let started = self.start(here, &order, clock.time(), &mut told.notes);
+                    done = done.and(started);
+                }
+                Duty::Decline(of) => {
+                    let declined = self.worker.ended([(of, End::Interrupted, clock.time())]);
+                    done = done.and(declined);
+                }
                 Duty::Stop(of) => here.end(&of),
                 Duty::Kill(of) => drop(here.cancel(&of)),
                 Duty::Forget(of) => here.forget(&of),
@@ -80,10 +91,15 @@ impl MemberWork {
             }
         }
         if clock.elapsed().saturating_sub(self.beat) >= BEAT {
-            self.worker.beat()?;
-            self.beat = clock.elapsed();
+            let beaten = self.worker.beat();
+            if beaten.is_ok() {
+                self.beat = clock.elapsed();
+            }
+            done = done.and(beaten);
         }
-        Ok(told)
+        told.trouble = done.err();
+        told.may_leave &= told.trouble.is_none();
+        told
     }
 
     fn start(

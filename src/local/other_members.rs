@@ -240,6 +240,11 @@ impl OtherMembers {
         self.others.iter().filter(|(_, other)| other.why_closed().is_none()).map(|(id, _)| id)
     }
 
+    /// Returns how many other members have something to do, also of those that take no more orders.
+    pub fn busy(&self) -> usize {
+        self.others.values().filter(|other| other.idle.is_none()).count()
+    }
+
     /// Returns whether another member has something to do.
     pub fn are_busy(&self) -> bool {
         self.others.values().any(|other| other.idle.is_none() && other.why_closed().is_none())

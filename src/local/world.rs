@@ -173,9 +173,16 @@ impl<'a> LocalWorld<'a> {
         self.at_work() + self.parking.len()
     }
 
+    /// Returns whether all that runs has been asked to end.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
     /// Asks all that runs to save and end, for good: whatever ends from now on is interrupted, unless it is done.
     pub fn close(&mut self) {
-        self.is_closing = true;
+        if std::mem::replace(&mut self.is_closing, true) {
+            return;
+        }
         self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::stop);
         self.parking.end_all(self.now());
     }

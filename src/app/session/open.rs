@@ -106,7 +106,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
         world: Box<W>,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        slurm::mark_dead(context, directory.root(), None).map_err(|error| state::failure(&error))?;
+        slurm::mark_dead(context, directory.root()).map_err(|error| state::failure(&error))?;
         let taken = Vec::new();
         let mut session = Self { context, directory, rules, state, ledger, world, taken, dry_run };
         session.claim()?;

@@ -33,9 +33,9 @@ impl LocalRun<'_> {
         Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
     }
 
-    /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
-    /// nothing any more. `signal` is 0 where no signal asked for it. Ctrl-C is always 130; 85 means that something is left to run.
-    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32) -> Result<Exit, Failure> {
+    /// Asks all jobs to save, and says so; returns when those that take too long are killed. `signal` is 0
+    /// where no signal asked for it.
+    pub(super) fn ask_to_save(&self, work: &mut Work<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
@@ -45,12 +45,13 @@ impl LocalRun<'_> {
                 .say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
         }
         work.session.world.here.close();
-        let deadline = work
-            .session
-            .world
-            .here
-            .now()
-            .after(Seconds(self.longest_grace(&work.session.state).0 + MARGIN.0));
+        let grace = self.longest_grace(&work.session.state);
+        work.session.world.here.now().after(Seconds(grace.0 + MARGIN.0))
+    }
+
+    /// Waits for all jobs to save, and writes down how they ended; those that have not by the `deadline` are killed. Decides
+    /// nothing any more. Ctrl-C is always 130; 85 means that something is left to run.
+    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32, deadline: Time) -> Result<Exit, Failure> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);

@@ -70,17 +70,27 @@ impl LocalRun<'_> {
 
     /// Ends this member's part: another member takes over, or all jobs save and the next allocation goes on.
     pub(super) fn end(&self, work: &mut Work<'_>, signal: i32) -> Result<Ending, Failure> {
-        let Some(lead) = &mut work.session.world.lead else {
-            return self.close(work, signal).map(Ending::Exit);
-        };
-        lead.ask_to_leave().map_err(failed)?;
-        // Whoever Slurm does not have any more does not take over.
-        let own = lead.id().clone();
-        slurm::mark_dead(self.context, self.directory.root(), Some(&own)).map_err(failed)?;
-        if lead.others.another_stays(&own).map_err(failed)? {
-            return Ok(Ending::HandOver(signal));
+        // First of all: a disk or a Slurm that does not answer must not cost what the jobs have not saved.
+        let deadline = self.ask_to_save(work, signal);
+        if let Some(lead) = &mut work.session.world.lead {
+            match self.has_successor(lead) {
+                Ok(true) => return Ok(Ending::HandOver(signal)),
+                Ok(false) => {}
+                Err(error) => {
+                    self.telling.log.say(&format!("no other member takes over: {}", error.in_one_line()))
+                }
+            }
         }
-        self.close(work, signal).map(Ending::Exit)
+        self.close(work, signal, deadline).map(Ending::Exit)
+    }
+
+    /// Returns whether another member stays when the leader leaves.
+    fn has_successor(&self, lead: &mut Lead<'_>) -> Result<bool, StateError> {
+        lead.ask_to_leave()?;
+        // Whoever Slurm does not have any more does not take over.
+        let leader = lead.id().clone();
+        slurm::mark_dead_soon(self.context, &mut lead.others, &leader)?;
+        lead.others.another_stays(&leader)
     }
 
     /// Asks Slurm about members that are silent, listens to those that are new, and lets those go that have nothing to do.

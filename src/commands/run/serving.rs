@@ -53,7 +53,9 @@ impl LocalRun<'_> {
                 *leaving = Some(0);
             }
             if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
-                self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
+                if !here.is_closing() {
+                    self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
+                }
                 here.close();
                 closing = Some(now.after(self.grace_of_all()));
             }
@@ -77,20 +79,18 @@ impl LocalRun<'_> {
         here: &mut LocalWorld<'_>,
         trouble: &mut BTreeSet<String>,
     ) -> Instructions {
-        match work.work(here, &self.context.clock) {
-            Ok(told) => {
-                trouble.clear();
-                told.notes.iter().for_each(|note| self.telling.log.say(note));
-                told
-            }
-            Err(error) => {
+        let told = work.work(here, &self.context.clock);
+        told.notes.iter().for_each(|note| self.telling.log.say(note));
+        match &told.trouble {
+            None => trouble.clear(),
+            Some(error) => {
                 let message = error.in_one_line();
                 if trouble.insert(message.clone()) {
                     self.telling.log.say(&format!("{message}; retrying"));
                 }
-                Instructions::default()
             }
         }
+        told
     }
 
     /// Returns how long the running jobs may take to save.

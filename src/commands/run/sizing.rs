@@ -45,10 +45,11 @@ impl LocalRun<'_> {
             return false;
         };
         let elapsed = lead.elapsed();
-        let ready =
-            session.state.jobs.iter().filter(|tracked| is_ready(tracked)).map(|tracked| &*tracked.job);
+        let waiting =
+            session.state.jobs.iter().filter(|tracked| is_waiting(tracked)).map(|tracked| &*tracked.job);
+        let busy = u32::from(!is_here_idle) + u32::try_from(lead.others.busy()).unwrap_or(u32::MAX - 1);
         let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
-        let needed = pool_size::needed(ready, plan.capacity, most) as usize;
+        let needed = pool_size::needed(busy, waiting, plan.capacity, most) as usize;
         let present = 1 + lead.others.at_work().count();
         if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
             sizing.not_before = elapsed + ASK_AGAIN;
@@ -108,11 +109,6 @@ impl LocalRun<'_> {
             self.telling.log.say(&format!("Slurm job {member} may leave: it has nothing to do"));
         }
     }
-}
-
-/// Returns whether a job runs, or may as soon as there are devices.
-fn is_ready(tracked: &JobState) -> bool {
-    !tracked.phase.is_over() && tracked.awaits.is_none()
 }
 
 /// Returns whether a job waits for devices.

@@ -14,6 +14,8 @@ use hsched_model::{JobId, Time};
 pub enum Duty {
     /// It has claimed this submission: it starts it and says so by [`Worker::started`] or [`Worker::ended`].
     Start(Box<Order>),
+    /// It has claimed this submission, has not started it, and is not to start it any more: it says so by [`Worker::ended`].
+    Decline(SubmissionKey),
     /// It asks the submission to save and end.
     Stop(SubmissionKey),
     /// It ends the submission.
@@ -32,6 +34,8 @@ pub struct Worker<F> {
     report: PoolReport,
     /// What it was asked for last, by submission.
     asked: Vec<(SubmissionKey, Demand)>,
+    /// The submissions that it has claimed by order, or has tried to.
+    claimed: BTreeSet<SubmissionKey>,
     /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,
 }
@@ -42,7 +46,8 @@ impl<F: PoolFiles> Worker<F> {
     /// # Errors
     /// When the report cannot be written.
     pub fn join(files: F, own: MemberId, report: PoolReport) -> Result<Self, F::Error> {
-        let mut worker = Self { files, own, report, asked: Vec::new(), forgotten: BTreeSet::new() };
+        let (asked, claimed, forgotten) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut worker = Self { files, own, report, asked, claimed, forgotten };
         worker.beat()?;
         Ok(worker)
     }
@@ -66,16 +71,17 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Reads the orders and returns what to do about them. What it is to start is claimed.
+    /// Reads the orders and returns what to do about them, all of which the caller must do. What it is to start is claimed.
     ///
     /// # Errors
-    /// When orders cannot be read or a claim cannot be written: nothing is lost, it reads them again.
+    /// When orders cannot be read, or a claim cannot be written and there is nothing else to do: the next call tries it again.
     pub fn duties(&mut self) -> Result<Vec<Duty>, F::Error> {
         let orders = read_orders(&self.files, &self.own)?;
-        let mut duties = Vec::new();
+        let (mut duties, mut trouble) = (Vec::new(), None);
         let is_ordered = |of: &SubmissionKey| orders.orders.iter().any(|order| order.of == *of);
         for own in &self.report.submissions {
             if own.ended.is_some() && !is_ordered(&own.of) {
+                self.claimed.remove(&own.of);
                 self.forgotten.insert(own.of.clone());
                 duties.push(Duty::Forget(own.of.clone()));
             }
@@ -83,26 +89,38 @@ impl<F: PoolFiles> Worker<F> {
         self.report.submissions.retain(|own| own.ended.is_none() || is_ordered(&own.of));
         for order in orders.orders {
             match self.report.submissions.iter().find(|own| own.of == order.of) {
-                None => duties.extend(self.take(order)?),
+                None => match self.take(order) {
+                    Ok(duty) => duties.extend(duty),
+                    Err(error) => trouble = trouble.or(Some(error)),
+                },
                 Some(own) if own.ended.is_none() => duties.extend(self.ask(&order)),
                 Some(_) => {}
             }
         }
         self.asked.retain(|(of, _)| self.report.submissions.iter().any(|own| own.of == *of));
-        if orders.leave && self.report.submissions.iter().all(|own| own.ended.is_some()) {
+        let is_claimed = |duty: &Duty| matches!(duty, Duty::Start(_) | Duty::Decline(_));
+        let has_open = trouble.is_some() || duties.iter().any(is_claimed);
+        if orders.leave && !has_open && self.report.submissions.iter().all(|own| own.ended.is_some()) {
             duties.push(Duty::Leave);
         }
-        Ok(duties)
+        match trouble {
+            Some(error) if duties.is_empty() => Err(error),
+            _ => Ok(duties),
+        }
     }
 
     /// Claims an order that is new, unless it was taken back.
     fn take(&mut self, order: Order) -> Result<Option<Duty>, F::Error> {
-        let is_wanted =
-            order.demand == Demand::Run && !self.report.leaving && !self.forgotten.contains(&order.of);
-        if !is_wanted {
+        if self.forgotten.contains(&order.of) {
             return Ok(None);
         }
         let (path, own) = (claim_path(&order.of), self.own.to_string());
+        if order.demand != Demand::Run || self.report.leaving {
+            // A call that failed may have claimed it: then the leader waits for word of it.
+            let is_own = self.claimed.contains(&order.of) && self.files.read(&path)? == Some(own);
+            return Ok(is_own.then_some(Duty::Decline(order.of)));
+        }
+        self.claimed.insert(order.of.clone());
         // One that is its own already was made by a call that failed after it.
         let is_own = self.files.claim(&path, &own)? || self.files.read(&path)? == Some(own);
         Ok(is_own.then(|| Duty::Start(Box::new(order))))

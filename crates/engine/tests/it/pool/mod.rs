@@ -1,28 +1,41 @@
 //! The protocol of a pool, explored: all that members, Slurm and crashes at every write can do to a few jobs.
 
+mod disk;
 mod graph;
 mod model;
+mod turns;
+mod worker;
+
+use hsched_engine::pool::{Demand, MemberId, Order, Start};
+use hsched_engine::{Gpus, SubmissionKey};
+use hsched_model::{JobId, JobName};
 
 use crate::pool::graph::{Explored, explore};
-use crate::pool::model::{Plant, Setting};
+use crate::pool::model::{Faults, Plant, Setting};
 
 /// Explores a setting; returns what was found wrong first, and how many states there are.
-fn found(setting: Setting) -> Explored {
-    explore(setting)
+fn found(members: u32, jobs: u32, most: Faults, plant: Plant) -> Explored {
+    explore(Setting { members, jobs, most, plant })
 }
 
 #[test]
 fn two_members_run_each_job_once_through_a_kill_at_any_write() {
-    let explored =
-        found(Setting { members: 2, jobs: 2, kills: 1, silences: 1, limits: 0, plant: Plant::None });
+    let explored = found(2, 2, Faults { kills: 1, silences: 1, ..Faults::default() }, Plant::None);
     assert_eq!(explored.wrong, None);
     assert!(explored.states > 1_000, "{}", explored.states);
 }
 
 #[test]
 fn members_whose_time_is_over_do_not_abandon_a_job() {
-    let explored =
-        found(Setting { members: 2, jobs: 1, kills: 0, silences: 1, limits: 2, plant: Plant::None });
+    let explored = found(2, 1, Faults { silences: 1, limits: 2, ..Faults::default() }, Plant::None);
+    assert_eq!(explored.wrong, None);
+    assert!(explored.states > 500, "{}", explored.states);
+}
+
+#[test]
+fn writes_that_fail_neither_abandon_a_job_nor_run_it_twice() {
+    let most = Faults { silences: 1, failures: 1, ..Faults::default() };
+    let explored = found(2, 2, most, Plant::None);
     assert_eq!(explored.wrong, None);
     assert!(explored.states > 500, "{}", explored.states);
 }
@@ -30,15 +43,14 @@ fn members_whose_time_is_over_do_not_abandon_a_job() {
 #[test]
 #[ignore = "takes a minute"]
 fn three_members_run_each_job_once_through_two_kills() {
-    let explored =
-        found(Setting { members: 3, jobs: 2, kills: 2, silences: 1, limits: 0, plant: Plant::None });
+    let explored = found(3, 2, Faults { kills: 2, silences: 1, ..Faults::default() }, Plant::None);
     assert_eq!(explored.wrong, None);
 }
 
 #[test]
 fn known_mistakes_are_found() {
     let check = |plant: Plant, (kills, limits): (u32, u32), expected: &str| {
-        let explored = found(Setting { members: 2, jobs: 1, kills, silences: 1, limits, plant });
+        let explored = found(2, 1, Faults { kills, silences: 1, limits, failures: 0 }, plant);
         let wrong = explored.wrong.unwrap_or_else(|| panic!("{plant:?} was not found"));
         assert!(wrong.contains(expected), "{plant:?}: {wrong}");
     };
@@ -46,4 +58,26 @@ fn known_mistakes_are_found() {
     check(Plant::BuryTheSilent, (0, 0), "runs twice");
     check(Plant::TrustLeavers, (0, 2), "abandoned");
     check(Plant::StartUnclaimed, (1, 0), "runs twice");
+}
+
+pub(super) fn id(number: usize) -> MemberId {
+    MemberId::new(JobId(10 + u32::try_from(number).expect("few")), 0)
+}
+
+pub(super) fn key(job: usize, run: u32) -> SubmissionKey {
+    SubmissionKey::new(JobName::new(&format!("j{job}")).expect("a name"), &format!("r{run}"))
+}
+
+pub(super) fn order(of: &SubmissionKey) -> Order {
+    let start = Start {
+        script: "s".into(),
+        workdir: "w".into(),
+        output: "o".into(),
+        devices: Vec::new(),
+        needs: (1, 0),
+        gpus: Gpus::default(),
+        epochs: 0,
+        threads: None,
+    };
+    Order { of: of.clone(), demand: Demand::Run, start }
 }
