@@ -77,7 +77,7 @@ impl LocalRun<'_> {
                 Ok(true) => return Ok(Ending::HandOver(signal)),
                 Ok(false) => {}
                 Err(error) => {
-                    self.telling.log.say(&format!("no other member takes over: {}", error.in_one_line()))
+                    self.telling.log.say(&format!("no other member takes over: {}", error.in_one_line()));
                 }
             }
         }
