@@ -37,6 +37,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|gpu_type| measured(job, gpu_type, cache));
+        tracked.unmeasured = measured.is_none();
         for gpu_type in &usable {
             if let Some(speed) = measured.or(assumed) {
                 job.throughput.insert((*gpu_type).clone(), speed);

@@ -186,6 +186,7 @@ impl Moment {
             awaits,
             past,
             assumed: _,
+            unmeasured: _,
             curve: _,
             early: _,
             is_late: _,
