@@ -156,7 +156,9 @@ fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<E
     let mut energy = Energy::default();
     // What earlier versions kept does not say what was submitted.
     if run.submissions.is_empty() {
-        held.iter().for_each(|(gpu_type, hours)| energy.add_nominal(gpu_type, *hours));
+        for (gpu_type, hours) in held {
+            energy.add_nominal(gpu_type, *hours);
+        }
     }
     for submission in &run.submissions {
         let hours = submission.held_s(now).unwrap_or(0.0) / HOUR;
