@@ -391,6 +391,10 @@ hs_rank_program() {
     hs_name_has_type hs_types_by_order \
     hs_types_suffice hs_start_sampler hs_end_sampler hs_sample_node hs_open_gpus hs_close_gpus hs_read_gpus hs_has_changed \
     hs_state_of hs_find_processes hs_read_processes hs_write_sample hs_add hs_add_number
+  if [[ -n ${hs_preflight-} ]]; then
+    declare -p hs_preflight
+    declare -f hs_check_rank hs_check_gpu hs_check_links
+  fi
 }
 
 # Starts srun in the background: bash runs a trap only while it waits.

@@ -58,7 +58,8 @@ hs_judge() {
   if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
   if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
     hs_say "$who failed first, with status $failure"
-    hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
+    if ((failure == 86)) || { ((failure == 87)) && [[ ! -e $hs_report_dir/unfit ]]; }; then failure=1; fi   # these are not for commands
+    hs_end "$failure"
   fi
   # The signal came early and killed srun or the shell of a rank, so there was nothing to save.
   if ((hs_status == 138)); then hs_end 85; fi

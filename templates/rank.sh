@@ -23,7 +23,7 @@ hs_run_lines() {
     if ((hs_status != 0)); then
       hs_match_plainly
       hs_say "error: $hs_what line $hs_number failed with status $hs_status on ${SLURMD_NODENAME:-this node}: $hs_line"
-      return $((hs_status == 85 || hs_status == 86 ? 1 : hs_status))   # 85 and 86 mean that ranks saved or were lost
+      return $((hs_status >= 85 && hs_status <= 87 ? 1 : hs_status))   # these mean that ranks saved, were lost or are not fit
     fi
   done
   hs_match_plainly   # only now: one line may set an option for the next
@@ -74,6 +74,7 @@ hs_rank_main() {
   exec {hs_alive}> >(hs_guard_fence)
   hs_guard=$!
   hs_start_sampler
+  if [[ -n ${hs_preflight-} ]]; then hs_check_rank; fi
   if [[ -n $hs_shell ]]; then
     # The trap keeps the shell of the line alive while its programs save; they do not inherit it. With pipefail, a
     # failure or a status 85 before a pipe becomes the status of the line.

@@ -80,7 +80,7 @@ fn count_reported(
     now: Time,
     rules: &Rules,
 ) -> Vec<String> {
-    let Reported { epochs, odd, stalls, notes } = reported(root, state, samples, now);
+    let Reported { epochs, odd, stalls, notes, .. } = reported(root, state, samples, now);
     for (of, what) in odd {
         apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
     }

@@ -208,6 +208,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     template.sample_functions = own("samples.sh")?.unwrap_or(template.sample_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
     template.end_functions = own("ends.sh")?.unwrap_or(template.end_functions);
+    template.preflight_functions = own("preflight.sh")?.unwrap_or(template.preflight_functions);
     let single = directory.join("hsched_ddp.py");
     if single.exists() {
         let message = format!("{}: the training helper is a package of several files", single.display());

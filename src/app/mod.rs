@@ -50,6 +50,7 @@ pub(crate) mod script_submission;
 pub(crate) mod session;
 pub(crate) mod shown_advice;
 pub(crate) mod site_waits;
+pub(crate) mod slow_nodes;
 pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod start_estimates;

@@ -15,6 +15,7 @@ use crate::app::input::{self, ClusterWithNotes};
 use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
+use crate::app::slow_nodes;
 use crate::app::speeds::{self, SpeedArgs};
 use crate::app::start_estimates;
 use crate::app::type_names;
@@ -253,8 +254,11 @@ pub(crate) fn prepare(
     text: &str,
     path: &Path,
 ) -> Result<PlanningInput, Failure> {
-    let jobs = input::jobs(text, path)?;
+    let mut jobs = input::jobs(text, path)?;
     let ClusterWithNotes { mut cluster, mut notes } = input::cluster(context, &args.source)?;
+    if args.source.is_live() {
+        slow_nodes::keep_off(context, &cluster, &mut jobs);
+    }
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     notes.extend(file_kind::note_examples(text, path));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);

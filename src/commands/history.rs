@@ -42,19 +42,22 @@ impl Subcommand for Args {
         warn_of_damage(context, &root, &damaged);
         let rows: Vec<HistoryRow> =
             meant(runs, &self.names)?.into_iter().map(|run| HistoryRow::new(run, now)).collect();
+        let slow = known.node_times.slow(now);
         if wants_report {
             let predicted = Predictions::of(&root).known(&known, now);
             let speeds = speeds::load(context)?.cache;
-            self.report
-                .write(history_report(&rows, &Seen { speeds: &speeds, curves, predicted, root, now }))?;
+            self.report.write(history_report(
+                &rows,
+                &Seen { speeds: &speeds, curves, predicted, slow: &slow, root, now },
+            ))?;
         }
         let text = match self.format {
-            Format::Json => json_text(&history_json(&rows, now))?,
+            Format::Json => json_text(&history_json(&rows, &slow, now))?,
             Format::Table if rows.is_empty() => {
                 context.note("there are no jobs yet: hsched submit, hsched add or hsched run start some");
                 String::new()
             }
-            Format::Table => history_table(&rows, context.terminal),
+            Format::Table => history_table(&rows, &slow, now, context.terminal),
         };
         print(context, &text).map(|()| Exit::Done)
     }

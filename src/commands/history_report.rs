@@ -10,9 +10,9 @@ use crate::ui::report::{
     Clock, Counter, Held, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
     ReportSweep, ReportWait, SweepCurve, Timeline,
 };
-use crate::ui::{HistoryRow, history_json};
+use crate::ui::{HistoryRow, history_json, slow_lines};
 use hsched_engine::store::{Curve, Predicted};
-use hsched_engine::{RunResult, RunSubmission};
+use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
 use hsched_plan::throughput::{Cache, Measured, SpeedKey};
@@ -25,6 +25,7 @@ pub(super) struct Seen<'a> {
     pub speeds: &'a Cache,
     pub curves: BTreeMap<JobName, Curve>,
     pub predicted: Vec<Predicted>,
+    pub slow: &'a [SlowNode],
     pub root: PathBuf,
     pub now: Time,
 }
@@ -41,7 +42,8 @@ pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
         deadline_s: None,
     };
     report.jobs = rows.iter().map(job).collect();
-    report.usage = history_json(rows, seen.now)["total"].take();
+    report.usage = history_json(rows, &[], seen.now)["total"].take();
+    report.notes = slow_lines(seen.slow, seen.now);
     report.epochs = rows.iter().flat_map(|row| epochs(&row.run)).collect();
     let names: BTreeSet<&JobName> = rows.iter().map(|row| &row.run.name).collect();
     let is_shown = |predicted: &&Predicted| names.contains(&predicted.of.job);

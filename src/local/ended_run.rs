@@ -85,6 +85,7 @@ impl World for EndedRun<'_> {
             odd,
             // Its processes have ended.
             stalls: Vec::new(),
+            unfit: Vec::new(),
             notes,
         })
     }

@@ -209,8 +209,7 @@ impl Running {
                 }
             }
             Some(85) => End::Saved,
-            Some(86) => End::NodeFailed,
-            Some(code) => End::Failed { exit: u8::try_from(code).unwrap_or(1), signal: 0 },
+            Some(code) => End::of_status(u8::try_from(code).unwrap_or(1), 0),
             // Slurm, or somebody else, has asked its guard to end.
             None if status.signal() != Some(9) => End::Interrupted,
             // Its guard was killed, and by nobody here.

@@ -283,7 +283,7 @@ impl LocalWorld<'_> {
         // What the state has let go was seen to end.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
-        let Reported { epochs, odd, stalls, notes } =
+        let Reported { epochs, odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
         let cluster = self.devices.cluster();
         Ok(Observation {
@@ -295,6 +295,7 @@ impl LocalWorld<'_> {
             epochs,
             odd,
             stalls,
+            unfit,
             notes,
         })
     }

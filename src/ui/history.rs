@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::ui::quantity::duration;
+use crate::ui::slow_nodes::{slow_json, slow_lines};
+use crate::ui::terminal::harmless;
+use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{EnergySource, GpuUsage, RunResult};
+use hsched_engine::{EnergySource, GpuUsage, RunResult, SlowNode};
 use hsched_model::{Seconds, Time, Unit};
 
 /// A job with what it has used.
@@ -39,7 +42,7 @@ fn total(rows: &[HistoryRow]) -> GpuUsage {
 }
 
 /// Returns the rows as a table, with a last row for all.
-pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
+pub fn history_table(rows: &[HistoryRow], slow: &[SlowNode], now: Time, terminal: Terminal) -> String {
     let all = total(rows);
     let is_billed = all.billed_hours.is_some();
     let mut table = Table::new(&[
@@ -63,7 +66,12 @@ pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
     }
     let cells = [format!("all {}", rows.len()), String::new(), String::new(), starts.to_string()];
     table.row(cells.into_iter().chain(amounts(&all, is_billed)));
-    table.show(terminal)
+    let mut text = table.show(terminal);
+    for line in slow_lines(slow, now) {
+        text.push_str(&wrap(&harmless(&line), terminal.width(), "  "));
+        text.push('\n');
+    }
+    text
 }
 
 /// Returns GPU hours, idle and lost ones, energy, and what was billed or else RGU hours as cells.
@@ -83,7 +91,7 @@ fn amounts(usage: &GpuUsage, is_billed: bool) -> [String; 5] {
 }
 
 /// Returns the rows as JSON (schema `hsched.history/1`); times are Unix seconds.
-pub fn history_json(rows: &[HistoryRow], now: Time) -> Value {
+pub fn history_json(rows: &[HistoryRow], slow: &[SlowNode], now: Time) -> Value {
     let job = |row: &HistoryRow| {
         let HistoryRow { run, usage } = row;
         let mut value = json!({
@@ -107,6 +115,7 @@ pub fn history_json(rows: &[HistoryRow], now: Time) -> Value {
         "schema": "hsched.history/1",
         "at": now.0,
         "total": all,
+        "slow_nodes": slow_json(slow),
         "jobs": rows.iter().map(job).collect::<Vec<_>>(),
     })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
+use crate::ui::slow_nodes::slow_lines;
 use crate::ui::status_folds::{StatusRow, rows};
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
@@ -91,6 +92,9 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
     };
     if !state.nodes_down.is_empty() {
         say(&format!("nodes unavailable at the last turn: {}", nodes(state.nodes_down.iter())));
+    }
+    for line in slow_lines(&state.node_times.slow(now), now) {
+        say(&line);
     }
     say(&summary(state));
     for line in best_lines(&bests(state, metrics)) {

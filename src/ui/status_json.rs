@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::ui::slow_nodes::slow_json;
 use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
@@ -38,6 +39,7 @@ pub fn status_json(
         "total_s": times.map(|times| times.total.0),
         "mean_completion_s": times.and_then(|times| times.mean).map(|mean| mean.0),
         "nodes_down": state.nodes_down.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "slow_nodes": slow_json(&state.node_times.slow(now)),
         "best": best.collect::<Vec<_>>(),
         "jobs": chosen.iter().map(job).collect::<Vec<_>>(),
     })

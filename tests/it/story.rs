@@ -239,6 +239,7 @@ fn site(delays: Delays) -> Site {
         intra_node: rate,
         speeds: speeds.collect(),
         noise: 0.0,
+        slow: BTreeMap::new(),
         seed: 0,
         delays,
         saving: Saving::AfterStep,

@@ -50,9 +50,14 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
                 script.hear(at, news);
                 return None;
             }
-            let State { jobs, cache, contributor, nodes_down, .. } = state;
+            let State { jobs, cache, contributor, nodes_down, node_times, .. } = state;
             let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == of.job)?;
             let attempt = &tracked.submission(of)?.attempt;
+            if let News::Epoch(report) = news
+                && tracked.is_new_epoch(report)
+            {
+                node_times.observe(tracked, attempt, report);
+            }
             let on_lost_node = attempt.gpus.0.keys().any(|node| nodes_down.contains(node));
             let news = match news {
                 // Its ranks failed for it.

@@ -34,6 +34,9 @@ impl JobState {
         let lost = *end == End::Vanished;
         let attempt = SubmissionRecord { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
+        if let End::Unfit { node: Some(node), .. } = end {
+            self.unfit.insert(node.clone(), ended);
+        }
         match (last, end) {
             (true, _) => self.after(ended, now, stage, end, rules),
             (false, End::Completed) => self.end_copies(ended),

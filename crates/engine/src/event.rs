@@ -126,6 +126,8 @@ pub struct EpochReport {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankReport {
     pub rank: usize,
+    /// The node that it is on, where samples tell.
+    pub node: Option<NodeName>,
     /// Samples of the epoch that it trained.
     pub samples: u64,
     /// Time that it computed, without waiting for others.
@@ -170,6 +172,11 @@ pub enum End {
     },
     OutOfMemory,
     NodeFailed,
+    /// The check before its first step failed (exit status 87), on this node where that is known.
+    Unfit {
+        node: Option<NodeName>,
+        why: String,
+    },
     BootFailed,
     Preempted,
     /// The deadline that Slurm was given has passed.
@@ -200,7 +207,10 @@ pub enum End {
 impl End {
     /// Returns whether something other than the training brought the end.
     pub fn is_from_outside(&self) -> bool {
-        matches!(self, Self::NodeFailed | Self::BootFailed | Self::Preempted | Self::Vanished)
+        matches!(
+            self,
+            Self::NodeFailed | Self::Unfit { .. } | Self::BootFailed | Self::Preempted | Self::Vanished
+        )
     }
 
     /// Returns whether it stopped on request or at its time limit.
@@ -219,6 +229,8 @@ impl fmt::Display for End {
             Self::Failed { signal, .. } => write!(f, "was killed by signal {signal}"),
             Self::OutOfMemory => f.write_str("ran out of memory"),
             Self::NodeFailed => f.write_str("lost a node"),
+            Self::Unfit { node: Some(node), why } => write!(f, "failed its check on node {node}: {why}"),
+            Self::Unfit { node: None, why } => write!(f, "failed its check before the first step: {why}"),
             Self::BootFailed => f.write_str("lost a node that did not boot"),
             Self::Preempted => f.write_str("was preempted"),
             Self::Deadline => f.write_str("passed its deadline"),

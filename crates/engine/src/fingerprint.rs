@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 use crate::view::{gives_back, is_movable, is_ready};
-use crate::{JobState, Planner, Rules, Stage, State, Submission};
+use crate::{JobState, KeptOff, Planner, Rules, Stage, State, Submission};
 use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
@@ -48,6 +48,7 @@ pub(super) fn fingerprint(
             text.line(["limit", gpu_type.as_str(), &most.to_string()]);
         }
         text.nodes(&open, cluster, rules);
+        text.kept_off(&open, &KeptOff::new(state, cluster, &rules.defaults, at));
         text.speeds(&open, &state.cache, rules.defaults.estimate);
     }
     let digest = Sha256::digest(text.0);
@@ -77,6 +78,17 @@ impl Description {
             let movable = if is_movable(tracked, submission) { "movable" } else { "-" };
             let leaving = if gives_back(submission, at) { "leaving" } else { "-" };
             self.line(["job", name, submission.stage.word(), movable, leaving, &submission.attempt.run]);
+        }
+    }
+
+    /// Adds the nodes that each job is kept off.
+    fn kept_off(&mut self, open: &[&JobState], kept_off: &KeptOff<'_>) {
+        for tracked in open {
+            let job = kept_off.planned(tracked);
+            if !job.avoided.is_empty() {
+                let words = ["kept_off", job.name.as_str()].into_iter();
+                self.line(words.chain(job.avoided.iter().map(NodeName::as_str)));
+            }
         }
     }
 

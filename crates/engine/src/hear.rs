@@ -207,6 +207,11 @@ impl JobState {
         }
     }
 
+    /// Returns whether an epoch is done for the first time.
+    pub(super) fn is_new_epoch(&self, report: &EpochReport) -> bool {
+        report.epoch > self.epochs_done && report.epoch <= self.job.epochs
+    }
+
     /// Counts an epoch that is done for the first time.
     fn count(
         &mut self,
@@ -216,7 +221,7 @@ impl JobState {
         cache: &Cache,
     ) -> Vec<Sample> {
         let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
-        if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
+        if !self.is_new_epoch(report) {
             return Vec::new();
         }
         let mut attempt = attempt.clone();

@@ -17,6 +17,7 @@ struct Sights<'a> {
     epochs: BTreeMap<&'a SubmissionKey, Vec<&'a EpochReport>>,
     odd: BTreeMap<&'a SubmissionKey, &'a String>,
     stalls: BTreeMap<&'a SubmissionKey, &'a Stall>,
+    unfit: BTreeMap<&'a SubmissionKey, &'a End>,
 }
 
 impl<'a> Sights<'a> {
@@ -33,6 +34,7 @@ impl<'a> Sights<'a> {
             epochs,
             odd: seen.odd.iter().rev().map(|(of, what)| (of, what)).collect(),
             stalls: seen.stalls.iter().map(|(of, stall)| (of, stall)).collect(),
+            unfit: seen.unfit.iter().map(|(of, end)| (of, end)).collect(),
         }
     }
 }
@@ -79,7 +81,10 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
             let at = at.unwrap_or(seen.at);
             // Ranks may have lived longer than Slurm believed.
             let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
-            news.push(News::Ended { end: end.clone(), at: lived.unwrap_or(at) });
+            // The submission's own file says which node it was.
+            let told = sights.unfit.get(&key).filter(|_| matches!(end, End::Unfit { .. }));
+            let end = told.map_or(end, |told| *told).clone();
+            news.push(News::Ended { end, at: lived.unwrap_or(at) });
         }
         Some(_) => {}
         None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),

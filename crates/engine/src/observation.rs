@@ -21,6 +21,8 @@ pub struct Observation {
     pub odd: Vec<(SubmissionKey, String)>,
     /// Running submissions that do not get on.
     pub stalls: Vec<(SubmissionKey, Stall)>,
+    /// Why the check of submissions failed: their ends, with the node.
+    pub unfit: Vec<(SubmissionKey, End)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,
 }

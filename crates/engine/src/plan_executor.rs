@@ -322,7 +322,7 @@ impl PlanExecutor<'_> {
         submissions: Vec<PlannedSubmission>,
     ) -> Run {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
-        let jobs: Vec<Job> = tracked.iter().map(|job| job.rest()).collect();
+        let jobs: Vec<Job> = jobs.iter().map(|&job| self.view.rest(state, job)).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
         let solved = Solved {
             problem: &problem,

@@ -77,7 +77,7 @@ impl PlanExecutor<'_> {
     /// Returns what to ask the world about all requests of a job.
     pub(super) fn inquiry(&self, state: &State, job: usize) -> Inquiry {
         let tracked = self.view.tracked(state, job);
-        let (rest, types) = (tracked.rest(), Problem::types_of(self.cluster));
+        let (rest, types) = (self.view.rest(state, job), Problem::types_of(self.cluster));
         let jobs = std::slice::from_ref(&rest);
         let mut speeds = ThroughputMatrix::new(jobs, &types, &state.cache, self.rules.defaults.estimate);
         tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(0, gpu_type));

@@ -158,6 +158,7 @@ impl Listing<'_> {
         let reserved = self.snapshot.reservations.iter().find(|own| Some(&own.name) == reservation);
         (asks.nodelist.is_empty() || asks.nodelist.contains(&node.name))
             && !asks.exclude.contains(&node.name)
+            && !self.job.avoided.contains(&node.name)
             && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
             && reserved.is_none_or(|reservation| reservation.nodes.contains(&node.name))
     }
@@ -273,6 +274,7 @@ impl Listing<'_> {
             gpus: vec![GpuAsk { gpu_type: Some(shape.gpu_type.clone()), count: shape.per_node }],
             cpus: (needs.cpus > 0).then_some(needs.cpus * ranks),
             memory_mib: (memory > 0).then_some(memory),
+            exclude: self.options.asks.exclude.union(&job.avoided).cloned().collect(),
             ..self.options.asks.clone()
         };
         let queue_choice = QueueChoice {

@@ -233,8 +233,15 @@ mod tests {
     /// Returns what rank 0 says of an epoch with shares of a version.
     fn report(epoch: u64, version: Option<u64>) -> EpochReport {
         let share = Some(ReportedShare { batch: 6, version });
-        let rank =
-            RankReport { rank: 0, samples: 60, compute: Seconds(1.0), step: None, probes: Vec::new(), share };
+        let rank = RankReport {
+            rank: 0,
+            node: None,
+            samples: 60,
+            compute: Seconds(1.0),
+            step: None,
+            probes: Vec::new(),
+            share,
+        };
         EpochReport { epoch, at: Time(9.0), length: None, ranks: vec![rank], metrics: Vec::new() }
     }
 

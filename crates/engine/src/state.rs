@@ -1,12 +1,12 @@
 //! The state of all jobs: what was asked for, the phase of each, and its history.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Early, End, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
+use crate::{Early, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
@@ -30,6 +30,9 @@ pub struct State {
     /// The policy that planned last, as the command line says it; `None` where nobody chose one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
+    /// How long ranks took on each node.
+    #[serde(default, skip_serializing_if = "NodeTimes::is_empty")]
+    pub node_times: NodeTimes,
     /// In the order in which they were added.
     pub jobs: Vec<JobState>,
     /// Scripts that were submitted as they are, in the order in which they were.
@@ -77,6 +80,9 @@ pub struct JobState {
     /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
+    /// Nodes whose check before its first step failed, and when.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unfit: BTreeMap<NodeName, Time>,
     /// A job that it waits for: one that it comes after, or a run of its sweep where no more may be at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
@@ -184,6 +190,7 @@ impl JobState {
             last: (at, "added".into()),
             stray: None,
             avoids: BTreeSet::new(),
+            unfit: BTreeMap::new(),
             awaits: None,
             past: Vec::new(),
             assumed: false,

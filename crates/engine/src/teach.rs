@@ -63,7 +63,12 @@ pub(super) fn by_the_whole(
 }
 
 /// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
-fn by_rank(tracked: &JobState, attempt: &SubmissionRecord, report: &RankReport, at: Time) -> Vec<Sample> {
+pub(super) fn by_rank(
+    tracked: &JobState,
+    attempt: &SubmissionRecord,
+    report: &RankReport,
+    at: Time,
+) -> Vec<Sample> {
     let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
     let (batch, _) = rank.micro_batches(job);

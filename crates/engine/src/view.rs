@@ -1,13 +1,17 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::{
-    AfterStop, BackendKind, JobState, Phase, Rules, Stage, State, StopProgress, Submission, SubmissionRecord,
+    AfterStop, BackendKind, JobState, KeptOff, Phase, Rules, Stage, State, StopProgress, Submission,
+    SubmissionRecord,
 };
 use hsched_model::number::to_f64;
-use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
+use hsched_model::{
+    Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, NodeName, Seconds, Time,
+};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
     ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
@@ -21,6 +25,8 @@ pub(super) struct View {
     pub names: Vec<JobName>,
     /// Where the state has them.
     places: Vec<usize>,
+    /// The nodes that each is kept off.
+    avoided: Vec<BTreeSet<NodeName>>,
 }
 
 /// What a problem depends on beside the jobs.
@@ -46,7 +52,9 @@ impl View {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
         let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
-        let jobs: Vec<&Job> = open.iter().map(|tracked| &*tracked.job).collect();
+        let kept_off = KeptOff::new(state, cluster, &rules.defaults, at);
+        let planned: Vec<Cow<'_, Job>> = open.iter().map(|tracked| kept_off.planned(tracked)).collect();
+        let jobs: Vec<&Job> = planned.iter().map(AsRef::as_ref).collect();
         let access = Access::new(cluster, jobs.iter().copied(), &rules.defaults);
         let types = Problem::types_of(cluster);
         let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
@@ -84,7 +92,8 @@ impl View {
             }
         }
         let names = open.iter().map(|tracked| tracked.job.name.clone()).collect();
-        Some(Self { problem, names, places })
+        let avoided = jobs.iter().map(|job| job.avoided.clone()).collect();
+        Some(Self { problem, names, places, avoided })
     }
 
     /// Returns a job of the problem as the state has it, which is the one that the view is of.
@@ -95,6 +104,11 @@ impl View {
     /// The same, to be changed.
     pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut JobState {
         &mut state.jobs[self.places[job]]
+    }
+
+    /// Returns a job as it is still to be trained, kept off the nodes that it avoids now.
+    pub(super) fn rest(&self, state: &State, job: usize) -> Job {
+        Job { avoided: self.avoided[job].clone(), ..self.tracked(state, job).rest() }
     }
 }
 

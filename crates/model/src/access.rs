@@ -1,6 +1,8 @@
 //! Which nodes each job may use, by its partitions, and what its ranks need there.
 
-use crate::{Bytes, Cluster, Job, JobDefaults, Node, RankNeeds};
+use std::collections::BTreeSet;
+
+use crate::{Bytes, Cluster, Job, JobDefaults, Node, NodeName, RankNeeds};
 
 /// The nodes that each of some jobs may use.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,8 @@ struct Group {
     partitions: Option<String>,
     /// What a rank needs.
     needs: RankNeeds,
+    /// Nodes that they are kept off for now.
+    avoided: BTreeSet<NodeName>,
 }
 
 /// What keeps a job off a node.
@@ -29,6 +33,8 @@ pub enum Refusal {
     Partition,
     /// The node does not have what one of its ranks needs: CPUs or memory, in words.
     Needs(String),
+    /// The job is kept off the node for now.
+    Avoided,
 }
 
 impl Access {
@@ -43,9 +49,12 @@ impl Access {
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
             let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
-            let is_same = |own: &Group| own.partitions.as_deref() == partitions && own.needs == needs;
+            let is_same = |own: &Group| {
+                own.partitions.as_deref() == partitions && own.needs == needs && own.avoided == job.avoided
+            };
             let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
-                access.groups.push(Group { partitions: partitions.map(str::to_owned), needs });
+                let (partitions, avoided) = (partitions.map(str::to_owned), job.avoided.clone());
+                access.groups.push(Group { partitions, needs, avoided });
                 access.groups.len() - 1
             });
             access.of_job.push(number);
@@ -55,7 +64,8 @@ impl Access {
 
     /// Returns the access of jobs that may run on any node, each rank beside what it needs.
     pub fn everywhere(needs: RankNeeds) -> Self {
-        Self { groups: vec![Group { partitions: None, needs }], of_job: Vec::new(), is_known: false }
+        let group = Group { partitions: None, needs, avoided: BTreeSet::new() };
+        Self { groups: vec![group], of_job: Vec::new(), is_known: false }
     }
 
     /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
@@ -64,6 +74,9 @@ impl Access {
         if self.is_known && !group.has(node) {
             return Some(Refusal::Partition);
         }
+        if group.avoided.contains(&node.name) {
+            return Some(Refusal::Avoided);
+        }
         group.needs.missing_on(node).map(Refusal::Needs)
     }
 
@@ -71,7 +84,9 @@ impl Access {
     /// is in none of their partitions.
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
         let is_in = |group: &Group| !self.is_known || group.has(node);
-        let reach = |group: &Group| is_in(group) && group.needs.missing_on(node).is_none();
+        let is_avoided = |group: &Group| group.avoided.contains(&node.name);
+        let reach =
+            |group: &Group| is_in(group) && !is_avoided(group) && group.needs.missing_on(node).is_none();
         self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
     }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, StuckRule, Time,
 };
@@ -83,6 +85,12 @@ pub struct Job {
     pub at_most: Option<u32>,
     /// What is done if it does not get on.
     pub stuck: StuckRule,
+    /// Whether it is kept off slow nodes.
+    pub avoid_slow: bool,
+    /// Whether its nodes are checked before its first step.
+    pub preflight: bool,
+    /// Nodes that it is kept off for now, slow ones and ones whose check failed; no file says it.
+    pub avoided: BTreeSet<NodeName>,
     /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
     pub variant: Option<Variant>,
     pub launch: Launch,
@@ -131,6 +139,9 @@ impl Job {
             retries: 3,
             at_most: None,
             stuck: StuckRule::Warn,
+            avoid_slow: false,
+            preflight: false,
+            avoided: BTreeSet::new(),
             variant: None,
             launch: Launch {
                 command: Command::Words(Vec::new()),
@@ -286,7 +297,8 @@ impl CopyOptimizer {
 }
 
 /// Arithmetic of the training.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
     Fp32,
     Tf32,

@@ -88,6 +88,8 @@ pub enum Exclusion {
     /// What a rank needs, in words.
     #[error("a rank needs {0}, more than such a node has")]
     Needs(String),
+    #[error("the job is kept off such nodes for now, which were slow or failed its check")]
+    Avoided,
     #[error("{0}")]
     Speed(Unusable),
 }
@@ -175,6 +177,12 @@ impl JobModel {
                 Some(Refusal::Partition) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Partition));
+                    }
+                    return None;
+                }
+                Some(Refusal::Avoided) => {
+                    if offered[number] > 0 {
+                        unusable.push((number, Exclusion::Avoided));
                     }
                     return None;
                 }

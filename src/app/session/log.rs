@@ -9,7 +9,7 @@ use crate::app::context::{Context, Format};
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
-use crate::ui::{Board, Story, date, merged_story};
+use crate::ui::{Board, Story, date, merged_story, slow_note};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, State, Update};
 use hsched_model::JobName;
@@ -90,7 +90,9 @@ impl<'a> Log<'a> {
 
     /// Writes notes that are news, the lines of what was heard, and the table on a terminal.
     pub(crate) fn print(&self, notes: &[String], state: &State) {
-        self.print_notes(notes);
+        let slow = state.node_times.slow(state::now(self.context));
+        let notes: Vec<String> = notes.iter().cloned().chain(slow.iter().map(slow_note)).collect();
+        self.print_notes(&notes);
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
         let lines = self.story.borrow_mut().lines(state);
         if let Some(notifier) = &self.notifier {

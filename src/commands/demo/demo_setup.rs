@@ -70,6 +70,7 @@ impl DemoSetup {
             intra_node: self.intra_node,
             speeds,
             noise: 0.01,
+            slow: BTreeMap::new(),
             seed: self.seed,
             delays: Delays {
                 start: Seconds(2.0),

@@ -32,6 +32,7 @@ impl End {
             (0, 0) => Self::Completed,
             (85, _) => Self::Saved,
             (86, _) => Self::NodeFailed,
+            (87, _) => Self::Unfit { node: None, why: "its output says why".to_owned() },
             _ => Self::Failed { exit, signal },
         }
     }

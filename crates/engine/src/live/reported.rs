@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::store::samples::RecentSamples;
 use crate::store::{report_folder, reports};
-use crate::{EpochReport, JobState, Stall, State, SubmissionKey, SubmissionRecord, stall};
+use crate::{End, EpochReport, JobState, NodeSamples, Stall, State, SubmissionKey, SubmissionRecord, stall};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -16,6 +16,8 @@ pub struct Reported {
     pub odd: Vec<(SubmissionKey, String)>,
     /// Running submissions that do not get on.
     pub stalls: Vec<(SubmissionKey, Stall)>,
+    /// Submissions whose check failed, with the node.
+    pub unfit: Vec<(SubmissionKey, End)>,
     /// Notes on files that could not be read.
     pub notes: Vec<String>,
 }
@@ -55,14 +57,30 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
                 }
             }
             if submission.is_running() {
-                let stall = stall(tracked, attempt, &samples.of(&folder), at);
+                let nodes = samples.of(&folder);
+                let own = all.epochs.iter_mut().filter(|(of, _)| *of == attempt.key(&tracked.job.name));
+                own.for_each(|(_, epoch)| name_nodes(epoch, &nodes));
+                let stall = stall(tracked, attempt, &nodes, at);
                 all.stalls.extend(stall.map(|stall| (attempt.key(&tracked.job.name), stall)));
             }
+            let unfit = reports::unfit(&folder).filter(|_| tracked.job.preflight);
+            all.unfit.extend(unfit.map(|end| (attempt.key(&tracked.job.name), end)));
             folders.push(folder);
         }
     }
     samples.keep_only(&folders);
     all
+}
+
+/// Writes down on which nodes the ranks of an epoch are: each node samples its own.
+fn name_nodes(epoch: &mut EpochReport, nodes: &[NodeSamples]) {
+    let is_on = |rank: usize, node: &NodeSamples| {
+        node.samples.last().is_some_and(|sample| sample.ranks.iter().any(|own| own.rank == rank))
+    };
+    for report in &mut epoch.ranks {
+        let node = nodes.iter().find(|node| is_on(report.rank, node));
+        report.node = node.map(|node| node.node.clone());
+    }
 }
 
 /// Returns whether ranks with unequal shares have not shown yet that they use them.

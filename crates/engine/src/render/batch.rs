@@ -1,7 +1,7 @@
 //! From a placed job to the run that its script describes: components, options, walltime.
 
 use hsched_model::number::to_u64;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -106,9 +106,10 @@ impl<'a> Batch<'a> {
         // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
         let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
-        let excludes = !pinned && !several.is_empty() && !extra.any(|word| is_exclusion(word));
+        let excludes = !pinned && !extra.any(|word| is_exclusion(word));
         let of_several = |part: &Component| part.nodes.iter().any(|node| several.contains(&node));
-        let any_excludes = excludes && !parts.iter().all(of_several);
+        let any_excludes =
+            excludes && (!job.avoided.is_empty() || !several.is_empty() && !parts.iter().all(of_several));
         let of_part = |part: Component| {
             if facts.inside.is_some() {
                 return (part, Vec::new());
@@ -117,9 +118,9 @@ impl<'a> Batch<'a> {
             let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
             if any_excludes {
                 // Slurm lets later components inherit the first one's exclusions: without any, say so.
-                let nodes =
-                    if of_several(&part) { String::new() } else { host_list(several.iter().copied()) };
-                options.insert(0, vec![format!("--exclude={nodes}")]);
+                let others = several.iter().copied().filter(|_| !of_several(&part));
+                let nodes: BTreeSet<&NodeName> = others.chain(&job.avoided).collect();
+                options.insert(0, vec![format!("--exclude={}", host_list(nodes))]);
             }
             (part, options)
         };
@@ -242,7 +243,10 @@ fn component_options(
     if pinned || matches!(wanted, GpuSelection::Nodes) {
         add("nodelist", &host_list(&part.nodes));
     }
-    let extra = [&defaults.sbatch[..], &launch.sbatch].concat();
+    let mut extra = [&defaults.sbatch[..], &launch.sbatch].concat();
+    if !pinned {
+        exclude_more(&mut extra, &job.avoided);
+    }
     if !extra.is_empty() {
         options.push(extra);
     }
@@ -257,6 +261,19 @@ pub(crate) fn is_constraint(word: &str) -> bool {
 /// Returns whether an option of sbatch excludes nodes, which one of hsched's would replace.
 fn is_exclusion(word: &str) -> bool {
     word.starts_with("-x") || word.starts_with("--exclude") && !word.starts_with("--exclusive")
+}
+
+/// Adds nodes to those that the options exclude already, in the last of several such options: that one counts.
+fn exclude_more(options: &mut [String], nodes: &BTreeSet<NodeName>) {
+    let Some(place) = options.iter().rposition(|word| is_exclusion(word)).filter(|_| !nodes.is_empty())
+    else {
+        return;
+    };
+    let has_value =
+        options[place].contains('=') || options[place].starts_with("-x") && options[place].len() > 2;
+    if let Some(word) = options.get_mut(if has_value { place } else { place + 1 }) {
+        *word = format!("{word},{}", host_list(nodes));
+    }
 }
 
 fn host_list<'a>(nodes: impl IntoIterator<Item = &'a NodeName>) -> String {

@@ -11,7 +11,7 @@ macro_rules! package {
 }
 
 /// The files of the package: paths beside the job script, and texts.
-pub(super) const PACKAGE: [(&str, &str); 34] = package![
+pub(super) const PACKAGE: [(&str, &str); 35] = package![
     "__init__.py",
     "accelerated.py",
     "batches.py",
@@ -29,6 +29,7 @@ pub(super) const PACKAGE: [(&str, &str); 34] = package![
     "merge.py",
     "noticing.py",
     "optional.py",
+    "preflight.py",
     "prepare.py",
     "process.py",
     "progress.py",

@@ -29,6 +29,8 @@ pub struct Template {
     pub batch_functions: String,
     /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
     pub end_functions: String,
+    /// bash functions that check a node before the first step, put in behind those for jobs that want it.
+    pub preflight_functions: String,
     /// bash functions of the batch shell for replicas of several GPUs, put in behind all others.
     pub replica_functions: String,
     /// The Python package for training programs: paths beside the script, and texts.
@@ -46,6 +48,7 @@ impl Default for Template {
             sample_functions: include_str!("../../../../templates/samples.sh").into(),
             batch_functions: include_str!("../../../../templates/batch.sh").into(),
             end_functions: include_str!("../../../../templates/ends.sh").into(),
+            preflight_functions: include_str!("../../../../templates/preflight.sh").into(),
             replica_functions: include_str!("../../../../templates/replicas.sh").into(),
             helpers: PACKAGE.map(|(path, text)| (path, text.into())).to_vec(),
         }
@@ -174,6 +177,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     json!({
         "rank_functions": functions_of_ranks(template),
         "replica_functions": template.replica_functions,
+        "preflight_functions": if job.preflight { template.preflight_functions.as_str() } else { "" },
         "replica_sizes": replica_sizes(job, facts.ranks, facts.others),
         "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),
         "job": {

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::store::report_line::EpochLine;
-use crate::{EpochReport, RankReport, ReportedShare, Timed};
-use hsched_model::{JobId, Seconds, Time};
+use crate::{End, EpochReport, RankReport, ReportedShare, Timed};
+use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// Epochs after which a metric that is in no report is missed.
 const EPOCHS_WITHOUT: u64 = 6;
@@ -194,7 +194,15 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
 fn report(rank: usize, line: &EpochLine, probes: &mut Vec<Timed>) -> Option<RankReport> {
     let (compute, samples) = (line.compute?, line.samples?);
     let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares });
-    Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes), share })
+    Some(RankReport {
+        rank,
+        node: None,
+        samples,
+        compute,
+        step: line.step,
+        probes: std::mem::take(probes),
+        share,
+    })
 }
 
 /// The last word of a batch script: how its submission ended.
@@ -217,6 +225,18 @@ pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>
     let text = read(&folder.join("ends"))?.unwrap_or_default();
     let mut words = text.lines().rev().filter_map(LastWord::parse);
     Ok(words.find(|word| job_id.is_none_or(|wanted| wanted == word.job_id)))
+}
+
+/// Returns why the check before the first step failed, as its end; `None` unless a rank says so.
+pub fn unfit(folder: &Path) -> Option<End> {
+    #[derive(serde::Deserialize)]
+    struct Unfit {
+        node: String,
+        why: String,
+    }
+    let text = read(&folder.join("unfit")).ok().flatten()?;
+    let Unfit { node, why } = serde_json::from_str(&text).ok()?;
+    Some(End::Unfit { node: NodeName::new(&node).ok(), why })
 }
 
 /// Returns whether the commands of all ranks had returned 0 before anybody asked them to stop: the script was killed before it left

@@ -59,6 +59,7 @@ impl StateFile {
             nodes_down: state.nodes_down.clone(),
             memory: state.memory.clone(),
             planned_by: state.planned_by.clone(),
+            node_times: state.node_times.clone(),
             jobs: state.jobs.clone(),
             scripts: state.scripts.clone(),
             decided: state.decided,

@@ -19,6 +19,7 @@ impl hsched_engine::World for SimulatedWorld {
             epochs: Vec::new(),
             odd: Vec::new(),
             stalls: Vec::new(),
+            unfit: Vec::new(),
             notes: Vec::new(),
         };
         for submission in self.submissions() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched_model::{BitRate, Cluster, GpuType, Seconds, Speed};
+use hsched_model::{BitRate, Cluster, GpuType, NodeName, Seconds, Speed};
 
 /// A simulated site.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Site {
     pub speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
     /// The most by which the computing times of a rank's epochs differ from the true speed, as a part of them.
     pub noise: f64,
+    /// By which factor ranks take longer on some nodes.
+    pub slow: BTreeMap<NodeName, f64>,
     /// Seed of that noise.
     pub seed: u64,
     pub delays: Delays,

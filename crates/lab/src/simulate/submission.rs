@@ -135,9 +135,15 @@ impl Submission {
         let steps = to_f64(steps.samples) / to_f64(steps.batch);
         let compute: Vec<Seconds> = shares
             .iter()
-            .map(|&(gpu_type, batch)| {
+            .zip(&self.ranks)
+            .map(|(&(gpu_type, batch), rank)| {
                 let own = model.types[gpu_type]?;
-                Some(Seconds(steps * own.speed.step(batch, own.max_batch) * self.noise.factor()))
+                // Which of its nodes a rank is on decides its place in the plan, as long as the nodes are those of the plan.
+                let node =
+                    Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
+                let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);
+                let step = own.speed.step(batch, own.max_batch) * slowness;
+                Some(Seconds(steps * step * self.noise.factor()))
             })
             .collect::<Option<_>>()?;
         let slowest = compute.iter().map(|own| own.0).fold(0.0, f64::max);
@@ -172,7 +178,15 @@ impl Submission {
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
             let samples = to_u64((to_f64(rank.samples) * part).round());
             let compute = Seconds(compute.0 * part);
-            RankReport { rank: number, samples, compute, step: None, probes: Vec::new(), share: None }
+            RankReport {
+                rank: number,
+                node: None,
+                samples,
+                compute,
+                step: None,
+                probes: Vec::new(),
+                share: None,
+            }
         };
         let report = EpochReport {
             epoch: training.epoch,

@@ -9,7 +9,7 @@ use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
-    Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
+    Availability, Cluster, Job, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
 };
 
 /// A cluster with a queue, in virtual time.
@@ -137,7 +137,7 @@ impl SimulatedWorld {
         let pending =
             |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
         let Some(place) = self.submissions.iter().position(pending) else { return false };
-        self.submissions[place].request = self.request_for(&to.ranks);
+        self.submissions[place].request = self.request_for(&to.ranks, &self.submissions[place].job);
         self.submissions[place].ranks.clone_from(&to.ranks);
         self.submissions[place].job.launch.time = Some(to.limit());
         self.look_soon();
@@ -401,14 +401,15 @@ impl SimulatedWorld {
     }
 
     fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {
-        self.request_for(&named_ranks(&run.problem, &intent.placement))
+        self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
-    fn request_for(&self, ranks: &[PlacedRank]) -> Request {
+    /// Returns what a job asks for, which is kept off some nodes.
+    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> Request {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        Request::new(ranks, names(&|_| true), &mixed, self.site.pinned)
+        Request::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
     }
 }

@@ -14,6 +14,7 @@ fn an_epoch_counts_once_and_teaches() {
     let mut state = state(vec![tracked]);
     let rank = |rank| RankReport {
         rank,
+        node: None,
         samples: 500,
         compute: Seconds(5.0),
         step: None,

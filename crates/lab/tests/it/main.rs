@@ -32,6 +32,7 @@ mod replay;
 mod replicas;
 mod shared;
 mod simulate;
+mod slow_nodes;
 mod state_before;
 mod state_round_trip;
 mod task_gangs;

@@ -24,6 +24,7 @@ fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobStat
         intra_node: rate,
         speeds: jobs.iter().map(|(_, job)| (job.model.clone(), speed.clone())).collect(),
         noise: 0.0,
+        slow: BTreeMap::new(),
         seed: 0,
         delays: Delays { start: second, setup: second, end: second, node_down: second },
         saving: Saving::AfterStep,

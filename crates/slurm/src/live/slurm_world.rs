@@ -127,7 +127,7 @@ impl<'a> SlurmWorld<'a> {
         scripts.extend(gone.iter().filter_map(|script| script_jobs::recorded(script, &records)));
         self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
-        let Reported { epochs, odd, stalls, notes: unread } =
+        let Reported { epochs, odd, stalls, unfit, notes: unread } =
             reported(&self.site.state, state, &mut self.samples, at);
         notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);
@@ -140,6 +140,7 @@ impl<'a> SlurmWorld<'a> {
             epochs,
             odd,
             stalls,
+            unfit,
             notes: std::mem::take(notes),
         })
     }

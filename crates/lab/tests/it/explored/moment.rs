@@ -156,7 +156,9 @@ impl Moment {
             scripts: _,
             cache: _,
             contributor: _,
+            node_times,
         } = &self.state;
+        assert!(node_times.is_empty(), "reports without lengths");
         assert!(wake.is_none() && memory.is_none(), "the policy of these tests needs neither");
         let _ = write!(text, "|{}|{:x}|", self.faults, decided.unwrap_or_default());
         let down: Vec<&str> = nodes_down.iter().map(NodeName::as_str).collect();
@@ -183,6 +185,7 @@ impl Moment {
             last: _,
             stray,
             avoids,
+            unfit,
             awaits,
             past,
             assumed: _,
@@ -192,8 +195,13 @@ impl Moment {
             is_late: _,
         } = tracked;
         assert!(
-            epoch.is_none() && startup.is_none() && pause.is_none() && avoids.is_empty() && awaits.is_none(),
-            "reports without lengths, no types on trial, none after others"
+            epoch.is_none()
+                && startup.is_none()
+                && pause.is_none()
+                && avoids.is_empty()
+                && unfit.is_empty()
+                && awaits.is_none(),
+            "reports without lengths, no types on trial, no checks of nodes, none after others"
         );
         let stray = stray.map_or("", |_| "stray");
         let _ = write!(text, "|{} {epochs_done} {failures} {fruitless} {cuts} {stray}:", job.name);

@@ -103,6 +103,7 @@ impl Slurm {
             epochs: Vec::new(),
             odd: Vec::new(),
             stalls: Vec::new(),
+            unfit: Vec::new(),
             notes: Vec::new(),
         };
         for entry in &self.entries {

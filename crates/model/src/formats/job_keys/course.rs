@@ -53,6 +53,24 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "avoid_slow",
+        form: "true or false",
+        help: "Whether hsched watch and hsched submit keep the job off slow nodes: those on which ranks took at least 15 % longer than on other nodes with the same GPUs, three times in a row. They are excluded from its requests (--exclude) and tried again after a week.",
+        default: "false",
+        read: |value, job| value.switch().map(|avoids| job.avoid_slow = avoids),
+        write: |job| job.avoid_slow.then_some(Json::from(true)),
+        ..KEY
+    },
+    JobKey {
+        name: "preflight",
+        form: "true or false",
+        help: "Whether the job's nodes are checked before its first step, in at most 20 s: the GPUs answer, their memory is free, and the links between them work, where the job's Python has torch. If a node fails, the job goes elsewhere and loses no retry.",
+        default: "false",
+        read: |value, job| value.switch().map(|checks| job.preflight = checks),
+        write: |job| job.preflight.then_some(Json::from(true)),
+        ..KEY
+    },
+    JobKey {
         name: "after",
         form: "name or list of names",
         help: "Jobs that must complete before this one starts, such as the job that prepares its data. If one of them fails without a retry left or is cancelled, this job also fails. The name of a job with a sweep stands for all its variants.",

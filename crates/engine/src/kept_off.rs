@@ -1,0 +1,62 @@
+//! Nodes that a job is kept off for now: slow ones if it avoids those, and ones on which its check has failed.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{JobState, SlowNode, State};
+use hsched_model::{Access, Availability, Cluster, Job, JobDefaults, NodeName, Seconds, Time};
+
+/// How long a node is avoided on which the job's check has failed.
+const UNFIT: Seconds = Seconds(86_400.0);
+
+/// What keeps jobs off nodes at a moment.
+pub struct KeptOff<'a> {
+    slow: Vec<SlowNode>,
+    cluster: &'a Cluster,
+    defaults: &'a JobDefaults,
+    at: Time,
+}
+
+impl<'a> KeptOff<'a> {
+    /// Returns what is known at a moment of the nodes of a cluster.
+    pub fn new(state: &State, cluster: &'a Cluster, defaults: &'a JobDefaults, at: Time) -> Self {
+        Self { slow: state.node_times.slow(at), cluster, defaults, at }
+    }
+
+    /// Returns the job as it is to be planned, kept off nodes, if there are any.
+    pub(super) fn planned<'j>(&self, tracked: &'j JobState) -> Cow<'j, Job> {
+        let mut avoided = self.nodes(&tracked.job, &tracked.unfit);
+        // Where it is, it stays.
+        let submissions = tracked.phase.submissions().iter();
+        submissions.for_each(|submission| {
+            avoided.retain(|node| !submission.attempt.gpus.0.contains_key(node));
+        });
+        if avoided.is_empty() {
+            return Cow::Borrowed(&tracked.job);
+        }
+        Cow::Owned(Job { avoided, ..Job::clone(&tracked.job) })
+    }
+
+    /// Returns the nodes that a job is kept off; `unfit` are those on which its check failed, and when. None if the job could then run
+    /// nowhere.
+    pub fn nodes(&self, job: &Job, unfit: &BTreeMap<NodeName, Time>) -> BTreeSet<NodeName> {
+        let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
+        let unfit =
+            unfit.iter().filter(|(_, at)| self.at.since(**at).0 < UNFIT.0).map(|(node, _)| node.clone());
+        let nodes: BTreeSet<NodeName> = slow.chain(unfit).collect();
+        if nodes.is_empty() || self.leaves_room(job, &nodes) { nodes } else { BTreeSet::new() }
+    }
+
+    /// Returns whether a job can run without some nodes, once others have made room.
+    fn leaves_room(&self, job: &Job, without: &BTreeSet<NodeName>) -> bool {
+        let access = Access::new(self.cluster, [job], self.defaults);
+        let is_usable = |gpu_type| job.gpu_types.as_ref().is_none_or(|types| types.contains(gpu_type));
+        let nodes = self.cluster.nodes.iter().filter(|node| {
+            !without.contains(&node.name)
+                && node.state.availability() == Availability::Up
+                && access.refusal(0, node).is_none()
+        });
+        let stocks = nodes.flat_map(|node| &node.gpus).filter(|stock| is_usable(&stock.gpu_type));
+        stocks.map(|stock| u64::from(stock.total)).sum::<u64>() >= u64::from(job.least_gpus())
+    }
+}

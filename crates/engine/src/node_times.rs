@@ -1,0 +1,269 @@
+//! Slow nodes: how long ranks took for the same work on each node, and which node takes longer than the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::teach::by_rank;
+use crate::{EpochReport, JobState, SubmissionRecord};
+use hsched_model::number::to_f64;
+use hsched_model::{GpuType, NodeName, Precision, Seconds, Time};
+use hsched_plan::throughput::SampleSource;
+
+/// How long ranks took on each node, by what they did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeTimes(Vec<WorkTimes>);
+
+/// A node on which ranks take longer than on others with the same GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowNode {
+    pub node: NodeName,
+    pub gpu_type: GpuType,
+    /// The model that showed it.
+    pub model: String,
+    /// By which part its ranks take longer.
+    pub slower: f64,
+    /// When it was first seen.
+    pub since: Time,
+    /// When jobs that avoid it try it again.
+    pub until: Time,
+}
+
+/// Something that takes equally long on equal GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Work {
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    precision: Option<Precision>,
+    #[serde(rename = "type")]
+    gpu_type: GpuType,
+    batch: u64,
+    /// Of whole steps that only their length tells of: the ranks that shared them. 0 for the time that one rank computed.
+    #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
+    ranks: u32,
+}
+
+/// How long the same work took on each node: the last times, the oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct WorkTimes {
+    #[serde(flatten)]
+    work: Work,
+    nodes: BTreeMap<NodeName, Vec<(Time, f64)>>,
+}
+
+/// The part by which ranks of a slow node take longer, at least.
+const SLOWER: f64 = 0.15;
+
+/// How often in a row it must be seen.
+const TIMES: usize = 3;
+
+/// How long a slow node is avoided: without news, it is tried again then.
+const AVOIDED: Seconds = Seconds(7.0 * 86_400.0);
+
+/// How long times are compared with.
+const COMPARED: Seconds = Seconds(30.0 * 86_400.0);
+
+/// The most kinds of work that are remembered.
+const MOST: usize = 64;
+
+impl NodeTimes {
+    /// Returns whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Remembers how long the ranks of an epoch took that is reported for the first time.
+    pub(super) fn observe(&mut self, tracked: &JobState, attempt: &SubmissionRecord, report: &EpochReport) {
+        let at = report.at;
+        for (work, node, seconds) in observations(tracked, attempt, report) {
+            let place = self.0.iter().position(|known| known.work == work).unwrap_or_else(|| {
+                self.0.push(WorkTimes { work, nodes: BTreeMap::new() });
+                self.0.len() - 1
+            });
+            let times = self.0[place].nodes.entry(node).or_default();
+            times.push((at, seconds));
+            let surplus = times.len().saturating_sub(TIMES);
+            times.drain(..surplus);
+        }
+        for work in &mut self.0 {
+            work.nodes
+                .retain(|_, times| times.last().is_some_and(|(last, _)| at.since(*last).0 <= COMPARED.0));
+        }
+        self.0.retain(|work| !work.nodes.is_empty());
+        while self.0.len() > MOST {
+            let oldest = self.0.iter().enumerate().min_by(|(_, a), (_, b)| a.last().total_cmp(&b.last()));
+            let Some((place, _)) = oldest else { break };
+            self.0.remove(place);
+        }
+    }
+
+    /// Returns the slow nodes, by name: those whose last times were all longer than what the same work takes elsewhere.
+    pub fn slow(&self, at: Time) -> Vec<SlowNode> {
+        let mut slow: BTreeMap<NodeName, SlowNode> = BTreeMap::new();
+        for found in self.0.iter().flat_map(|work| work.slow(at)) {
+            let is_worse = slow.get(&found.node).is_none_or(|known| known.slower < found.slower);
+            if is_worse {
+                slow.insert(found.node.clone(), found);
+            }
+        }
+        slow.into_values().collect()
+    }
+}
+
+impl WorkTimes {
+    /// Returns the time of the last observation.
+    fn last(&self) -> f64 {
+        self.nodes.values().flatten().map(|(at, _)| at.0).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn slow(&self, at: Time) -> impl Iterator<Item = SlowNode> {
+        self.nodes.iter().filter_map(move |(node, times)| {
+            let elsewhere = self.elsewhere(node)?;
+            let [(first, _), .., (last, _)] = times.as_slice() else { return None };
+            let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+            let until = last.after(AVOIDED);
+            let is_slow = times.len() >= TIMES && least >= (1.0 + SLOWER - 1e-9) * elsewhere;
+            (is_slow && at < until).then(|| SlowNode {
+                node: node.clone(),
+                gpu_type: self.work.gpu_type.clone(),
+                model: self.work.model.clone(),
+                slower: median(times.iter().map(|(_, seconds)| *seconds).collect()) / elsewhere - 1.0,
+                since: *first,
+                until,
+            })
+        })
+    }
+
+    /// Returns what the work takes on other nodes; `None` where it was not seen often enough there.
+    fn elsewhere(&self, node: &NodeName) -> Option<f64> {
+        let others = || self.nodes.iter().filter(|(other, _)| *other != node).map(|(_, times)| times);
+        let is_known = others().map(Vec::len).sum::<usize>() >= TIMES;
+        is_known
+            .then(|| median(others().map(|times| median(times.iter().map(|own| own.1).collect())).collect()))
+    }
+}
+
+/// Returns what an epoch says of each node: the time that its ranks computed, or of an epoch on one node that nobody says more about,
+/// its length. The first one of a submission may contain its start.
+fn observations(
+    tracked: &JobState,
+    attempt: &SubmissionRecord,
+    report: &EpochReport,
+) -> Vec<(Work, NodeName, f64)> {
+    let job = &tracked.job;
+    if job.has_replicas() {
+        return Vec::new();
+    }
+    let work = |gpu_type: &GpuType, batch: u64, ranks: u32| Work {
+        model: job.model.clone(),
+        precision: job.precision,
+        gpu_type: gpu_type.clone(),
+        batch,
+        ranks,
+    };
+    if report.ranks.is_empty() {
+        let types = attempt.gpus.by_type();
+        let is_whole = report.epoch > attempt.epochs_before + 1;
+        let length = report.length.filter(|length| is_whole && length.0 > 0.0);
+        let (Some(length), 1, 1) = (length, attempt.gpus.0.len(), types.len()) else { return Vec::new() };
+        let (Some(node), Some((gpu_type, ranks))) = (attempt.gpus.0.keys().next(), types.first_key_value())
+        else {
+            return Vec::new();
+        };
+        let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch);
+        return vec![(work(gpu_type, job.global_batch, *ranks), node.clone(), length.0 / steps)];
+    }
+    // Ranks of one node share its good and bad moments.
+    let mut found: Vec<(Work, NodeName, Vec<f64>)> = Vec::new();
+    for rank in &report.ranks {
+        let Some(node) = rank.node.clone().or_else(|| attempt.node_of(rank.rank)) else { continue };
+        let samples = by_rank(tracked, attempt, rank, report.at);
+        for sample in
+            samples.into_iter().filter(|sample| sample.source == SampleSource::Report && sample.seconds > 0.0)
+        {
+            let work = work(&sample.key.gpu_type, sample.batch, 0);
+            match found.iter_mut().find(|(known, own, _)| *known == work && *own == node) {
+                Some((_, _, seconds)) => seconds.push(sample.seconds),
+                None => found.push((work, node.clone(), vec![sample.seconds])),
+            }
+        }
+    }
+    found.into_iter().map(|(work, node, seconds)| (work, node, median(seconds))).collect()
+}
+
+impl SubmissionRecord {
+    /// Returns the node of a rank, where it follows from what is known: Slurm may have chosen other nodes than the plan's.
+    fn node_of(&self, rank: usize) -> Option<NodeName> {
+        let nodes = &self.gpus.0;
+        if let (1, Some((node, _))) = (nodes.len(), nodes.first_key_value()) {
+            return Some(node.clone());
+        }
+        let planned: BTreeSet<&NodeName> = self.ranks.iter().map(|rank| &rank.node).collect();
+        let is_as_planned = planned.into_iter().eq(nodes.keys());
+        self.ranks.get(rank).filter(|_| is_as_planned).map(|rank| rank.node.clone())
+    }
+}
+
+/// Returns the middle one of some numbers, the mean of both of an even count; never of none.
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len() / 2;
+    match numbers.as_slice() {
+        [] => f64::NAN,
+        all if all.len() % 2 == 1 => all[middle],
+        all => f64::midpoint(all[middle - 1], all[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> NodeName {
+        NodeName::new(name).expect("a node")
+    }
+
+    /// The times of one kind of work, a second apart.
+    fn times(nodes: &[(&str, &[f64])]) -> NodeTimes {
+        let work = Work {
+            model: "m".to_owned(),
+            precision: None,
+            gpu_type: GpuType::new("t4").expect("a type"),
+            batch: 8,
+            ranks: 0,
+        };
+        let list =
+            |seconds: &[f64]| (1_u32..).zip(seconds).map(|(at, own)| (Time(f64::from(at)), *own)).collect();
+        let nodes = nodes.iter().map(|(name, seconds)| (node(name), list(seconds))).collect();
+        NodeTimes(vec![WorkTimes { work, nodes }])
+    }
+
+    fn names(times: &NodeTimes, at: f64) -> Vec<String> {
+        times.slow(Time(at)).into_iter().map(|slow| slow.node.to_string()).collect()
+    }
+
+    #[test]
+    fn a_node_is_slow_that_took_longer_three_times() {
+        let own = times(&[("a", &[1.0, 1.0, 1.01]), ("b", &[1.0]), ("c", &[1.16, 1.2, 1.3])]);
+        let slow = own.slow(Time(10.0));
+        assert_eq!(slow.len(), 1);
+        assert_eq!(
+            (slow[0].node.as_str(), slow[0].since, slow[0].until),
+            ("c", Time(1.0), Time(3.0 + AVOIDED.0))
+        );
+        assert!((slow[0].slower - 0.2).abs() < 1e-9, "{slow:?}");
+        // Twice is not enough, nor is once in between that was as fast as elsewhere.
+        assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
+        assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
+        // Who is compared with too few times is not compared.
+        assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn it_is_tried_again_after_a_week() {
+        let own = times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]);
+        assert_eq!(names(&own, AVOIDED.0 + 2.9), ["c"]);
+        assert_eq!(names(&own, AVOIDED.0 + 3.0), [""; 0]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Slow nodes on the simulated cluster: named after three epochs, avoided by jobs that want it, and tried again after a week.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hsched_engine::{Action, Event, Update};
+use hsched_lab::find;
+use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedWorld, Site};
+use hsched_model::{Job, Seconds, Time};
+use hsched_plan::{Objective, Parameters};
+
+use hsched_fixtures::engine_states::{cluster, job, rules};
+use hsched_fixtures::sites;
+
+const DAY: f64 = 86_400.0;
+
+/// A job of four epochs on one GPU.
+fn own(name: &str, avoid_slow: bool) -> Job {
+    Job { epochs: 4, avoid_slow, model: "m".to_owned(), ..job(name, "{v100: 100}", ", max_gpus: 1") }
+}
+
+/// Three nodes with a GPU each, of which v2 is slower by a quarter, and the nodes that jobs ran on which were added at these times.
+fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) {
+    let nodes = ["v1", "v2", "v3"].map(|name| (name, "v100", 1, 0, "idle"));
+    let first = Delays { start: Seconds(1.0), ..Delays::default() };
+    let site = Site {
+        slow: BTreeMap::from([(sites::node("v2"), 1.25)]),
+        delays: first,
+        ..sites::site(cluster(&nodes), &orders.iter().map(|(_, job)| job.clone()).collect::<Vec<Job>>())
+    };
+    let rules: &'static _ = Box::leak(Box::new(rules()));
+    let options = PlayOptions { rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
+    let order =
+        |(at, job): &(f64, Job)| (Time(*at), Event::Added { job: Box::new(job.clone()), restart: false });
+    let world = SimulatedWorld::new(site, Vec::new(), Time(0.0));
+    let policy = find("horizon", &Parameters::default()).expect("a policy");
+    let mut play = Play::new(world, orders.iter().map(order).collect(), policy, options);
+    let mut excluded = BTreeMap::new();
+    while !play.is_over() {
+        play.turn(&mut |update| {
+            if let Update::Action(Action::Submit(run)) = update {
+                for submission in &run.submissions {
+                    let job = &run.jobs[submission.job];
+                    let names = job.avoided.iter().map(ToString::to_string).collect::<Vec<_>>();
+                    excluded.insert(job.name.to_string(), names.join(","));
+                }
+            }
+        });
+        play.world.pass(Seconds(5.0));
+    }
+    (excluded, play)
+}
+
+/// Returns the nodes of jobs whose names begin so.
+fn used(play: &Play<'_>, begin: &str) -> BTreeSet<String> {
+    let jobs = play.state.jobs.iter().filter(|tracked| tracked.job.name.as_str().starts_with(begin));
+    jobs.flat_map(|tracked| &tracked.past)
+        .flat_map(|past| past.attempt.gpus.0.keys())
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
+    let mut orders: Vec<(f64, Job)> = (1..=3).map(|number| (0.0, own(&format!("a{number}"), true))).collect();
+    orders.extend((1..=3).map(|number| (3000.0, own(&format!("b{number}"), true))));
+    orders.extend((1..=3).map(|number| (6000.0, own(&format!("c{number}"), false))));
+    orders.extend((1..=3).map(|number| (9.0 * DAY, own(&format!("d{number}"), true))));
+    let (excluded, play) = nodes_of(&orders);
+    let all: BTreeSet<String> = ["v1", "v2", "v3"].map(str::to_owned).into();
+    let others: BTreeSet<String> = ["v1", "v3"].map(str::to_owned).into();
+    assert_eq!([used(&play, "a"), used(&play, "b"), used(&play, "c")], [all.clone(), others, all.clone()]);
+    // A week after the last time it was slow, it is tried again.
+    assert_eq!(used(&play, "d"), all);
+    let names = |begin: &str| -> BTreeSet<&str> {
+        excluded.iter().filter(|(name, _)| name.starts_with(begin)).map(|(_, nodes)| nodes.as_str()).collect()
+    };
+    assert_eq!(
+        [names("a"), names("b"), names("c"), names("d")],
+        [[""].into(), ["v2"].into(), [""].into(), [""].into()]
+    );
+    let slow = play.state.node_times.slow(play.world.now());
+    let [only] = slow.as_slice() else { panic!("{slow:?}") };
+    assert_eq!((only.node.as_str(), only.gpu_type.as_str()), ("v2", "v100"));
+    assert!((only.slower - 0.25).abs() < 0.01, "{only:?}");
+}
+
+#[test]
+fn a_job_that_could_run_nowhere_else_is_not_kept_off() {
+    let wide = |name: &str| Job { min_gpus: 3, max_gpus: Some(3), ..own(name, true) };
+    let mut orders: Vec<(f64, Job)> = (1..=3).map(|number| (0.0, own(&format!("a{number}"), true))).collect();
+    orders.push((3000.0, wide("wide")));
+    let (excluded, play) = nodes_of(&orders);
+    assert_eq!(play.state.node_times.slow(play.world.now()).len(), 1);
+    assert_eq!((used(&play, "wide").len(), excluded["wide"].as_str()), (3, ""));
+}
