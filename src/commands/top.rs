@@ -114,17 +114,23 @@ impl<'a> Top<'a> {
                 screen.draw(&self.view)?;
             }
             if self.context.clock.elapsed() >= self.next {
-                if let Err(failure) = self.read() {
-                    self.view.message = Some(failure.message);
-                }
+                self.read_again();
                 screen.draw(&self.view)?;
             }
         }
     }
 
+    /// Reads the state again; what keeps it from that is shown until it can be read.
+    fn read_again(&mut self) {
+        let begin = self.context.clock.elapsed();
+        let problem = self.read().err().map(|failure| failure.message);
+        let took = self.context.clock.elapsed().saturating_sub(begin);
+        self.next = self.context.clock.elapsed() + READ.max(took * REST);
+        self.view.problem = problem;
+    }
+
     /// Reads the state, and makes what is shown of it.
     fn read(&mut self) -> Result<(), Failure> {
-        let begin = self.context.clock.elapsed();
         let selected = self.selected().map(|row| row.name.clone());
         let current = CurrentState::read(self.context, &mut self.samples)?;
         let CurrentState { state, root, now, cluster, .. } = &current;
@@ -160,8 +166,6 @@ impl<'a> Top<'a> {
         let place = self.view.rows.iter().position(|row| Some(&row.name) == selected.as_ref());
         self.view.selected = place.unwrap_or(self.view.selected).min(self.view.rows.len().saturating_sub(1));
         self.detail(&current);
-        let took = self.context.clock.elapsed().saturating_sub(begin);
-        self.next = self.context.clock.elapsed() + READ.max(took * REST);
         Ok(())
     }
 

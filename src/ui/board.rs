@@ -8,6 +8,7 @@ use terminal_size::terminal_size;
 
 use crate::ui::status::JobSummary;
 use crate::ui::terminal::harmless;
+use crate::ui::text::{cut, shortened};
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{JobState, State};
 use hsched_model::Time;
@@ -83,7 +84,7 @@ impl Board {
         // Shorter than the width: a full line would move on to the next, also by what is echoed behind it, and the table could not
         // be taken off any more.
         let most = width.saturating_sub(1 + ECHO).max(1);
-        let lines: Vec<String> = lines.map(|line| line.chars().take(most).collect()).collect();
+        let lines: Vec<String> = lines.map(|line| cut(line, most)).collect();
         let text = format!("{table}\n{}", lines.join("\n"));
         bar.set_message(self.terminal.shown(&text).into_owned());
         bar.tick();
@@ -149,17 +150,6 @@ fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
         ]);
     }
     table
-}
-
-/// Returns a name of so many characters at most: variants of one job differ at its end.
-fn shortened(name: &str, most: usize) -> String {
-    let count = name.chars().count();
-    if count <= most {
-        return name.to_owned();
-    }
-    let head = most / 3;
-    let tail = name.chars().skip(count - (most - head - 1));
-    name.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
 /// Returns a bar of so many characters for a part of a whole.

@@ -7,7 +7,7 @@ use tabled::settings::object::{Columns, Rows};
 use tabled::settings::{Alignment, Color, Modify, Padding, Style};
 
 use crate::ui::Terminal;
-use crate::ui::text::{unbroken, wrap, wrap_cut};
+use crate::ui::text::{shortened, unbroken, wrap, wrap_cut};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -87,8 +87,11 @@ impl Table {
         // The lines that each row takes, headings first.
         let mut heights = vec![1];
         for row in &self.rows {
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, &width)| wrap(cell, width, "")).collect();
+            let cell = |(cell, &width): (&String, &usize)| {
+                // A single word that does not fit is shortened; its parts in several lines would look like several words.
+                if cuts && unbroken(cell).len() == 1 { shortened(cell, width) } else { wrap(cell, width, "") }
+            };
+            let cells: Vec<String> = row.iter().zip(&widths).map(cell).collect();
             heights.push(cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(1).max(1));
             builder.push_record(cells);
         }
@@ -135,7 +138,11 @@ impl Table {
             self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
         let words: Vec<usize> = words.collect();
-        for least in std::iter::once(words).chain(cuts.then_some(headings)) {
+        // Names may lose their middle before numbers lose a digit.
+        let is_text = |place: usize| self.headings[place].1 == Align::Left;
+        let names = (0..words.len()).map(|place| if is_text(place) { headings[place] } else { words[place] });
+        let names: Vec<usize> = names.collect();
+        for least in std::iter::once(words).chain(cuts.then_some(names)).chain(cuts.then_some(headings)) {
             while widths.iter().sum::<usize>() > room {
                 let wider = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
                 match wider.max_by_key(|(width, _)| **width) {
@@ -150,7 +157,7 @@ impl Table {
     /// Returns the length of the longest word of a column that no line break may cut.
     fn longest_word(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| row[column].as_str());
-        cells.flat_map(unbroken).map(length).max().unwrap_or(0)
+        cells.flat_map(unbroken).map(|word| length(&word)).max().unwrap_or(0)
     }
 }
 

@@ -82,9 +82,10 @@ impl Terminal {
         }
     }
 
-    /// Returns the number of columns that tables may take.
+    /// Returns the number of columns that tables may take: of a terminal those that it has now.
     pub fn width(self) -> usize {
-        self.width
+        let known = terminal_size::terminal_size().filter(|_| self.cuts);
+        known.map_or(self.width, |(width, _)| usize::from(width.0).max(NARROWEST))
     }
 
     /// Returns whether words that are longer than their column are cut.

@@ -15,8 +15,8 @@ fn broken(text: &str, width: usize, indent: &str, cuts: bool) -> String {
     let room = width.saturating_sub(indent.len()).max(1);
     let mut lines = String::new();
     let mut column = 0;
-    for word in text.split_whitespace() {
-        for (number, part) in parts(word, room, cuts).into_iter().enumerate() {
+    for word in words(text) {
+        for (number, part) in parts(&word, room, cuts).into_iter().enumerate() {
             let length = part.chars().count();
             let gap = usize::from(column > 0 && number == 0);
             if column > 0 && column + gap + length > width {
@@ -34,9 +34,44 @@ fn broken(text: &str, width: usize, indent: &str, cuts: bool) -> String {
     lines
 }
 
+/// Returns a name of so many characters at most, without its middle where it is longer: variants of one job differ at its end.
+pub(super) fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let head = most / 3;
+    let tail = name.chars().skip(count - most.saturating_sub(head + 1));
+    name.chars().take(head).chain(['…']).chain(tail).take(most).collect()
+}
+
+/// Returns a line of so many characters at most, with a mark where its end is missing.
+pub(super) fn cut(line: &str, most: usize) -> String {
+    if line.chars().count() <= most {
+        return line.to_owned();
+    }
+    line.chars().take(most.saturating_sub(1)).chain(['…']).take(most).collect()
+}
+
 /// Returns the parts of a text that `wrap` keeps whole where it can.
-pub(super) fn unbroken(text: &str) -> impl Iterator<Item = &str> {
-    text.split_whitespace().flat_map(|word| word.split_inclusive([',', '+']))
+pub(super) fn unbroken(text: &str) -> Vec<String> {
+    let parts = |word: &String| word.split_inclusive([',', '+']).map(str::to_owned).collect::<Vec<_>>();
+    words(text).iter().flat_map(parts).collect()
+}
+
+/// Returns the words of a text; a unit stays with its number.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.starts_with('%') && number.ends_with(|c: char| c.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// Returns a word in parts of at most `room` characters, or of more if it must not be cut elsewhere than behind a comma or plus.
@@ -68,6 +103,12 @@ mod tests {
         check("some words that go on", "some words\n  that go\n  on");
         check("gpu[1,3,5-7] x", "gpu[1,3,\n  5-7] x");
         check("abcdefghijkl", "abcdefgh\n  ijkl");
+        check("gained +139.9 %", "gained\n  +139.9 %");
+        assert_eq!(
+            [shortened("abcdefghij", 7), shortened("abc", 3), shortened("abc", 0)],
+            ["ab…ghij", "abc", ""]
+        );
+        assert_eq!([cut("abcdef", 4), cut("abc", 3), cut("abc", 0)], ["abc…", "abc", ""]);
         assert_eq!(wrap("an abcdefghijkl,b", 10, "  "), "an\n  abcdefghijkl,\n  b");
     }
 }

@@ -46,9 +46,9 @@ function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** Returns round values between two, about as many as asked for. */
-function roundTicks(low, high, count) {
-  const rough = (high - low) / Math.max(count, 1);
+/** Returns round values between two, about as many as asked for, and whole ones where others mean nothing. */
+function roundTicks(low, high, count, isWhole) {
+  const rough = Math.max((high - low) / Math.max(count, 1), isWhole ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((part) => part * power).find((own) => own >= rough * 0.999);
   const ticks = [];
@@ -58,11 +58,11 @@ function roundTicks(low, high, count) {
 
 const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
 
-/** Returns times for an axis, each with its text. */
-function timeTicks(low, high, count) {
+/** Returns times for an axis, each with its text: moments by the report's clock, or lengths of time. */
+function timeTicks(low, high, count, isLength) {
   const rough = (high - low) / Math.max(count, 1);
   const step = STEPS.find((own) => own >= rough) ?? 31536000 * Math.ceil(rough / 31536000);
-  const unix = report.clock === "unix";
+  const unix = report.clock === "unix" && !isLength;
   const shift = unix ? -new Date(low * 1000).getTimezoneOffset() * 60 : 0;
   const ticks = [];
   for (let at = Math.ceil((low + shift) / step) * step - shift; at <= high; at += step) {

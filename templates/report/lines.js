@@ -111,8 +111,8 @@ function scale(axis, values) {
   own.along = (value) => Math.min(Math.max((of(value) - of(own.low)) / (of(own.high) - of(own.low)), 0), 1);
   own.at = (part) => back(of(own.low) + part * (of(own.high) - of(own.low)));
   own.ticks = (count) => {
-    if (axis.time && !axis.log) return timeTicks(own.low, own.high, count);
-    return (axis.log ? logTicks(own.low, own.high, count, axis.time) : roundTicks(own.low, own.high, count)).map((value) => [value, axis.short ? axis.short(value) : axis.text(value)]);
+    if ((axis.time || axis.length) && !axis.log) return timeTicks(own.low, own.high, count, axis.length);
+    return (axis.log ? logTicks(own.low, own.high, count, axis.length) : roundTicks(own.low, own.high, count, axis.whole)).map((value) => [value, axis.short ? axis.short(value) : axis.text(value)]);
   };
   return own;
 }

@@ -135,7 +135,7 @@ function overTime() {
   const [first, second] = [element("div"), element("div")];
   own.append(first, second);
   const peak = (of) => runs.map((run) => `${run.name}: at most ${Math.max(0, ...of(run).map((step) => step[1]))}`).join("; ");
-  const add = (parent, title, label, of, to) => lineChart(parent, { title, summary: peak(of), x, y: { label, text: (value) => number(value), from: 0, to }, series: runs.map((run) => ({ name: run.name, points: of(run), steps: true })) });
+  const add = (parent, title, label, of, to) => lineChart(parent, { title, summary: peak(of), x, y: { label, text: (value) => number(value), from: 0, to, whole: true }, series: runs.map((run) => ({ name: run.name, points: of(run), steps: true })) });
   add(first, "Jobs that wait", "jobs", (run) => run.queue, 1);
   add(second, `GPUs in use, of ${report.gpus.length}`, "GPUs", (run) => run.in_use, report.gpus.length);
 }
@@ -149,7 +149,7 @@ function completionTimes() {
   const own = section("Completion times", "The share of the jobs that are done within a time after their arrival: the farther left, the better.");
   const quantile = (list, part) => list[Math.max(Math.ceil(list.length * part) - 1, 0)];
   lineChart(own, { title: `Share of jobs by completion time${isLog ? " (logarithmic)" : ""}`, summary: runs.map((one) => `${one.run.name}: half within ${duration(quantile(one.times, 0.5))}`).join("; "),
-    x: { label: "time from arrival to completion", text: duration, time: true, log: isLog, from: isLog ? low : 0, to: high }, y: { label: "share of jobs", text: percent, short: percent, from: 0, to: 1 },
+    x: { label: "time from arrival to completion", text: duration, length: true, log: isLog, from: isLog ? low : 0, to: high }, y: { label: "share of jobs", text: percent, short: percent, from: 0, to: 1 },
     series: runs.map((one) => ({ name: one.run.name, steps: true, points: [[Math.max(low, 0), 0], ...one.times.map((time, place) => [Math.max(time, low), (place + 1) / report.jobs.length])] })) });
 }
 
@@ -160,7 +160,7 @@ function predictions() {
   const waited = report.waits.filter((wait) => wait.waited_s !== null);
   if (report.epochs.length + waited.length === 0) return;
   section("Predicted and observed", "On the dashed line both are equal; dots above it took longer than predicted.").append(parts);
-  const axis = (label) => ({ label, text: duration, from: 0 });
+  const axis = (label) => ({ label, text: duration, length: true, from: 0 });
   lineChart(first, { title: "Length of an epoch, a dot a submission", summary: plural(report.epochs.length, "submission"), x: axis("predicted"), y: { ...axis("observed") }, diagonal: true,
     series: [{ name: "", dots: true, points: report.epochs.map((own) => [own.predicted_s, own.observed_s, `${own.job} on ${own.gpus}: predicted ${duration(own.predicted_s)}, observed ${duration(own.observed_s)}`]) }] });
   lineChart(second, { title: "Wait in the queue, with the 80 % interval", summary: plural(waited.length, "start"), x: axis("estimated"), y: { ...axis("real") }, diagonal: true,
@@ -174,7 +174,7 @@ function requests() {
   own.append(table("Requests of each job", [["Job", (row) => row.job, true], ["GPUs", (row) => `${row.gpus} ${row.type}`, true], ["Nodes", (row) => row.nodes], ["Partition", (row) => row.partition ?? "–", true],
     ["Account", (row) => row.account ?? "–", true], ["Starts in", (row) => three(row.start_s)], ["Done in", (row) => three(row.finish_s)], ["Cost", (row) => (row.cost === null ? "–" : `${number(row.cost)} ${row.cost_unit}`)]], report.options, (row) => (row.chosen ? "best" : null)));
   const dots = report.options.filter((row) => row.finish_s !== null);
-  lineChart(own, { title: "Start and finish of each request", summary: `${plural(dots.length, "request")} with estimates`, height: Math.max(160, 60 + 16 * dots.length), x: { label: "time from now", text: duration, time: true, from: 0 },
+  lineChart(own, { title: "Start and finish of each request", summary: `${plural(dots.length, "request")} with estimates`, height: Math.max(160, 60 + 16 * dots.length), x: { label: "time from now", text: duration, length: true, from: 0 },
     y: { label: "request, the first of the table at the top", text: (value) => `${dots.length - value}`, from: 0, to: dots.length - 1 },
     series: [["start", "start_s"], ["finish", "finish_s"]].map(([name, key]) => ({ name, dots: true, points: dots.flatMap((row, place) => row[key] === null ? [] : [[row[key][1], dots.length - 1 - place, `${row.job}, ${row.gpus} ${row.type}: ${duration(row[key][1])}`, row[key][0], row[key][2]]]) })) });
 }
@@ -215,7 +215,7 @@ function speeds() {
 
 function parameters() {
   const own = section("How this was made");
-  const rows = Object.entries(report.parameters);
+  const rows = Object.entries(report.parameters).map(([name, value]) => [name, name === "at" ? moment(value) : value]);
   if (rows.length > 0) own.append(table("Parameters", [["Parameter", (row) => row[0], true], ["Value", (row) => (typeof row[1] === "string" ? row[1] : JSON.stringify(row[1])), true]], rows));
   if (report.notes.length > 0) own.append(element("ul", {}, ...report.notes.map((note) => element("li", {}, note))));
 }

@@ -76,6 +76,7 @@ mod mlfs;
 mod modules;
 mod parking;
 mod pieces;
+mod preflight;
 mod python;
 mod queue_calibration;
 mod queue_fixtures;

@@ -1,9 +1,9 @@
 //! The usual questions about jobs and GPUs, answered in words from a report's data.
 
-use super::data::{Report, ReportKind, ReportRun};
-use crate::ui::quantity::{duration, percent};
-use hsched_model::Seconds;
+use super::data::{Clock, Report, ReportKind, ReportRun};
+use crate::ui::quantity::{date, duration, percent};
 use hsched_model::number::to_f64;
+use hsched_model::{Seconds, Time};
 
 /// Epochs or starts of which a prediction is right within this part.
 const NEAR: f64 = 0.1;
@@ -67,24 +67,32 @@ fn idle(report: &Report, run: &ReportRun) -> Option<String> {
     let (begin, _) = report.times()?;
     // Until the last job of this policy is done.
     let end = run.spans.iter().map(|span| span.end).max_by(f64::total_cmp).filter(|end| *end > begin)?;
-    let (mut held, mut longest) = (0.0, (0.0, begin));
+    // Of a stretch: the idle GPU time, when it begins and ends, and the idle GPUs.
+    let (mut held, mut largest) = (0.0, (0.0, begin, begin, 0.0));
     let edges = run.in_use.iter().copied().chain([(end, 0.0)]).collect::<Vec<_>>();
     let before = edges.first().map(|(at, _)| (begin, *at, 0.0));
     let parts = edges.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[0].1));
     for (from, until, count) in before.into_iter().chain(parts) {
         held += count * (until - from);
-        if count <= 0.0 && until - from > longest.0 {
-            longest = (until - from, from);
+        let idle = (gpus - count).max(0.0);
+        if idle * (until - from) > largest.0 {
+            largest = (idle * (until - from), from, until, idle);
         }
     }
     let share = percent((1.0 - held / gpus / (end - begin)).max(0.0));
-    let all = if longest.0 > 0.01 * (end - begin) {
-        let after = duration(Seconds(longest.1 - begin));
-        format!(", all of them for {} from {after} on", duration(Seconds(longest.0)))
-    } else {
-        String::new()
+    let (time, from, until, idle) = largest;
+    if time < 0.01 * gpus * (end - begin) {
+        return Some(format!("{share} of the GPU time"));
+    }
+    let when = |at: f64| match report.clock {
+        Clock::Elapsed => duration(Seconds(at - begin)),
+        Clock::Unix => date(Time(at)),
     };
-    Some(format!("{share} of the GPU time{all}"))
+    Some(format!(
+        "{share} of the GPU time; most of it from {} to {}: {idle:.0} of {gpus:.0}",
+        when(from),
+        when(until)
+    ))
 }
 
 fn completion(report: &Report, run: &ReportRun) -> Option<String> {

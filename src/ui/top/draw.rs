@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use crate::ui::status::number;
+use crate::ui::text::shortened;
 use crate::ui::top::{TopRow, TopView, sparkline};
 
 /// Lines of the part about the selected job.
@@ -21,17 +22,17 @@ const CURVE: u16 = 16;
 /// Characters of a name that are always shown.
 const NAME: u16 = 12;
 
-/// A column: its heading, the width of the terminal from which it is shown, and its own.
-type Column = (&'static str, u16, Constraint);
+/// A column: its heading, the width of the terminal from which it is shown, and its own, at least.
+type Column = (&'static str, u16, u16);
 
 const COLUMNS: [Column; 7] = [
-    ("JOB", 0, Constraint::Min(NAME)),
-    ("STATE", 0, Constraint::Length(10)),
-    ("EPOCHS", 0, Constraint::Length(9)),
-    ("ENDS", 52, Constraint::Length(18)),
-    ("GPUS", 70, Constraint::Length(14)),
-    ("METRIC", 90, Constraint::Length(16)),
-    ("CURVE", 110, Constraint::Length(CURVE)),
+    ("JOB", 0, NAME),
+    ("STATE", 0, 10),
+    ("EPOCHS", 0, 9),
+    ("ENDS", 52, 18),
+    ("GPUS", 70, 14),
+    ("METRIC", 90, 16),
+    ("CURVE", 110, CURVE),
 ];
 
 /// Draws a view; `colour` says whether colours may be used beside bold and reversed text.
@@ -60,16 +61,24 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &TopView, colour: bool) {
     let shown: Vec<usize> = (0..COLUMNS.len()).filter(|&place| COLUMNS[place].1 <= area.width).collect();
     let heading = Row::new(shown.iter().map(|&place| COLUMNS[place].0))
         .style(Style::new().add_modifier(Modifier::BOLD));
+    let widths: Vec<u16> = widths(&shown, area.width);
     let row = |row: &TopRow| {
         let cells = cells(row);
-        Row::new(shown.iter().map(|&place| Cell::from(cells[place].clone()))).style(style(row, colour))
+        let cell = |(&place, &width): (&usize, &u16)| Cell::from(shortened(&cells[place], width.into()));
+        Row::new(shown.iter().zip(&widths).map(cell)).style(style(row, colour))
     };
-    let widths = shown.iter().map(|&place| COLUMNS[place].2);
-    let table = Table::new(view.rows.iter().map(row), widths)
+    let table = Table::new(view.rows.iter().map(row), widths.iter().copied().map(Constraint::Length))
         .header(heading)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut state = TableState::new().with_selected(Some(view.selected));
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// Returns how wide the columns are that are shown: the name gets what the others leave.
+fn widths(shown: &[usize], width: u16) -> Vec<u16> {
+    let others: u16 = shown.iter().map(|&place| COLUMNS[place].2 + 1).sum::<u16>() - COLUMNS[0].2 - 1;
+    let name = width.saturating_sub(others).max(NAME);
+    shown.iter().map(|&place| if place == 0 { name } else { COLUMNS[place].2 }).collect()
 }
 
 /// Returns the cells of a row, in the order of the columns.
@@ -122,7 +131,8 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &TopView) {
     } else {
         "l logs e explain c cancel q quit"
     };
-    let text = view.message.as_deref().unwrap_or(keys);
+    let text = view.message.as_deref().or(view.problem.as_deref()).unwrap_or(keys);
+    let text = shortened(text, area.width.into());
     let style = Style::new().add_modifier(Modifier::REVERSED);
     frame.render_widget(
         Paragraph::new(format!("{text:<width$}", width = area.width.into())).style(style),
@@ -168,8 +178,21 @@ mod tests {
             selected: 1,
             details: vec!["no step for 12 min: hangs in all-reduce?".to_owned()],
             curve: Some(("loss".to_owned(), vec![3.0, 2.0, 1.0])),
-            message: None,
+            ..TopView::default()
         }
+    }
+
+    #[test]
+    fn what_is_cut_has_a_mark() {
+        let name = "resnet50-cifar-lr0.001-wd0.0005-seed7";
+        let view = TopView { rows: vec![row(name, "running")], ..view() };
+        for width in [40, 60, 80] {
+            let lines = drawn(&view, width, 10);
+            assert!(lines[3].contains("…") && lines[3].contains("seed7 "), "{lines:#?}");
+        }
+        assert!(drawn(&view, 130, 10)[3].contains(name));
+        let problem = Some("cannot read the state, for a reason that takes more than a line".to_owned());
+        assert!(drawn(&TopView { problem, ..view }, 40, 10)[9].contains('…'));
     }
 
     #[test]

@@ -27,4 +27,6 @@ pub struct TopView {
     pub curve: Option<(String, Vec<f64>)>,
     /// A question, or what came of the last key.
     pub message: Option<String>,
+    /// Why the state cannot be read now: what is shown is older.
+    pub problem: Option<String>,
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_engine::{Action, Event, Update};
+use hsched_engine::{Action, End, Event, KeptOff, News, Phase, Update, apply};
 use hsched_lab::find;
 use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedWorld, Site};
-use hsched_model::{Job, Seconds, Time};
+use hsched_model::{Job, JobDefaults, Seconds, Time};
 use hsched_plan::{Objective, Parameters};
 
-use hsched_fixtures::engine_states::{cluster, job, rules};
+use hsched_fixtures::engine_states::{attempt, cluster, heard, job, rules, running, state};
 use hsched_fixtures::sites;
 
 const DAY: f64 = 86_400.0;
@@ -82,6 +82,32 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let [only] = slow.as_slice() else { panic!("{slow:?}") };
     assert_eq!((only.node.as_str(), only.gpu_type.as_str()), ("v2", "v100"));
     assert!((only.slower - 0.25).abs() < 0.01, "{only:?}");
+}
+
+#[test]
+fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
+    let first = running(
+        job("a", "{v100: 100}", ", retries: 0, preflight: true"),
+        attempt("r", "v1", "v100", 1, 0),
+        0,
+    );
+    let mut state = state(vec![first]);
+    let end = End::Unfit { node: Some(sites::node("v1")), why: "GPU 0 does not answer".to_owned() };
+    apply(&mut state, Time(50.0), &heard("a", "r", News::Ended { end, at: Time(50.0) }), &rules());
+    let tracked = &state.jobs[0];
+    let Phase::Waiting { reason, .. } = &tracked.phase else { panic!("{:?}", tracked.phase) };
+    assert!(reason.contains("failed its check on node v1: GPU 0 does not answer"), "{reason}");
+    assert_eq!(tracked.failures, 0);
+    let nodes = |names: &[&'static str], at: f64| -> Vec<String> {
+        let cluster = cluster(&names.iter().map(|name| (*name, "v100", 1, 0, "idle")).collect::<Vec<_>>());
+        let defaults = JobDefaults::default();
+        let kept_off = KeptOff::new(&state, &cluster, &defaults, Time(at));
+        kept_off.nodes(&tracked.job, &tracked.unfit).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
+    assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
+    // Better there than nowhere.
+    assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
 
 #[test]
