@@ -35,7 +35,7 @@ impl LocalRun<'_> {
             let locked = if work.may_lock(clock) { self.directory.try_lock() } else { Ok(false) };
             let has_lock = locked.as_ref().is_ok_and(|has_lock| *has_lock);
             // With the lock these are the last orders of the leader before.
-            let told = self.obey(work, here, locked.err(), &mut trouble);
+            let told = self.obey(work, here, locked.as_ref().err(), &mut trouble);
             if has_lock {
                 return ServiceEnd { exit: None, was_led };
             }
@@ -74,11 +74,11 @@ impl LocalRun<'_> {
         &self,
         work: &mut MemberWork,
         here: &mut LocalWorld<'_>,
-        unlocked: Option<StateError>,
+        unlocked: Option<&StateError>,
         trouble: &mut BTreeSet<String>,
     ) -> Instructions {
         let told = work.work(here, &self.context.clock);
-        match told.trouble.as_ref().or(unlocked.as_ref()) {
+        match told.trouble.as_ref().or(unlocked) {
             None => trouble.clear(),
             Some(error) => {
                 let message = error.in_one_line();

@@ -99,8 +99,7 @@ impl Policy for Displace {
         let holder = problem.jobs.iter().position(|job| !job.progress.holds.is_empty());
         let is_there = |job: &hsched_plan::JobModel| job.progress.waits == hsched_plan::Eligibility::Ready;
         let waits = (0..problem.jobs.len())
-            .filter(|&number| Some(number) != holder && is_there(&problem.jobs[number]))
-            .next_back();
+            .rfind(|&number| Some(number) != holder && is_there(&problem.jobs[number]));
         let Some(waits) = waits else { return Ok(Plan::default()) };
         let defer = |job| (job, Decision::Defer { why: "later".into() });
         let Some(holder) = holder else {
