@@ -140,10 +140,9 @@ impl Devices {
             .map(|(of, _)| of)
     }
 
-    /// Returns whether a lease may get one more slot: no other of the same GPU, and where it wants GPUs alone, of one that no run has.
-    pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease, alone: bool) -> bool {
+    /// Returns whether a lease may get one more slot: no other of the same GPU.
+    pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease) -> bool {
         self.others_of(place).all(|other| !lease.devices.contains(other))
-            && (!alone || self.sharers(place).next().is_none())
     }
 
     /// Returns the slots of a lease's GPUs that are not its own.
@@ -177,7 +176,9 @@ pub(super) struct Sharing {
 impl Sharing {
     /// Takes in that a submission begins on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
-        let Some(lease) = devices.lease(of).filter(|_| devices.has_slots()) else { return };
+        // One that is to be alone waits until the others have ended.
+        let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
+        let Some(lease) = devices.lease(of).filter(shares) else { return };
         let others: Vec<SubmissionKey> =
             lease.devices.iter().flat_map(|place| devices.sharers(place)).cloned().collect();
         if !others.is_empty() {
@@ -308,9 +309,18 @@ mod tests {
         for job in ["a", "c"] {
             devices.give_back(&key(job));
         }
-        assert_eq!(take(&mut devices, "g", true), None, "another run is on either GPU");
-        devices.give_back(&key("e"));
+        let in_the_way = |devices: &Devices| {
+            devices.in_the_way(devices.lease(&key("g")).expect("a lease")).into_iter().collect::<Vec<_>>()
+        };
         assert_eq!(take(&mut devices, "g", true), Some(vec![0]));
+        assert_eq!(in_the_way(&devices), [key("e")], "another run is on either GPU");
+        assert_eq!(
+            take(&mut devices, "h", false),
+            None,
+            "all slots of that GPU are for the run that is to be alone"
+        );
+        devices.give_back(&key("e"));
+        assert_eq!(in_the_way(&devices), []);
         assert_eq!(take(&mut devices, "h", false), None, "all slots of that GPU are its own");
         let node = &devices.cluster().nodes[0];
         assert_eq!((node.gpus[0].total, node.gpus[0].used), (6, 6));
@@ -340,10 +350,9 @@ mod tests {
         assert!(sharing.is_to_blame(&key("a"), &failed));
         assert!(sharing.wants_alone(&key("a").job));
         slots.give_back(&key("a"));
-        assert_eq!(take(&mut slots, "a", true), None, "another run is there");
+        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
         assert!(!sharing.is_to_blame(&key("b"), &End::Completed));
         slots.give_back(&key("b"));
-        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
         assert!(!sharing.is_to_blame(&key("a"), &failed), "alone it is the run's own fault");
     }
 

@@ -152,6 +152,12 @@ impl State {
         self.scripts.iter_mut().find(|script| script.name == *name)
     }
 
+    /// Returns how long the jobs that have not ended may take to save; `default` is for those that do not say.
+    pub fn longest_grace(&self, default: Seconds) -> Seconds {
+        let open = self.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        Seconds(open.map(|open| open.job.launch.checkpoint.grace.unwrap_or(default).0).fold(0.0, f64::max))
+    }
+
     /// Returns whether every job has ended, those of scripts included.
     pub fn is_over(&self) -> bool {
         self.jobs.iter().all(|tracked| tracked.phase.is_over()) && self.scripts.iter().all(ScriptJob::is_over)
