@@ -40,6 +40,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
             Source::Measured(measured) => Some(measured.speed),
             _ => None,
         });
+        tracked.unmeasured = measured.is_none();
         for (gpu_type, _) in &usable {
             if let Some(speed) = measured.or(assumed) {
                 job.throughput.insert((*gpu_type).clone(), speed);
