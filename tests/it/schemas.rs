@@ -139,14 +139,12 @@ fn add_rows(text: &mut String, whole: &Value, schema: &Value, path: &str) {
 /// Returns what a schema refers to in the same file, or the name of the other file that it refers to.
 fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> (&'a Value, Option<String>) {
     let Some(reference) = schema["$ref"].as_str() else { return (schema, None) };
-    match reference.strip_prefix('#') {
-        Some(pointer) => (whole.pointer(pointer).expect("is there"), None),
-        None => {
-            let name = reference.strip_prefix("urn:hsched:").and_then(|rest| rest.split('#').next());
-            let (name, version) = name.and_then(|name| name.split_once(':')).expect("a name");
-            (schema, Some(format!("hsched.{name}/{version}")))
-        }
+    if let Some(pointer) = reference.strip_prefix('#') {
+        return (whole.pointer(pointer).expect("is there"), None);
     }
+    let name = reference.strip_prefix("urn:hsched:").and_then(|rest| rest.split('#').next());
+    let (name, version) = name.and_then(|name| name.split_once(':')).expect("a name");
+    (schema, Some(format!("hsched.{name}/{version}")))
 }
 
 /// Returns what values a schema allows, in a few words.
