@@ -115,12 +115,12 @@ impl<'a> LocalWorld<'a> {
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
         {
-            let why = "parked jobs may have left it too little memory; it will start again without them";
+            let why = "may have run out of memory beside parked jobs; restarting on GPUs without parked jobs";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
         if self.sharing.is_to_blame(&of, &end) {
-            let why = "it ran out of memory beside others on its GPU; it will start again alone";
+            let why = "ran out of memory while sharing its GPU; restarting on a GPU of its own";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }

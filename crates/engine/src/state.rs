@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
-use hsched_plan::curve::Report;
+use hsched_plan::curve::CurvePoint;
 use hsched_plan::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -83,7 +83,7 @@ pub struct JobState {
     pub past: Vec<PastAttempt>,
     /// Its target's metric after the epochs that had one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<Report>,
+    pub curve: Vec<CurvePoint>,
     /// That it need not train until its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<Early>,

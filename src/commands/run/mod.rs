@@ -151,7 +151,7 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
     }
     let (least, most) = (jobs.iter().map(of).min().unwrap_or(1), jobs.iter().map(of).max().unwrap_or(1));
     if least != most {
-        context.note(&format!("the jobs allow {least} to {most} slots: each GPU has {least}"));
+        context.note(&format!("jobs allow between {least} and {most} slots; using {least} per GPU"));
     }
     Ok(least)
 }
