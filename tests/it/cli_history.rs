@@ -121,5 +121,12 @@ fn no_jobs_and_unknown_names_are_said() {
     let sandbox = Sandbox::new();
     assert!(sandbox.run("history").exits(0).stderr.contains("there are no jobs yet"));
     assert_eq!(sandbox.run("history --format json").json()["total"]["jobs"], 0);
-    assert!(sandbox.run("history lr").fails(2).contains("no sweep and no run \"lr\""));
+    for command in ["history", "results"] {
+        assert_eq!(
+            sandbox.run(&format!("{command} lr")).fails(2),
+            "error: there is no job and no sweep \"lr\"\nhint: hsched submit, hsched add and hsched run add jobs\n"
+        );
+    }
+    let told = ran().run("history nothing-like-it").fails(2);
+    assert!(told.ends_with("hint: hsched history lists them all\n"), "{told}");
 }

@@ -1,8 +1,8 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, Stall, StallKind,
-    StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
+    AfterStop, Answer, BackendKind, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage,
+    Stall, StallKind, StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
@@ -32,7 +32,11 @@ impl JobState {
             }
             Answer::Deferred { message } => {
                 let why = format!("{}: {message}", rules.backend.deferred());
-                self.never_ran(at, of, &why, |job| job.put_off(at, &why, rules));
+                self.never_ran(at, of, &why, |job| match rules.backend {
+                    // Slurm is asked seldom; at hand, what is in the way may be gone the next moment.
+                    BackendKind::Queue => job.put_off(at, &why, rules),
+                    BackendKind::Devices => job.wait(at, Some(at.after(Rules::IN_USE)), &why),
+                });
             }
             Answer::Unclear { message } => {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));

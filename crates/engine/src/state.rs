@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
-use hsched_plan::curve::Report;
+use hsched_plan::curve::CurvePoint;
 use hsched_plan::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -89,7 +89,7 @@ pub struct JobState {
     pub past: Vec<PastAttempt>,
     /// Its target's metric after the epochs that had one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<Report>,
+    pub curve: Vec<CurvePoint>,
     /// That it need not train until its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<Early>,
@@ -159,6 +159,12 @@ impl State {
     /// Returns the script of that name, to be changed.
     pub fn script_mut(&mut self, name: &JobName) -> Option<&mut ScriptJob> {
         self.scripts.iter_mut().find(|script| script.name == *name)
+    }
+
+    /// Returns how long the jobs that have not ended may take to save; `default` is for those that do not say.
+    pub fn longest_grace(&self, default: Seconds) -> Seconds {
+        let open = self.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        Seconds(open.map(|open| open.job.launch.checkpoint.grace.unwrap_or(default).0).fold(0.0, f64::max))
     }
 
     /// Returns whether every job has ended, those of scripts included.
