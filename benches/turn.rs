@@ -41,6 +41,7 @@ impl World for Full {
             epochs: Vec::new(),
             odd: Vec::new(),
             stalls: Vec::new(),
+            unfit: Vec::new(),
             notes: Vec::new(),
         })
     }

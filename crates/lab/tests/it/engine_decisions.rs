@@ -104,6 +104,7 @@ fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
         epochs: Vec::new(),
         odd: Vec::new(),
         stalls: Vec::new(),
+        unfit: Vec::new(),
         notes: Vec::new(),
     };
     let events = notice(&before, &seen);
