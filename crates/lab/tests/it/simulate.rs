@@ -5,7 +5,7 @@ use hsched_engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedWorld, Site, When};
+use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedSite, SimulatedWorld, When};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
@@ -68,7 +68,7 @@ struct Submitter {
 }
 
 impl Submitter {
-    fn new(site: Site, incidents: Vec<Incident>) -> Self {
+    fn new(site: SimulatedSite, incidents: Vec<Incident>) -> Self {
         let cluster = site.cluster.clone();
         Self { world: SimulatedWorld::new(site, incidents, FIRST), cluster, state: State::default() }
     }
