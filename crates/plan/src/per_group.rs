@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Budget, Decision, Eligibility, Memory, Plan, Policy, PolicyError, Problem};
-use hsched_model::{NodeName, Seconds};
+use crate::{Budget, Decision, Eligibility, Plan, Policy, PolicyError, Problem};
+use hsched_model::NodeName;
 
 /// A policy for nodes in groups, such as the allocations of a pool.
 ///
@@ -40,24 +40,12 @@ where
         self.policy.name()
     }
 
-    fn parameters(&self) -> String {
-        self.policy.parameters()
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.policy.as_ref())
     }
 
-    fn round(&self) -> Option<Seconds> {
-        self.policy.round()
-    }
-
-    fn queues(&self) -> bool {
-        self.policy.queues()
-    }
-
-    fn starts_cost(&self) -> bool {
-        self.policy.starts_cost()
-    }
-
-    fn needs_budget(&self) -> bool {
-        self.policy.needs_budget()
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.policy.as_mut())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
@@ -91,14 +79,6 @@ where
         // Those that give GPUs back come before those that get them, as each group has them.
         merged.changes = order.into_iter().filter_map(|job| Some((job, decided.remove(&job)?))).collect();
         Ok(merged)
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        self.policy.memory()
-    }
-
-    fn remember(&mut self, memory: &Memory) {
-        self.policy.remember(memory);
     }
 }
 
