@@ -12,7 +12,9 @@ fn pool(ordered: &[&SubmissionKey]) -> (Leader<Files>, Worker<Files>) {
     disk::put(std::collections::BTreeMap::new(), None);
     let worker = Worker::join(Files, id(1), PoolReport::default()).expect("a member");
     let mut leader = Leader::new(Files).expect("a leader");
-    ordered.iter().for_each(|of| leader.order(&id(1), order(of)).expect("an order"));
+    for of in ordered {
+        leader.order(&id(1), order(of)).expect("an order");
+    }
     (leader, worker)
 }
 
