@@ -9,7 +9,7 @@ use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedSite, SimulatedWor
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, ClusterView, Parameters, Placement, Problem, verify};
 
@@ -49,7 +49,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
         solve: None,
         proven: None,
     };
-    let file = PlanFile::new(solved, Vec::new(), "free", false);
+    let file = PlanFile::new(solved, Vec::new(), Capacity::Free, false);
     Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),
