@@ -166,8 +166,8 @@ impl Submission {
         let types = Problem::types_of(&site.cluster);
         let speeds = ThroughputMatrix::new(&job, &types, &Cache::default(), Estimates::Off);
         let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
-        let rates = (site.network, site.intra_node);
-        Problem::on((&site.cluster, &access), &nodes, &job, &speeds, rates).ok()
+        let (network, intra_node) = (site.network, site.intra_node);
+        Problem::on(&site.cluster, &access, &nodes, &job, &speeds, network, intra_node).ok()
     }
 
     /// Writes down what the ranks report of the epoch that has just ended.
