@@ -14,7 +14,7 @@ use crate::local::running::{Running, Step};
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
+use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -27,7 +27,7 @@ use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]
 pub struct LocalSite {
-    pub site: Site,
+    pub site: ScriptContext,
     /// The program that has the guard as a subcommand: hsched itself.
     pub program: PathBuf,
     /// Threads that a rank may use where its job does not say; `None` leaves it to the program.

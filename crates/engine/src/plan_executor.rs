@@ -9,7 +9,7 @@ use crate::{
     Stage, State, Submission, SubmissionRecord, Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::{
     Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
     verify,
@@ -334,7 +334,7 @@ impl PlanExecutor<'_> {
             solve: None,
             proven: None,
         };
-        let file = PlanFile::new(solved, Vec::new(), "free", self.rules.pinned);
+        let file = PlanFile::new(solved, Vec::new(), Capacity::Free, self.rules.pinned);
         Run {
             id: self.run.to_owned(),
             jobs,

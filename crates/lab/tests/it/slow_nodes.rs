@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_engine::{Action, End, Event, KeptOff, News, Phase, Update, apply};
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedWorld, Site};
+use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedSite, SimulatedWorld};
 use hsched_model::{Job, JobDefaults, Seconds, Time};
 use hsched_plan::{Objective, Parameters};
 
@@ -22,7 +22,7 @@ fn own(name: &str, avoid_slow: bool) -> Job {
 fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) {
     let nodes = ["v1", "v2", "v3"].map(|name| (name, "v100", 1, 0, "idle"));
     let first = Delays { start: Seconds(1.0), ..Delays::default() };
-    let site = Site {
+    let site = SimulatedSite {
         slow: BTreeMap::from([(sites::node("v2"), 1.25)]),
         delays: first,
         ..sites::site(cluster(&nodes), &orders.iter().map(|(_, job)| job.clone()).collect::<Vec<Job>>())
