@@ -72,7 +72,7 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Carries out orders; what keeps it from that is said once, until it works again.
+    /// Carries out orders; a failure is logged once, until it works again.
     fn obey(
         &self,
         work: &mut MemberWork,
