@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn jobs() -> ArgValueCandidates {
     names(|context| {
         let State { jobs, scripts, .. } = known(context)?;
-        let sweeps = jobs.iter().filter_map(|job| Some(job.job.variant.as_ref()?.sweep.to_string()));
+        let sweeps = jobs.iter().filter_map(|job| Some(job.job.variant.as_ref()?.sweep.clone()));
         let names = jobs.iter().map(|job| job.job.name.to_string()).chain(sweeps);
         Some(names.chain(scripts.iter().map(|script| script.name.to_string())).collect())
     })
