@@ -33,6 +33,7 @@ mod cli_jobs;
 mod cli_logs;
 mod cli_looks;
 mod cli_mistakes;
+mod cli_pack;
 mod cli_pareto;
 mod cli_plan;
 mod cli_plan_file;

@@ -35,6 +35,13 @@ pub(super) struct Sizing {
     refusal: Option<String>,
 }
 
+impl Sizing {
+    /// Returns whether another allocation waits in the queue.
+    pub(super) fn is_growing(&self) -> bool {
+        self.pending > 0
+    }
+}
+
 impl LocalRun<'_> {
     /// Makes the pool as large as its jobs can use. Returns whether the leader itself is not needed any more.
     pub(super) fn size(&self, work: &mut Work<'_>, sizing: &mut Sizing) -> bool {
