@@ -66,9 +66,10 @@ impl Roster {
         let model = &problem.jobs[job];
         let progress = &model.progress;
         let known = self.entries.get(job).and_then(Option::as_ref);
-        let (class, steps) = known
-            .map(|known| (known.class, known.steps))
-            .unwrap_or_else(|| (self.classes.number(model), steps_per_epoch(model)));
+        let (class, steps) = match known {
+            Some(known) => (known.class, known.steps),
+            None => (self.classes.number(model), steps_per_epoch(model)),
+        };
         let placement = self.placement(model, class, steps);
         Some(RosterEntry {
             class,
