@@ -188,7 +188,7 @@ impl EpochsLeft {
         Some(Self { epochs: progress.work_left, least: progress.least_left(), since, epoch })
     }
 
-    /// Returns [`Progress::left`].
+    /// Returns the epochs left at a moment, as `Progress::left` does.
     pub(super) fn at(self, now: Time) -> f64 {
         let Self { epochs, least, since, epoch } = self;
         let done = if epoch > 0.0 { now.since(Time(since)).0 / epoch } else { 0.0 };

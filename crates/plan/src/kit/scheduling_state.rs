@@ -41,7 +41,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Returns [`Progress::left`] where it is known here.
+    /// Returns `Progress::left` where it is known here.
     pub fn left(&self, now: Time) -> Option<f64> {
         self.left.map(|left| left.at(now))
     }
