@@ -36,7 +36,7 @@ fn exception(output: &str) -> Option<String> {
     Some(if short.len() < found.len() { format!("{short}…") } else { short })
 }
 
-/// Returns a line without the `[rank0]: ` that PyTorch puts before it.
+/// Returns a line without the `[rank0]: ` that `torchrun` puts before it.
 fn strip_rank(line: &str) -> &str {
     let rest = line.strip_prefix("[rank").and_then(|rest| rest.split_once("]: "));
     rest.filter(|(rank, _)| rank.bytes().all(|byte| byte.is_ascii_digit())).map_or(line, |(_, rest)| rest)
