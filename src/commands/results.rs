@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
@@ -26,7 +27,7 @@ use hsched_plan::curve::MetricKind;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
-    #[arg(value_name = "SWEEP")]
+    #[arg(value_name = "SWEEP", add = completions::past_jobs())]
     names: Vec<String>,
     /// Sort by a metric, the best run first, by a parameter, or by a column: name, sweep, state, epoch, `gpu_hours`.
     #[arg(long, value_name = "KEY")]
@@ -56,6 +57,10 @@ enum ResultFormat {
     /// JSON.
     Json,
 }
+
+/// What is said of runs that nothing can be compared by.
+const NO_METRICS: &str =
+    "no run has reported a metric; hsched help training shows how a program reports its epochs and metrics";
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
@@ -89,7 +94,12 @@ impl Subcommand for Args {
                 context.note("there are no runs yet: hsched submit, hsched add or hsched run start some");
                 String::new()
             }
-            ResultFormat::Table => results_table(&rows, context.terminal) + "\n",
+            ResultFormat::Table => {
+                if rows.iter().all(|row| row.metric.is_none() && row.run.ended.is_some()) {
+                    context.note(NO_METRICS);
+                }
+                results_table(&rows, context.terminal) + "\n"
+            }
         };
         print(context, &text).map(|()| Exit::Done)
     }
@@ -233,6 +243,6 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     best.ok_or_else(|| {
         Failure::new(Exit::Failed, "no run has reported a metric")
             .id(ErrorId::NoMetric)
-            .hint("write metrics into the reports, as docs/training.md shows")
+            .hint("hsched help training shows how a program reports metrics")
     })
 }
