@@ -29,7 +29,7 @@ impl Envelope {
         }
     }
 
-    /// Takes in a bundle that is at least as fast as all before it.
+    /// Adds a bundle that is at least as fast as all before it.
     fn add(&mut self, bundle: usize, speed: f64, rent: f64) {
         loop {
             let last = self.vertices.last();

@@ -53,7 +53,7 @@ const PUSHES: usize = 2;
 /// Gains are counted for so many times the usual time between two changes at most.
 const FORESEEN: f64 = 2.0;
 
-/// What a decision looks at.
+/// Input of a decision.
 #[derive(Clone, Copy)]
 pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
