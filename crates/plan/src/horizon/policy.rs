@@ -123,7 +123,8 @@ impl Horizon {
     fn full(&mut self, problem: &Problem) -> Vec<Want> {
         let jobs = self.roster.by_arrival();
         self.roster.weigh(&jobs);
-        let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem.now, job)).collect();
+        let mut tasks: Vec<Task> = Vec::with_capacity(jobs.len());
+        tasks.extend(jobs.iter().filter_map(|&job| self.roster.task(problem.now, job)));
         let instance = Instance {
             classes: self.roster.classes.list(),
             tasks: &tasks,

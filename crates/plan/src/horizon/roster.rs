@@ -105,8 +105,9 @@ impl Roster {
     /// Returns the numbers of the jobs by arrival.
     pub(super) fn by_arrival(&self) -> Vec<usize> {
         let there = self.entries.iter().enumerate();
-        let mut jobs: Vec<(f64, usize)> =
-            there.filter_map(|(job, entry)| Some((entry.as_ref()?.arrival.0, job))).collect();
+        // A list that grows is copied again and again, and there are many decisions.
+        let mut jobs = Vec::with_capacity(self.count);
+        jobs.extend(there.filter_map(|(job, entry)| Some((entry.as_ref()?.arrival.0, job))));
         jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         jobs.into_iter().map(|(_, job)| job).collect()
     }

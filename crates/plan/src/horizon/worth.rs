@@ -37,7 +37,12 @@ impl Worths {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         // Of equal ones the later arrival ends later.
         order.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(b.cmp(&a)));
-        let mut worths = Self { left: Vec::new(), of: vec![0.0; order.len()], keys: Vec::new(), order };
+        let mut worths = Self {
+            left: Vec::with_capacity(order.len()),
+            of: vec![0.0; order.len()],
+            keys: Vec::with_capacity(order.len()),
+            order,
+        };
         let mut there = vec![0.0; prices.len()];
         let mut sum = 1.0;
         for &task in &worths.order {
