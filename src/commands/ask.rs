@@ -116,7 +116,7 @@ fn refuse_other_values(context: &Context, job: &Job) -> Result<(), Failure> {
         Some(variant) => {
             format!("{} has other values: {}", job.name, Value::Object(variant.parameters.clone()))
         }
-        None => format!("{} is no trial", job.name),
+        None => format!("{} is not a trial", job.name),
     };
     Err(Failure::new(Exit::BadInput, message)
         .id(ErrorId::NameTaken)

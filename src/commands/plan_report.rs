@@ -10,7 +10,7 @@ use hsched_plan::plan_file::{PlanFile, PlanVerdict, PlannedJob};
 
 /// Returns the report of a plan.
 pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {
-    let mut report = Report::new(ReportKind::Plan, "Plan".to_owned(), Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
     report.parameters = parameters;
     report.notes.clone_from(&file.notes);
     let reason = |job: &PlannedJob| Some(format!("{}: {}", job.name, job.reason.as_ref()?));

@@ -1,6 +1,6 @@
 //! The devices that jobs get: found on this machine, imagined, or those of an allocation; and who has which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use thiserror::Error;
@@ -78,6 +78,12 @@ fn refusal(text: &str) -> String {
         let own = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
         own.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{own}:1"))
     };
+    let has_no_slot = |part: &str| {
+        part.rsplit_once(['x', ':']).is_some_and(|(count, slots)| slots == "0" && count.contains(':'))
+    };
+    if text.split(',').any(has_no_slot) {
+        return format!("{text:?}: the number after x, of runs that share a device, must be at least 1");
+    }
     match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
         Some(counted) => format!("{text:?} has no count: write {}", counted.join(",")),
         None => format!(
@@ -211,16 +217,17 @@ impl Devices {
     /// Returns the nodes, with what submissions use.
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
+        let used: BTreeSet<&DeviceIndex> = self.taken.values().flat_map(Lease::all).collect();
+        for (name, device) in used {
+            let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
+            let gpu_type = &self.nodes[place].1[*device].gpu_type;
+            if let Some(stock) = nodes[place].gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
+                stock.used += 1;
+            }
+        }
         for lease in self.taken.values() {
-            for (name, device) in lease.all() {
-                let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
-                let (node, gpu_type) = (&mut nodes[place], &self.nodes[place].1[*device].gpu_type);
-                if let Some(stock) = node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
-                    stock.used += 1;
-                }
-                if lease.beside.contains(&(name.clone(), *device)) {
-                    continue;
-                }
+            for (name, _) in &lease.devices {
+                let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { continue };
                 let add = |usage: &mut Option<Usage>, own: u64| {
                     if let Some(usage) = usage {
                         usage.used = (usage.used + own).min(usage.total);
@@ -240,7 +247,8 @@ impl Devices {
     }
 
     /// Returns a free device for each of some ranks, or `None` where there are not as many; those first on which the fewest
-    /// wait, as `crowd` says, then slots of the GPUs with the fewest runs. `alone` wants GPUs without other runs, and all of their slots.
+    /// wait, as `crowd` says, then slots of the GPUs with the fewest runs. `alone` wants all slots of its GPUs, of which others may still
+    /// have some: nobody else gets those.
     pub fn find(
         &self,
         ranks: &[PlacedRank],
@@ -259,7 +267,7 @@ impl Devices {
                         .values()
                         .chain([&lease])
                         .all(|lease| lease.all().all(|taken| *taken != place))
-                    && self.may_have(&place, &lease, alone)
+                    && self.may_have(&place, &lease)
             };
             let usable = (0..devices.len()).filter(is_usable);
             let sharers = |device: usize| self.sharers(&(node.name.clone(), device)).count();
@@ -273,9 +281,17 @@ impl Devices {
         Some(lease)
     }
 
-    /// Returns whether nobody has a device of a lease.
+    /// Returns whether nobody has a device of a lease; of slots that it has to itself, others may still have some.
     pub fn is_free(&self, lease: &Lease) -> bool {
-        self.taken.values().all(|taken| taken.all().all(|place| !lease.all().any(|wanted| wanted == place)))
+        self.taken.values().all(|taken| taken.all().all(|place| !lease.devices.contains(place)))
+    }
+
+    /// Returns who still has slots that a lease is to have to itself.
+    pub(super) fn in_the_way(&self, lease: &Lease) -> BTreeSet<SubmissionKey> {
+        let has_some = |(_, taken): &(&SubmissionKey, &Lease)| {
+            taken.devices.iter().any(|place| lease.beside.contains(place))
+        };
+        self.taken.iter().filter(has_some).map(|(of, _)| of.clone()).collect()
     }
 
     /// Gives a submission what is free.

@@ -7,7 +7,7 @@ use crate::local::world::LocalWorld;
 use hsched_engine::clock::Clock;
 use hsched_engine::pool::{Duty, Order, Worker};
 use hsched_engine::store::{PoolFolder, StateError};
-use hsched_engine::{Answer, End, SubmissionKey};
+use hsched_engine::{End, SubmissionKey};
 use hsched_model::Time;
 
 /// How often a member says that it lives.
@@ -30,8 +30,6 @@ pub struct MemberWork {
 pub struct Instructions {
     /// Whether it may leave.
     pub may_leave: bool,
-    /// What people should know.
-    pub notes: Vec<String>,
     /// The first file of the pool that could not be read or written; nothing is lost by that.
     pub trouble: Option<StateError>,
 }
@@ -52,17 +50,14 @@ impl MemberWork {
         clock.elapsed() >= self.locks_from
     }
 
-    /// Reports what it has started as the leader.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    pub fn take_stock(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {
+    /// Reports what it has started as the leader; what cannot be written now is in the next report.
+    pub fn take_stock(&mut self, here: &LocalWorld<'_>) {
         let known: BTreeSet<SubmissionKey> =
             self.worker.submissions().iter().map(|own| own.of.clone()).collect();
         for (of, job_id, since) in here.at_work_now().filter(|(of, ..)| !known.contains(of)) {
-            self.worker.started(&of, job_id, since)?;
+            let _ = self.worker.started(&of, job_id, since);
         }
-        self.report_ends(here)
+        let _ = self.report_ends(here);
     }
 
     /// Carries out the orders, and reports what has ended. A file that cannot be written keeps it from nothing else.
@@ -77,7 +72,7 @@ impl MemberWork {
         for duty in duties {
             match duty {
                 Duty::Start(order) => {
-                    let started = self.start(here, &order, clock.time(), &mut told.notes);
+                    let started = self.start(here, &order, clock.time());
                     done = done.and(started);
                 }
                 Duty::Decline(of) => {
@@ -102,23 +97,11 @@ impl MemberWork {
         told
     }
 
-    fn start(
-        &mut self,
-        here: &mut LocalWorld<'_>,
-        order: &Order,
-        at: Time,
-        notes: &mut Vec<String>,
-    ) -> Result<(), StateError> {
-        let (end, message) = match here.begin(&order.of, &order.start, String::new()) {
-            Ok(job_id) => return self.worker.started(&order.of, job_id, at),
-            Err(Answer::Refused { message }) => (End::Failed { exit: 126, signal: 0 }, message),
-            Err(Answer::Deferred { message } | Answer::Unreachable { message }) => {
-                (End::Interrupted, message)
-            }
-            Err(_) => (End::Interrupted, "could not be started".to_owned()),
-        };
-        notes.push(format!("{}: {message}", order.of.job));
-        self.worker.ended([(order.of.clone(), end, at)])
+    fn start(&mut self, here: &mut LocalWorld<'_>, order: &Order, at: Time) -> Result<(), StateError> {
+        match here.begin(&order.of, &order.start, String::new()) {
+            Ok(job_id) => self.worker.started(&order.of, job_id, at),
+            Err(answer) => self.worker.refused(&order.of, answer, at),
+        }
     }
 
     fn report_ends(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {

@@ -11,7 +11,7 @@ use hsched_engine::live::LiveError;
 use hsched_engine::pool::{Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, Start};
 use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{Answer, QueueState, Sighting, State, SubmissionKey, SubmissionRecord};
-use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Time, Usage};
+use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Seconds, Time, Usage};
 
 /// How long a member may be silent: it says every few seconds that it lives.
 const SILENCE: Duration = Duration::from_secs(8);
@@ -21,6 +21,10 @@ const ASK_AGAIN: Duration = Duration::from_secs(3);
 
 /// How long a member may have nothing to do before it leaves.
 const IDLE: Duration = Duration::from_secs(20);
+
+/// How long before the end of an allocation its jobs must have been asked to save, beyond their grace: Slurm's clock has no seconds,
+/// and the next allocation must be asked for.
+pub const BEFORE_END: Seconds = Seconds(35.0);
 
 /// The members beside the one that leads.
 pub struct OtherMembers {
@@ -42,6 +46,8 @@ struct OtherMember {
     idle: Option<Duration>,
     is_silent: bool,
     is_released: bool,
+    /// Why it takes no orders, where it does not.
+    why_closed: Option<&'static str>,
     /// Whether nobody has asked yet who is new.
     is_new: bool,
 }
@@ -58,7 +64,8 @@ impl OtherMembers {
         Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
     }
 
-    /// Reads what the others say of themselves; `own` is the member that leads, and `elapsed` the time since it began.
+    /// Reads what the others say of themselves; `own` is the member that leads, `elapsed` the time since it began, and `grace` what jobs
+    /// that do not say need to save.
     ///
     /// # Errors
     /// When a file of the pool cannot be read or written.
@@ -66,7 +73,8 @@ impl OtherMembers {
         &mut self,
         own: &MemberId,
         state: &State,
-        elapsed: Duration,
+        (now, elapsed): (Time, Duration),
+        grace: Seconds,
     ) -> Result<(), StateError> {
         let open: Vec<SubmissionKey> = state
             .jobs
@@ -76,6 +84,7 @@ impl OtherMembers {
             })
             .collect();
         self.leader.tidy(&open.iter().collect())?;
+        let to_save = state.longest_grace(grace);
         let members = self.leader.members()?;
         self.others.retain(|id, _| members.iter().any(|(member, _)| member == id));
         for (member, report) in members {
@@ -92,8 +101,17 @@ impl OtherMembers {
             let is_silent = elapsed.saturating_sub(heard) >= SILENCE;
             let is_released = before.as_ref().is_some_and(|before| before.is_released);
             let is_new = before.is_none_or(|before| before.is_new);
-            self.others
-                .insert(member, OtherMember { report, devices, heard, idle, is_silent, is_released, is_new });
+            let is_late = report.end.is_some_and(|end| now.0 >= end.0 - to_save.0 - BEFORE_END.0);
+            let why_closed = match () {
+                () if is_silent => Some("does not answer"),
+                () if report.leaving => Some("is ending"),
+                () if is_late => Some("is about to end"),
+                () if is_released => Some("is not needed"),
+                () => None,
+            };
+            let other =
+                OtherMember { report, devices, heard, idle, is_silent, is_released, why_closed, is_new };
+            self.others.insert(member, other);
         }
         self.leader.release_leaving()
     }
@@ -113,7 +131,7 @@ impl OtherMembers {
     pub(super) fn nodes(&self) -> Vec<Node> {
         let of_member = |(member, other): (&MemberId, &OtherMember)| {
             let mut nodes = other.devices.cluster().nodes;
-            if let Some(why) = other.why_closed() {
+            if let Some(why) = other.why_closed {
                 for node in &mut nodes {
                     node.state = NodeState::parse("down");
                     node.reason = Some(format!("Slurm job {} {why}", member.job()));
@@ -150,6 +168,7 @@ impl OtherMembers {
         Ok(Some(match sight {
             PoolSighting::Ordered => seen(own_id, running(None)),
             PoolSighting::Running { since, .. } => seen(own_id, running(since)),
+            PoolSighting::Refused(answer) => seen(own_id, QueueState::NotStarted(answer)),
             PoolSighting::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
             // Its script may have left word of its end, under the number of its guard.
             PoolSighting::NeverStarted | PoolSighting::Lost => {
@@ -180,7 +199,7 @@ impl OtherMembers {
         let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
         let other = member.as_ref().and_then(|member| self.others.get_mut(member));
         let (Some(member), Some(other)) = (member, other) else {
-            return Err(failed("its allocation has ended".to_owned()));
+            return Err(Answer::Deferred { message: "its allocation has ended".into() });
         };
         let lease = other.devices.find(ranks, needs, false, |_, _| 0).ok_or_else(in_use)?;
         (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
@@ -238,7 +257,7 @@ impl OtherMembers {
 
     /// Returns the members that take orders.
     pub fn at_work(&self) -> impl Iterator<Item = &MemberId> {
-        self.others.iter().filter(|(_, other)| other.why_closed().is_none()).map(|(id, _)| id)
+        self.others.iter().filter(|(_, other)| other.why_closed.is_none()).map(|(id, _)| id)
     }
 
     /// Returns how many other members have something to do, also of those that take no more orders.
@@ -248,7 +267,7 @@ impl OtherMembers {
 
     /// Returns whether another member has something to do.
     pub fn are_busy(&self) -> bool {
-        self.others.values().any(|other| other.idle.is_none() && other.why_closed().is_none())
+        self.others.values().any(|other| other.idle.is_none() && other.why_closed.is_none())
     }
 
     /// Lets those members go that have had nothing to do for a while; returns them.
@@ -259,9 +278,9 @@ impl OtherMembers {
         let mut gone = Vec::new();
         for (member, other) in &mut self.others {
             let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
-            if is_idle && other.why_closed().is_none() {
+            if is_idle && other.why_closed.is_none() {
                 self.leader.release(member)?;
-                other.is_released = true;
+                (other.is_released, other.why_closed) = (true, Some("is not needed"));
                 gone.push(member.clone());
             }
         }
@@ -275,24 +294,13 @@ impl OtherMembers {
     /// When a file of the pool cannot be read or written.
     pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, StateError> {
         self.leader.release_leaving()?;
-        self.leader.another_stays(own)
+        let others = &self.others;
+        self.leader.another_stays(own, |member| others.get(member).is_some_and(|other| other.is_silent))
     }
 
     /// Returns the folder in which a member reports.
     pub fn folder(root: &Path, member: &MemberId) -> Option<PathBuf> {
         Some(PoolFolder::find(root)?.path(&format!("members/{member}")))
-    }
-}
-
-impl OtherMember {
-    /// Returns why it takes no orders, where it does not.
-    fn why_closed(&self) -> Option<&'static str> {
-        match () {
-            () if self.is_silent => Some("does not answer"),
-            () if self.report.leaving => Some("is ending"),
-            () if self.is_released => Some("is not needed"),
-            () => None,
-        }
     }
 }
 

@@ -50,13 +50,13 @@ impl<'a> Lead<'a> {
         self.clock.elapsed()
     }
 
-    fn look(&mut self, state: &State) -> Result<(), StateError> {
+    fn look(&mut self, state: &State, grace: Seconds) -> Result<(), StateError> {
         let elapsed = self.clock.elapsed();
         if elapsed.saturating_sub(self.beat) >= BEAT {
             self.own.beat()?;
             self.beat = elapsed;
         }
-        self.others.look(&self.own.id().clone(), state, elapsed)
+        self.others.look(&self.own.id().clone(), state, (self.clock.time(), elapsed), grace)
     }
 
     /// Gives the lead up.
@@ -121,7 +121,7 @@ impl World for PoolWorld<'_> {
 
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         if let Some(lead) = &mut self.lead {
-            lead.look(state)?;
+            lead.look(state, self.here.site.site.defaults.grace)?;
         }
         let mut seen = self.here.observe(state)?;
         let Some(lead) = &mut self.lead else { return Ok(seen) };
@@ -163,6 +163,11 @@ impl World for PoolWorld<'_> {
             return self.here.write_shares(of, shares);
         }
         self.here.share(of, shares)
+    }
+
+    /// Each device is on its own.
+    fn is_one_service(&self) -> bool {
+        false
     }
 
     /// There is no queue.

@@ -21,6 +21,7 @@ use nix::sys::inotify::WatchDescriptor;
 use crate::local::gate::Gate;
 use crate::local::guard::{GO, KILL, Order, STOP};
 use crate::local::wake::Wake;
+use hsched_engine::pool::Start;
 use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -55,6 +56,8 @@ pub(super) struct Running {
     pub step: Step,
     /// The epochs that were done before it.
     pub epochs: u64,
+    /// How long it may take to save.
+    pub grace: Seconds,
     /// How long the last of them took, where it was parked after that.
     pub epoch: Option<Seconds>,
     /// Whether it was killed because somebody wanted that.
@@ -161,8 +164,8 @@ impl Guarded {
 
 impl Running {
     /// Returns the processes of a submission that is to run.
-    pub(super) fn new(guarded: Guarded, since: Time, gpus: Gpus, epochs: u64, step: Step) -> Self {
-        let job_id = guarded.job_id;
+    pub(super) fn new(guarded: Guarded, since: Time, start: &Start, epochs: u64, step: Step) -> Self {
+        let (job_id, gpus, grace) = (guarded.job_id, start.gpus.clone(), start.grace);
         Self {
             guarded: Some(guarded),
             job_id,
@@ -170,6 +173,7 @@ impl Running {
             gpus,
             step,
             epochs,
+            grace,
             epoch: None,
             is_killed: false,
             ended: None,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::local::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
 use hsched_engine::{End, SubmissionKey};
+use hsched_model::catalogue::recognise;
 use hsched_model::{Bytes, GpuType, JobName};
 
 /// The most slots of a GPU.
@@ -139,10 +140,9 @@ impl Devices {
             .map(|(of, _)| of)
     }
 
-    /// Returns whether a lease may get one more slot: no other of the same GPU, and where it wants GPUs alone, of one that no run has.
-    pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease, alone: bool) -> bool {
+    /// Returns whether a lease may get one more slot: no other of the same GPU.
+    pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease) -> bool {
         self.others_of(place).all(|other| !lease.devices.contains(other))
-            && (!alone || self.sharers(place).next().is_none())
     }
 
     /// Returns the slots of a lease's GPUs that are not its own.
@@ -155,10 +155,11 @@ fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
     counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
 }
 
-/// Returns whether a found type is what a user calls by another name; a MIG slice is no whole GPU.
+/// Returns whether a found type is what a user calls by another name, as `h100` for `nvidia_h100_80gb_hbm3`; a MIG slice is no whole GPU.
 fn is_like(name: &GpuType, found: &GpuType) -> bool {
-    let is_slice = |gpu_type: &GpuType| gpu_type.as_str().contains("mig");
-    name == found || found.as_str().contains(name.as_str()) && is_slice(name) == is_slice(found)
+    let recognised = |gpu_type: &GpuType| recognise(gpu_type.as_str());
+    name.as_str().eq_ignore_ascii_case(found.as_str())
+        || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
 /// Who shares GPUs, and who did not bear that.
@@ -175,7 +176,9 @@ pub(super) struct Sharing {
 impl Sharing {
     /// Takes in that a submission begins on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
-        let Some(lease) = devices.lease(of).filter(|_| devices.has_slots()) else { return };
+        // One that is to be alone waits until the others have ended.
+        let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
+        let Some(lease) = devices.lease(of).filter(shares) else { return };
         let others: Vec<SubmissionKey> =
             lease.devices.iter().flat_map(|place| devices.sharers(place)).cloned().collect();
         if !others.is_empty() {
@@ -269,6 +272,33 @@ mod tests {
         }
     }
 
+    /// An H100 as NVML shows it.
+    fn h100(uuid: &str) -> crate::probe::Gpu {
+        crate::probe::Gpu {
+            name: "NVIDIA H100 80GB HBM3".into(),
+            uuid: uuid.into(),
+            address: "00000000:00:06.0".into(),
+            memory: Some(85_520_809_984),
+            ..crate::probe::Gpu::default()
+        }
+    }
+
+    #[test]
+    fn gpus_of_this_machine_are_chosen_by_their_short_names() {
+        let machine = Devices::found(&Facts { gpus: vec![h100("GPU-8c"), h100("GPU-a4")], ..facts() });
+        let chosen = |text: &str| {
+            let chosen = machine.chosen(&DeviceCount::parse(text).expect("a list"))?;
+            Some(chosen.nodes()[0].1.iter().map(|device| device.name.clone()).collect::<Vec<_>>())
+        };
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(chosen("h100:1"), names(&["GPU-8c"]));
+        assert_eq!(chosen("H100-80gb:2"), names(&["GPU-8c", "GPU-a4"]));
+        assert_eq!(chosen("nvidia_h100_80gb_hbm3:1x2"), names(&["GPU-8c", "GPU-8c"]));
+        assert_eq!(chosen("h100:3"), None);
+        assert_eq!(chosen("a100:1"), None);
+        assert_eq!(chosen("h100_1g.10gb:1"), None, "a slice is no whole GPU");
+    }
+
     #[test]
     fn runs_spread_over_gpus_before_they_share_one() {
         let mut devices = devices("a100:2x3");
@@ -279,9 +309,18 @@ mod tests {
         for job in ["a", "c"] {
             devices.give_back(&key(job));
         }
-        assert_eq!(take(&mut devices, "g", true), None, "another run is on either GPU");
-        devices.give_back(&key("e"));
+        let in_the_way = |devices: &Devices| {
+            devices.in_the_way(devices.lease(&key("g")).expect("a lease")).into_iter().collect::<Vec<_>>()
+        };
         assert_eq!(take(&mut devices, "g", true), Some(vec![0]));
+        assert_eq!(in_the_way(&devices), [key("e")], "another run is on either GPU");
+        assert_eq!(
+            take(&mut devices, "h", false),
+            None,
+            "all slots of that GPU are for the run that is to be alone"
+        );
+        devices.give_back(&key("e"));
+        assert_eq!(in_the_way(&devices), []);
         assert_eq!(take(&mut devices, "h", false), None, "all slots of that GPU are its own");
         let node = &devices.cluster().nodes[0];
         assert_eq!((node.gpus[0].total, node.gpus[0].used), (6, 6));
@@ -311,10 +350,9 @@ mod tests {
         assert!(sharing.is_to_blame(&key("a"), &failed));
         assert!(sharing.wants_alone(&key("a").job));
         slots.give_back(&key("a"));
-        assert_eq!(take(&mut slots, "a", true), None, "another run is there");
+        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
         assert!(!sharing.is_to_blame(&key("b"), &End::Completed));
         slots.give_back(&key("b"));
-        begin(&mut sharing, &mut slots, "a", "RuntimeError: CUDA out of memory\n");
         assert!(!sharing.is_to_blame(&key("a"), &failed), "alone it is the run's own fault");
     }
 

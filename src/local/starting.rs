@@ -30,7 +30,7 @@ impl LocalWorld<'_> {
             .filter(|parked| self.devices.is_free(&parked.lease))
             .map(|parked| parked.guarded.origin.clone());
         if let Some(origin) = parked {
-            let adopted = self.adopt(&of, &origin, start.gpus, &start.output);
+            let adopted = self.adopt(&of, &origin, &start);
             return adopted.map_err(|error| Answer::Unreachable { message: error.to_string() });
         }
         let ranks = named_ranks(&run.problem, &intent.placement);
@@ -59,6 +59,7 @@ impl LocalWorld<'_> {
             gpus: Gpus::of(&named_ranks(&run.problem, &intent.placement)),
             epochs: run.epochs_done[intent.job],
             threads: self.site.threads.filter(|_| job.launch.cpus_per_gpu.is_none()),
+            grace: job.launch.checkpoint.grace.unwrap_or(self.site.site.defaults.grace),
         };
         Ok((start, text))
     }
@@ -89,7 +90,8 @@ impl LocalWorld<'_> {
         if !self.devices.is_free(&lease) {
             return Err(in_use());
         }
-        let after = self.make_room(of, &lease, false);
+        let mut after = self.make_room(of, &lease, false);
+        after.extend(self.devices.in_the_way(&lease));
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
         let Start { script, workdir, output, .. } = start.clone();
@@ -116,7 +118,7 @@ impl LocalWorld<'_> {
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(of, lease);
         self.sharing.begin(of, &output, &self.devices);
-        let running = Running::new(guarded, self.now(), start.gpus.clone(), start.epochs, step);
+        let running = Running::new(guarded, self.now(), start, start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)
     }

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use crate::local::devices::Lease;
 use crate::local::gate::{Gate, Stand, Want, Word};
@@ -12,9 +11,10 @@ use crate::local::parking::Parked;
 use crate::local::running::{Running, Step};
 use crate::local::world::LocalWorld;
 use crate::probe;
+use hsched_engine::pool::Start;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{End, Gpus, SubmissionKey};
+use hsched_engine::{End, SubmissionKey};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while
@@ -74,20 +74,19 @@ impl LocalWorld<'_> {
         &mut self,
         of: &SubmissionKey,
         origin: &SubmissionKey,
-        gpus: Gpus,
-        output: &Path,
+        start: &Start,
     ) -> io::Result<JobId> {
         let root = &self.site.site.state;
         let [folder, before] = [of, origin].map(|key| report_folder(root, &key.run, &key.name()));
         fs::copy(self.mark(origin), self.mark(of))?;
-        reports::take_over(&before, &folder, fs::metadata(output).map_or(0, |data| data.len()))?;
+        reports::take_over(&before, &folder, fs::metadata(&start.output).map_or(0, |data| data.len()))?;
         let Some(parked) = self.parking.leave(origin) else { return Err(io::ErrorKind::NotFound.into()) };
         let after = self.make_room(of, &parked.lease, true);
         let whence = if parked.is_moved() { ", with its tensors from host memory" } else { "" };
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut running = Running::new(parked.guarded, now, gpus, parked.epochs, Step::Held { after });
+        let mut running = Running::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
         running.epoch = parked.epoch;
         running.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), running);
@@ -181,16 +180,17 @@ impl LocalWorld<'_> {
 
     /// Lets those go on that wait for nobody any more.
     fn release(&mut self) {
-        let Self { running, parking, site, .. } = self;
+        let Self { running, parking, site, devices, clock, .. } = self;
         for (of, own) in running.iter_mut() {
             let (Step::Held { after }, Some(guarded)) = (&mut own.step, &mut own.guarded) else { continue };
-            after.retain(|origin| parking.is_in_the_way(origin));
+            // Whoever has a lease is on a GPU that this one waits to have to itself.
+            after.retain(|other| parking.is_in_the_way(other) || devices.lease(other).is_some());
             if !after.is_empty() {
                 continue;
             }
             if guarded.origin == *of {
                 let _ = guarded.go();
-                own.step = Step::AtWork;
+                (own.step, own.since) = (Step::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
                 // Where it cannot be said now it is at the next look.
@@ -201,9 +201,18 @@ impl LocalWorld<'_> {
         }
     }
 
+    /// Returns whether one of these has slots of a GPU: its end is heard of.
+    pub(super) fn waits_for_slots(&self, after: &BTreeSet<SubmissionKey>) -> bool {
+        after.iter().any(|other| self.devices.lease(other).is_some())
+    }
+
     /// Returns whether ranks are to say something for which others wait.
     pub fn is_switching(&self) -> bool {
-        let is_moving = |running: &Running| matches!(running.step, Step::Parking { .. } | Step::Held { .. });
+        let is_moving = |running: &Running| match &running.step {
+            Step::Parking { .. } => true,
+            Step::Held { after } => !self.waits_for_slots(after),
+            _ => false,
+        };
         self.running.values().any(|running| running.ended.is_none() && is_moving(running))
             || self.parking.is_moving()
     }

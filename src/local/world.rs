@@ -10,7 +10,7 @@ use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
-use crate::local::running::Running;
+use crate::local::running::{Running, Step};
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
@@ -41,7 +41,7 @@ const ASK_AGAIN: Seconds = Seconds(4.0);
 
 /// The devices at hand and what runs on them.
 pub struct LocalWorld<'a> {
-    clock: &'a dyn Clock,
+    pub(super) clock: &'a dyn Clock,
     pub(super) directory: &'a StateDir,
     pub(super) site: LocalSite,
     pub(super) devices: Devices,
@@ -115,12 +115,12 @@ impl<'a> LocalWorld<'a> {
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
         {
-            let why = "parked jobs may have left it too little memory; it will start again without them";
+            let why = "may have run out of memory beside parked jobs; restarting on GPUs without parked jobs";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
         if self.sharing.is_to_blame(&of, &end) {
-            let why = "it ran out of memory beside others on its GPU; it will start again alone";
+            let why = "ran out of memory while sharing its GPU; restarting on a GPU of its own";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
@@ -171,6 +171,12 @@ impl<'a> LocalWorld<'a> {
     /// Returns how many have processes: those at work, and those that are parked.
     pub fn left(&self) -> usize {
         self.at_work() + self.parking.len()
+    }
+
+    /// Returns how long those at work may take to save.
+    pub fn longest_grace(&self) -> Seconds {
+        let open = self.running.values().filter(|running| running.ended.is_none());
+        Seconds(open.map(|running| running.grace.0).fold(0.0, f64::max))
     }
 
     /// Returns whether all that runs has been asked to end.
@@ -227,9 +233,12 @@ impl<'a> LocalWorld<'a> {
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(running) = self.running.get(&of) {
-            let queue_state = match &running.ended {
-                Some((end, at)) => QueueState::Ended { end: end.clone(), at: Some(*at) },
-                None => QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) },
+            let queue_state = match (&running.ended, &running.step) {
+                (Some((end, at)), _) => QueueState::Ended { end: end.clone(), at: Some(*at) },
+                (None, Step::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
+                (None, _) => {
+                    QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
+                }
             };
             return Ok(Sighting {
                 of,

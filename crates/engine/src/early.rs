@@ -6,7 +6,7 @@ use crate::mark::intend;
 use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
-use hsched_plan::curve::{CurveVerdict, Goal, MetricKind, Report, behind, judge_running};
+use hsched_plan::curve::{CurvePoint, CurveVerdict, Goal, MetricKind, behind, judge_running};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl State {
         };
         let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
         let others = self.jobs.iter().filter(of_sweep).filter(|job| job.job.name != tracked.job.name);
-        let others: Vec<&[Report]> = others.map(|job| job.curve.as_slice()).collect();
+        let others: Vec<&[CurvePoint]> = others.map(|job| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, tracked.job.stop.not_before);
         let own = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
@@ -189,7 +189,7 @@ impl JobState {
     pub(super) fn remember(&mut self, epoch: u64, metrics: &[(String, f64)]) {
         let Some(target) = &self.job.target else { return };
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
-        self.curve.push(Report { epoch, value: *value });
+        self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
             // Every other one tells as much of so long a curve.
             let mut place = 0;

@@ -58,6 +58,9 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
     let (attempt, seen) = (&submission.attempt, sights.seen);
     let key = attempt.key(&tracked.job.name);
     let sighting = sights.sightings.get(&key).copied();
+    if let Some(QueueState::NotStarted(answer)) = sighting.map(|sighting| &sighting.state) {
+        return vec![Event::Answer { of: key, answer: answer.clone() }];
+    }
     let mut news: Vec<News> =
         sighting.and_then(|sighting| start(submission, sighting, seen)).into_iter().collect();
     let reason = sighting.and_then(|sighting| sighting.reason.clone());
@@ -142,6 +145,7 @@ fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Op
         }
         // So short that nobody saw it run.
         QueueState::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
+        QueueState::NotStarted(_) => None,
     }
 }
 

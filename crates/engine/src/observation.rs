@@ -1,6 +1,6 @@
 //! Observations: what a world shows at one moment.
 
-use crate::{End, EpochReport, Gpus, ScriptSighting, Stall, SubmissionKey};
+use crate::{Answer, End, EpochReport, Gpus, ScriptSighting, Stall, SubmissionKey};
 use hsched_model::{Cluster, JobId, Time};
 
 /// The cluster, the jobs in its queue and what their ranks reported, at one moment.
@@ -68,4 +68,6 @@ pub enum QueueState {
         end: End,
         at: Option<Time>,
     },
+    /// Whoever was to start it says that he did not, and why.
+    NotStarted(Answer),
 }

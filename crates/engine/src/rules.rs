@@ -73,6 +73,8 @@ impl Rules {
     pub const MOST_FRUITLESS: u32 = 10;
     /// How many times in a row a time limit may cut a job before it finishes an epoch without using a retry.
     pub const MOST_CUTS: u32 = 3;
+    /// The wait for devices at hand that seemed to be free and are not yet.
+    pub const IN_USE: Seconds = Seconds(1.0);
     /// The longest wait before a further try.
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 

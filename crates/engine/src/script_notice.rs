@@ -48,7 +48,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
         QueueState::Ended { .. } if !script.is_over() => {
             news.extend((!is_known).then_some(News::Queued { job_id, submit_time }));
         }
-        QueueState::Ended { .. } => {}
+        QueueState::Ended { .. } | QueueState::NotStarted(_) => {}
     }
     let reason = sighting.reason.clone();
     news.extend(reason.filter(|reason| submission.reason.as_ref() != Some(&reason.text)).map(News::Waits));

@@ -35,6 +35,11 @@ pub trait World {
     /// Ends a submission.
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
 
+    /// Returns whether a request that does not get through says that the next one would not, either: one service hears all of them.
+    fn is_one_service(&self) -> bool {
+        true
+    }
+
     /// Changes what a pending submission asks for; it keeps its place in the queue.
     fn amend(&mut self, _: &SubmissionKey, _: JobId, _: &Amendment) -> Answer {
         Answer::NotAmended { message: "requests cannot be changed here".to_owned() }
@@ -234,6 +239,7 @@ fn act<W: World + ?Sized, E>(
                 };
                 // Where one request got lost the next would, too.
                 if trouble.is_none()
+                    && world.is_one_service()
                     && matches!(
                         answer,
                         Answer::Deferred { .. } | Answer::Unreachable { .. } | Answer::Unclear { .. }

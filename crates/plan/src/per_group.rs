@@ -1,13 +1,15 @@
 //! A policy that decides for each group of nodes alone: no job is spread over two groups.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::{Budget, Decision, Eligibility, Plan, Policy, PolicyError, Problem};
+use crate::{Budget, Decision, Eligibility, JobModel, Plan, Policy, PolicyError, Problem, Room, WorkerNode};
 use hsched_model::NodeName;
 
 /// A policy for nodes in groups, such as the allocations of a pool.
 ///
-/// Groups are decided on one after the other: a job that waits and gets GPUs in one is not seen by the next.
+/// Groups are decided on one after the other. Each job that waits is offered to the group first that has most room for it, and if it gets
+/// nothing there to those that come after.
 pub struct PerGroup<G> {
     policy: Box<dyn Policy>,
     group: G,
@@ -53,32 +55,60 @@ where
         if groups.len() < 2 {
             return self.policy.decide(problem, budget);
         }
-        let mut merged = Plan::default();
-        let mut decided: BTreeMap<usize, Decision> = BTreeMap::new();
-        let mut order = Vec::new();
-        for nodes in &groups {
-            let placed = |job: usize| matches!(decided.get(&job), Some(Decision::Place { .. }));
-            let plan = self.policy.decide(&part(problem, nodes, placed), budget)?;
-            for (job, decision) in plan.changes {
-                if !decided.contains_key(&job) {
-                    order.push(job);
-                }
-                let is_better = |before: &Decision| rank(&decision) > rank(before);
-                if decided.get(&job).is_none_or(is_better) {
-                    decided.insert(job, decision);
-                }
-            }
-            merged.wake = [merged.wake, plan.wake].into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
-            for note in plan.notes {
-                if !merged.notes.contains(&note) {
-                    merged.notes.push(note);
-                }
-            }
-            merged.stopped |= plan.stopped;
+        let homes = homes(problem, &groups);
+        let mut merged = Merged::default();
+        for (number, nodes) in groups.iter().enumerate() {
+            // What found no place in the groups before is offered again.
+            let is_offered = |job: usize| homes[job] <= number && !merged.is_placed(job);
+            let plan = self.policy.decide(&part(problem, nodes, is_offered), budget)?;
+            merged.add(plan);
         }
-        // Those that give GPUs back come before those that get them, as each group has them.
-        merged.changes = order.into_iter().filter_map(|job| Some((job, decided.remove(&job)?))).collect();
-        Ok(merged)
+        Ok(merged.plan())
+    }
+}
+
+/// The plans of several groups as one.
+#[derive(Default)]
+struct Merged {
+    plan: Plan,
+    decided: BTreeMap<usize, Decision>,
+    /// The jobs that are decided on, in the order in which that is carried out: those that give GPUs back before those that get
+    /// them, as each group has them.
+    order: Vec<usize>,
+}
+
+impl Merged {
+    fn is_placed(&self, job: usize) -> bool {
+        matches!(self.decided.get(&job), Some(Decision::Place { .. }))
+    }
+
+    fn add(&mut self, plan: Plan) {
+        for (job, decision) in plan.changes {
+            if self.decided.get(&job).is_none_or(|before| rank(&decision) > rank(before)) {
+                self.order.retain(|other| *other != job);
+                self.order.push(job);
+                self.decided.insert(job, decision);
+            }
+        }
+        let Plan { wake, questions, inquiries, requests, notes, categories, stopped, .. } = plan;
+        let all = &mut self.plan;
+        all.wake = [all.wake, wake].into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
+        all.questions.extend(questions);
+        all.inquiries.extend(inquiries);
+        all.requests.extend(requests);
+        for note in notes {
+            if !all.notes.contains(&note) {
+                all.notes.push(note);
+            }
+        }
+        all.categories = [all.categories, categories].into_iter().flatten().reduce(u64::saturating_add);
+        all.stopped |= stopped;
+    }
+
+    fn plan(mut self) -> Plan {
+        self.plan.changes =
+            self.order.into_iter().filter_map(|job| Some((job, self.decided.remove(&job)?))).collect();
+        self.plan
     }
 }
 
@@ -91,11 +121,76 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// Returns the problem of some nodes alone: the others have no GPUs, and jobs that hold GPUs there are gone.
-fn part(problem: &Problem, nodes: &[usize], placed: impl Fn(usize) -> bool) -> Problem {
+/// Returns the group that each job is offered to first: each in turn the one with the most free GPUs that it can use, less what the jobs
+/// before it may take there.
+fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
+    let mut free: Vec<Vec<i64>> = groups.iter().map(|nodes| free(problem, nodes)).collect();
+    let rooms = rooms(problem);
+    let home = |job: &JobModel| {
+        if !job.progress.holds.is_empty() {
+            return 0;
+        }
+        let usable = |group: &[i64]| -> i64 {
+            group.iter().zip(&job.types).filter(|(_, model)| model.is_some()).map(|(count, _)| count).sum()
+        };
+        let has_room = |node: usize| rooms[node].0 >= job.needs.cpus && rooms[node].1 >= job.needs.memory;
+        let most = (0..groups.len()).max_by_key(|&group| {
+            let count = usable(&free[group]);
+            let fits =
+                count >= i64::from(job.least_gpus()) && groups[group].iter().any(|&node| has_room(node));
+            (fits, count, Reverse(group))
+        });
+        let home = most.unwrap_or(0);
+        let wants = i64::from(job.most_gpus()).min(usable(&free[home]).max(1));
+        // Of which type is decided by the group: here it comes off the first that it can use.
+        if let Some((count, _)) = free[home].iter_mut().zip(&job.types).find(|(_, model)| model.is_some()) {
+            *count -= wants;
+        }
+        home
+    };
+    problem.jobs.iter().map(home).collect()
+}
+
+/// Returns the GPUs of some nodes by type that no job has.
+fn free(problem: &Problem, nodes: &[usize]) -> Vec<i64> {
+    let mut free = vec![0; problem.gpu_types.len()];
+    for &node in nodes {
+        free.iter_mut().zip(&problem.nodes[node].gpus).for_each(|(sum, &count)| *sum += i64::from(count));
+    }
+    let holds = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
+    for slot in holds.filter(|slot| nodes.contains(&slot.node)) {
+        free[slot.gpu_type] -= i64::from(slot.count);
+    }
+    free
+}
+
+/// Returns the CPUs and the memory of each node that no job has; the largest number where nobody knows.
+fn rooms(problem: &Problem) -> Vec<(u64, u64)> {
+    let all = |node: &WorkerNode| {
+        let host = node.host.unwrap_or_default();
+        let free = |room: Option<Room>| room.map_or(u64::MAX, |room| room.free);
+        (free(host.cpus), free(host.memory))
+    };
+    let mut rooms: Vec<(u64, u64)> = problem.nodes.iter().map(all).collect();
+    for job in &problem.jobs {
+        for slot in job.progress.holds.iter().flat_map(|hold| &hold.slots) {
+            let ((cpus, memory), count) = (&mut rooms[slot.node], u64::from(slot.count));
+            *cpus = cpus.saturating_sub(count * job.needs.cpus);
+            *memory = memory.saturating_sub(count.saturating_mul(job.needs.memory));
+        }
+    }
+    rooms
+}
+
+/// Returns the problem of some nodes alone: the others have no GPUs, and jobs that hold GPUs there or are not offered are gone.
+fn part(problem: &Problem, nodes: &[usize], is_offered: impl Fn(usize) -> bool) -> Problem {
     let mut part = problem.clone();
+    part.ceiling.fill(0);
     for (number, node) in part.nodes.iter_mut().enumerate() {
-        if !nodes.contains(&number) {
+        if nodes.contains(&number) {
+            let most = node.gpus.iter().zip(&node.up).map(|(gpus, up)| *gpus.max(up));
+            part.ceiling.iter_mut().zip(most).for_each(|(sum, count)| *sum += count);
+        } else {
             node.gpus.fill(0);
             node.up.fill(0);
         }
@@ -104,7 +199,7 @@ fn part(problem: &Problem, nodes: &[usize], placed: impl Fn(usize) -> bool) -> P
         let holds = &job.progress.holds;
         let mut slots = holds.iter().flat_map(|hold| &hold.slots).peekable();
         let is_elsewhere = slots.peek().is_some() && slots.all(|slot| !nodes.contains(&slot.node));
-        if is_elsewhere || placed(number) {
+        if is_elsewhere || !is_offered(number) {
             job.progress.waits = Eligibility::Gone;
             job.progress.holds.clear();
         }

@@ -3,14 +3,12 @@
 use crate::commands::run::turns::{LocalRun, Woken, Work};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::local::BEFORE_END;
 use hsched_engine::{State, Update};
 use hsched_model::{Seconds, Time};
 
-/// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
-const BEFORE_END: Seconds = Seconds(30.0);
-
 /// What jobs get beyond their grace, before they are killed.
-const MARGIN: Seconds = Seconds(5.0);
+pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
@@ -27,10 +25,10 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Returns when all jobs must be asked to save, for the allocation to end after they have.
-    pub(super) fn last_moment(&self, state: &State) -> Option<Time> {
+    /// Returns when jobs that may take so long to save must be asked to, for the allocation to end after they have.
+    pub(super) fn last_moment(&self, grace: Seconds) -> Option<Time> {
         let end = self.target.end?;
-        Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
+        Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
     /// Asks all jobs to save, and says so; returns when those that take too long are killed. `signal` is 0
@@ -93,8 +91,6 @@ impl LocalRun<'_> {
     }
 
     pub(super) fn longest_grace(&self, state: &State) -> Seconds {
-        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        let grace = open.map(|job| job.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
-        Seconds(grace.fold(0.0, f64::max))
+        state.longest_grace(self.rules.defaults.grace)
     }
 }

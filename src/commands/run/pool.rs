@@ -6,8 +6,8 @@ use crate::commands::run::turns::{Ending, LocalRun, Work};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
-use hsched_engine::pool::{PoolReport, Worker};
-use hsched_engine::store::{PoolFolder, StateError};
+use hsched_engine::pool::{POOL, PoolReport, Worker};
+use hsched_engine::store::{PoolFolder, StateDir, StateError};
 
 impl LocalRun<'_> {
     /// Works in the pool until nothing is left to do for this member.
@@ -15,7 +15,8 @@ impl LocalRun<'_> {
     /// # Errors
     /// When a file of the pool cannot be used.
     pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
-        let Some(member) = self.target.member.clone() else { return Ok(Exit::Internal) };
+        let member =
+            self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;
         self.hear_signals()?;
         let report = PoolReport {
             nodes: member_nodes(&self.target.devices),
@@ -29,31 +30,39 @@ impl LocalRun<'_> {
         let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
         let mut has_served = false;
         loop {
-            let served = self.serve(&mut work, &mut here, &mut leaving)?;
+            let served = self.serve(&mut work, &mut here, &mut leaving);
             if let Some(exit) = served.exit {
                 return Ok(exit);
             }
             has_served |= served.was_led;
-            let Some(others) = OtherMembers::find(self.directory.root()).map_err(failed)? else {
-                return Ok(Exit::Internal);
+            let others = match self.take_over(has_served) {
+                Ok(Some(others)) => others,
+                Ok(None) => {
+                    let _ = work.worker.leave();
+                    return Ok(Exit::Done);
+                }
+                Err(error) => {
+                    self.telling.log.say(&format!("cannot lead the pool: {}; retrying", error.in_one_line()));
+                    self.directory.unlock();
+                    work.wait_for_lock(&self.context.clock);
+                    continue;
+                }
             };
-            if has_served && self.is_over()? {
-                work.worker.leave().map_err(failed)?;
-                return Ok(Exit::Done);
-            }
             let lead = Lead::new(&self.context.clock, others, work.worker);
             let world = PoolWorld { here, lead: Some(lead) };
             let (world, ending) = self.run_on(world, &[], leaving)?;
-            let Some(mut lead) = world.lead else { return Ok(Exit::Internal) };
+            let mut lead =
+                world.lead.ok_or_else(|| internal("the leader of the pool has lost its members"))?;
             match ending {
                 Ending::Exit(exit) => {
-                    lead.leave().map_err(failed)?;
+                    // If it cannot be written, Slurm says that this member is over; its exit status has the next one submitted.
+                    let _ = lead.leave();
                     return Ok(exit);
                 }
                 Ending::HandOver(signal) => {
                     leaving = Some(signal);
                     (here, work) = (world.here, MemberWork::new(lead.into_worker()));
-                    work.take_stock(&here).map_err(failed)?;
+                    work.take_stock(&here);
                     self.directory.unlock();
                     work.wait_for_lock(&self.context.clock);
                 }
@@ -61,11 +70,17 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Returns whether all jobs have ended; the caller holds the lock.
-    fn is_over(&self) -> Result<bool, Failure> {
-        let peeked = hsched_engine::store::StateDir::peek(self.directory.root(), &self.rules);
-        let peeked = peeked.map_err(failed)?;
-        Ok(peeked.state.is_over() && peeked.deferred_commands.is_empty())
+    /// Returns the members that this one leads from now on, as it has the lock; `None` if it `has_served` and all jobs have ended.
+    fn take_over(&self, has_served: bool) -> Result<Option<OtherMembers>, StateError> {
+        let root = self.directory.root();
+        if has_served {
+            let peeked = StateDir::peek(root, &self.rules)?;
+            if peeked.state.is_over() && peeked.deferred_commands.is_empty() {
+                return Ok(None);
+            }
+        }
+        let found = OtherMembers::find(root)?;
+        found.map(Some).ok_or_else(|| StateError::Missing { path: root.join(POOL) })
     }
 
     /// Ends this member's part: another member takes over, or all jobs save and the next allocation goes on.
@@ -77,7 +92,7 @@ impl LocalRun<'_> {
                 Ok(true) => return Ok(Ending::HandOver(signal)),
                 Ok(false) => {}
                 Err(error) => {
-                    self.telling.log.say(&format!("no other member takes over: {}", error.in_one_line()));
+                    self.telling.log.say(&format!("no other member can take over: {}", error.in_one_line()));
                 }
             }
         }
@@ -101,7 +116,7 @@ impl LocalRun<'_> {
             if slurm::is_over(self.context, &member) == Some(true) {
                 // Else it is asked again.
                 let _ = lead.others.mark_over(&member);
-                self.telling.log.say(&format!("Slurm job {member} of the pool is over"));
+                self.telling.log.say(&format!("Slurm job {member} of the pool has ended"));
             }
         }
         for member in lead.others.new_members() {
@@ -111,6 +126,10 @@ impl LocalRun<'_> {
             self.telling.log.say(&format!("Slurm job {member} has joined the pool"));
         }
     }
+}
+
+fn internal(what: &str) -> Failure {
+    Failure::new(Exit::Internal, what)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]

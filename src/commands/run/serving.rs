@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::commands::run::pool::failed;
+use crate::commands::run::closing::MARGIN;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
-use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_engine::pool::MemberId;
-use hsched_engine::store::StateDir;
-use hsched_model::{Seconds, Time};
+use hsched_engine::store::StateError;
+use hsched_model::Seconds;
 
 /// How a member's time under another leader ends: with its exit, or with the lock.
 pub(super) struct ServiceEnd {
@@ -24,23 +23,21 @@ const LAST: Seconds = Seconds(10.0);
 
 impl LocalRun<'_> {
     /// Works by orders until this member may leave or gets the lock. `leaving` is the signal that asks it to end, if one has come.
-    ///
-    /// # Errors
-    /// When the lock cannot be written.
     pub(super) fn serve(
         &self,
         work: &mut MemberWork,
         here: &mut LocalWorld<'_>,
         leaving: &mut Option<i32>,
-    ) -> Result<ServiceEnd, Failure> {
+    ) -> ServiceEnd {
         let clock = &self.context.clock;
         let (mut was_led, mut closing, mut trouble) = (false, None, BTreeSet::new());
         loop {
-            let has_lock = work.may_lock(clock) && self.directory.try_lock().map_err(failed)?;
+            let locked = if work.may_lock(clock) { self.directory.try_lock() } else { Ok(false) };
+            let has_lock = locked.as_ref().is_ok_and(|has_lock| *has_lock);
             // With the lock these are the last orders of the leader before.
-            let told = self.obey(work, here, &mut trouble);
+            let told = self.obey(work, here, locked.as_ref().err(), &mut trouble);
             if has_lock {
-                return Ok(ServiceEnd { exit: None, was_led });
+                return ServiceEnd { exit: None, was_led };
             }
             was_led = true;
             if let Some(left) = self.nodes_left(here) {
@@ -49,7 +46,7 @@ impl LocalRun<'_> {
                 let _ = work.worker.keep_nodes(is_left);
             }
             let now = here.now();
-            if leaving.is_none() && self.is_late(now) {
+            if leaving.is_none() && self.last_moment(here.longest_grace()).is_some_and(|last| now >= last) {
                 *leaving = Some(0);
             }
             if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
@@ -57,7 +54,7 @@ impl LocalRun<'_> {
                     self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
                 }
                 here.close();
-                closing = Some(now.after(self.grace_of_all()));
+                closing = Some(now.after(Seconds(here.longest_grace().0 + MARGIN.0)));
             }
             if closing.is_some_and(|until| now >= until) {
                 here.kill();
@@ -66,22 +63,22 @@ impl LocalRun<'_> {
             if told.may_leave || closing.is_some() && is_last {
                 // If it cannot be written, Slurm says that this member is over.
                 let _ = work.worker.leave();
-                return Ok(ServiceEnd { exit: Some(Exit::Done), was_led });
+                return ServiceEnd { exit: Some(Exit::Done), was_led };
             }
             self.listen(here, leaving);
         }
     }
 
-    /// Carries out orders; what keeps it from that is said once, until it works again.
+    /// Carries out orders; what keeps it from that, or kept it from the lock, is said once, until it works again.
     fn obey(
         &self,
         work: &mut MemberWork,
         here: &mut LocalWorld<'_>,
+        unlocked: Option<&StateError>,
         trouble: &mut BTreeSet<String>,
     ) -> Instructions {
         let told = work.work(here, &self.context.clock);
-        told.notes.iter().for_each(|note| self.telling.log.say(note));
-        match &told.trouble {
+        match told.trouble.as_ref().or(unlocked) {
             None => trouble.clear(),
             Some(error) => {
                 let message = error.in_one_line();
@@ -91,17 +88,6 @@ impl LocalRun<'_> {
             }
         }
         told
-    }
-
-    /// Returns how long the running jobs may take to save.
-    fn grace_of_all(&self) -> Seconds {
-        let peeked = StateDir::peek(self.directory.root(), &self.rules);
-        peeked.map_or(self.rules.defaults.grace, |peeked| self.longest_grace(&peeked.state))
-    }
-
-    /// Returns whether the allocation is about to end, where no signal of Slurm's has said so.
-    fn is_late(&self, now: Time) -> bool {
-        self.target.end.is_some_and(|end| now.0 >= end.0 - self.rules.defaults.grace.0.min(60.0) - 15.0)
     }
 
     /// Waits until something happens, or for the time between two looks.

@@ -15,6 +15,7 @@ use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
+use hsched_engine::clock::Clock as _;
 use hsched_engine::live::{ScriptContext, on_endings};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
@@ -185,8 +186,12 @@ impl<'a> LocalRun<'a> {
     /// Takes turns until the end.
     fn go_on(&self, work: &mut Work<'_>) -> Result<Ending, Failure> {
         let begun = work.session.world.here.now();
-        let is_late = self.last_moment(&work.session.state).is_some_and(|last| last <= begun);
-        if is_late && work.session.world.lead.is_some() {
+        let last = self.last_moment(self.longest_grace(&work.session.state));
+        let is_late = last.is_some_and(|last| last <= begun);
+        // Each next allocation would end at once, too.
+        let age = self.context.clock.elapsed().as_secs_f64();
+        let is_too_short = last.is_some_and(|last| last.0 <= begun.0 - age);
+        if is_late && work.session.world.lead.is_some() && !is_too_short {
             return self.end(work, 0);
         }
         if is_late {
@@ -209,11 +214,12 @@ impl<'a> LocalRun<'a> {
             if self.size(work, &mut sizing) {
                 return self.end(work, 0);
             }
-            let last = self.last_moment(&work.session.state);
+            let last = self.last_moment(self.longest_grace(&work.session.state));
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
             let due = earliest([self.due(&work.session.state, turned.at), work.session.world.here.due()]);
             let rests = work.session.world.here.at_work() == 0 && is_at_rest(&work.session.state);
-            if due.is_none() && trouble.is_empty() && rests {
+            // What is to come may have other devices.
+            if due.is_none() && trouble.is_empty() && rests && !sizing.is_growing() {
                 self.clear(work);
                 return self.telling.give_up(&work.session.state).map(Ending::Exit);
             }

@@ -7,7 +7,7 @@ use crate::pool::{
     Demand, MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, claim_path, orders_path,
     over_path, report_path,
 };
-use crate::{End, SubmissionKey};
+use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
 
 /// What is known of a submission that a member was to start.
@@ -24,6 +24,8 @@ pub enum PoolSighting {
         end: End,
         at: Time,
     },
+    /// Its member could not start it.
+    Refused(Answer),
     /// Nobody started it, and nobody will.
     NeverStarted,
     /// Its member is over and has not said what became of it.
@@ -118,10 +120,11 @@ impl<F: PoolFiles> Leader<F> {
         let is_over = self.is_over(member)?;
         let report = self.report(member)?.unwrap_or_default();
         if let Some(own) = report.submissions.iter().find(|own| own.of == *of) {
-            return Ok(match &own.ended {
-                Some((end, at)) => PoolSighting::Ended { end: end.clone(), at: *at },
-                None if is_over => PoolSighting::Lost,
-                None => PoolSighting::Running { job_id: Some(own.job_id), since: Some(own.since) },
+            return Ok(match (&own.refusal, &own.ended) {
+                (Some(answer), _) => PoolSighting::Refused(answer.clone()),
+                (None, Some((end, at))) => PoolSighting::Ended { end: end.clone(), at: *at },
+                (None, None) if is_over => PoolSighting::Lost,
+                (None, None) => PoolSighting::Running { job_id: Some(own.job_id), since: Some(own.since) },
             });
         }
         let is_ordered = self.order_of(of, member).is_some_and(|order| order.demand == Demand::Run);
@@ -203,14 +206,22 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns whether another member stays when `own` leaves: one that may not leave before it has the lock or is allowed to.
+    /// Returns whether another member stays when `own` leaves: one that may not leave before it has the lock or is allowed to. Those that
+    /// are silent may have ended without a word; one too many goes on with the pool then, and never none.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, F::Error> {
+    pub fn another_stays(
+        &mut self,
+        own: &MemberId,
+        is_silent: impl Fn(&MemberId) -> bool,
+    ) -> Result<bool, F::Error> {
         let members = self.members()?;
         let is_released = |member: &MemberId| self.orders.get(member).is_some_and(|orders| orders.leave);
-        Ok(members.iter().any(|(member, report)| member != own && !report.leaving && !is_released(member)))
+        let stays = |member: &MemberId, report: &PoolReport| {
+            !report.leaving && !is_released(member) && !is_silent(member)
+        };
+        Ok(members.iter().any(|(member, report)| member != own && stays(member, report)))
     }
 
     /// Drops the orders of submissions that are not `open` in the state on disk. One that its member may still start or run is
@@ -230,7 +241,10 @@ impl<F: PoolFiles> Leader<F> {
             let mut done = BTreeSet::new();
             for of in closed {
                 match self.sight(&of, &member, true)? {
-                    PoolSighting::Ended { .. } | PoolSighting::NeverStarted | PoolSighting::Lost => {
+                    PoolSighting::Ended { .. }
+                    | PoolSighting::Refused(_)
+                    | PoolSighting::NeverStarted
+                    | PoolSighting::Lost => {
                         done.insert(of);
                     }
                     PoolSighting::Ordered | PoolSighting::Running { .. } => {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, Gpus, SubmissionKey};
-use hsched_model::{GpuType, JobId, NodeName, Time};
+use crate::{Answer, End, Gpus, SubmissionKey};
+use hsched_model::{GpuType, JobId, NodeName, Seconds, Time};
 
 /// An allocation, by its Slurm job and how often Slurm has requeued that: `17`, `17-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct StartedSubmission {
     pub since: Time,
     /// How it ended, and when.
     pub ended: Option<(End, Time)>,
+    /// Why it was not started, where it was not: as the leader would say of its own devices.
+    #[serde(default)]
+    pub refusal: Option<Answer>,
 }
 
 /// What the leader wants of a member: one file, which the leader replaces.
@@ -109,6 +112,9 @@ pub struct Start {
     pub epochs: u64,
     /// Threads of a rank, where its job does not say.
     pub threads: Option<u64>,
+    /// How long it may take to save.
+    #[serde(default)]
+    pub grace: Seconds,
 }
 
 /// How the pool was submitted: what its leader needs to submit more allocations.

@@ -6,13 +6,13 @@ use crate::pool::{
     Demand, MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, claim_path, orders_path,
     report_path,
 };
-use crate::{End, SubmissionKey};
+use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
 
 /// What a worker has to do now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Duty {
-    /// It has claimed this submission: it starts it and says so by [`Worker::started`] or [`Worker::ended`].
+    /// It has claimed this submission: it starts it and says so by [`Worker::started`] or [`Worker::refused`].
     Start(Box<Order>),
     /// It has claimed this submission, has not started it, and is not to start it any more: it says so by [`Worker::ended`].
     Decline(SubmissionKey),
@@ -147,7 +147,22 @@ impl<F: PoolFiles> Worker<F> {
     /// # Errors
     /// When the report cannot be written; the next one has it.
     pub fn started(&mut self, of: &SubmissionKey, job_id: JobId, since: Time) -> Result<(), F::Error> {
-        self.report.submissions.push(StartedSubmission { of: of.clone(), job_id, since, ended: None });
+        self.report.submissions.push(StartedSubmission {
+            of: of.clone(),
+            job_id,
+            since,
+            ended: None,
+            refusal: None,
+        });
+        self.write()
+    }
+
+    /// Reports that a claimed submission was not started, and why.
+    ///
+    /// # Errors
+    /// When the report cannot be written; the next one has it.
+    pub fn refused(&mut self, of: &SubmissionKey, refusal: Answer, at: Time) -> Result<(), F::Error> {
+        self.note_end(of.clone(), End::Interrupted, at, Some(refusal));
         self.write()
     }
 
@@ -160,18 +175,20 @@ impl<F: PoolFiles> Worker<F> {
         ends: impl IntoIterator<Item = (SubmissionKey, End, Time)>,
     ) -> Result<(), F::Error> {
         for (of, end, at) in ends {
-            match self.report.submissions.iter_mut().find(|own| own.of == of) {
-                Some(own) if own.ended.is_some() => {}
-                Some(own) => own.ended = Some((end, at)),
-                None => self.report.submissions.push(StartedSubmission {
-                    of,
-                    job_id: JobId(0),
-                    since: at,
-                    ended: Some((end, at)),
-                }),
-            }
+            self.note_end(of, end, at, None);
         }
         self.write()
+    }
+
+    fn note_end(&mut self, of: SubmissionKey, end: End, at: Time, refusal: Option<Answer>) {
+        match self.report.submissions.iter_mut().find(|own| own.of == of) {
+            Some(own) if own.ended.is_some() => {}
+            Some(own) => own.ended = Some((end, at)),
+            None => {
+                let (job_id, ended) = (JobId(0), Some((end, at)));
+                self.report.submissions.push(StartedSubmission { of, job_id, since: at, ended, refusal });
+            }
+        }
     }
 
     /// Reports which nodes Slurm has taken away.

@@ -1,9 +1,10 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched_engine::{
-    AfterStop, Answer, End, Event, Gpus, JobState, News, Outcome, Phase, Stage, Step, StopProgress, apply,
+    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, News, Observation, Outcome, Phase,
+    QueueState, Rules, Sighting, Stage, Step, StopProgress, apply, notice,
 };
-use hsched_model::{Job, NodeName, Speed, Time};
+use hsched_model::{Job, JobId, NodeName, Speed, Time};
 use hsched_plan::Moves;
 use hsched_plan::throughput::SpeedKey;
 use sha2::{Digest, Sha256};
@@ -64,6 +65,53 @@ fn what_was_asked_in_vain_is_decided_on_again_however_late_the_next_turn_is() {
     apply(&mut then, Time(1.0), &answered("a", "next", deferred), &rules());
     // Its delay is over, and all is as it was when it was decided on.
     assert_eq!(words(&take(then, 100.0, &cluster, &how(Moves::Never)).actions), ["submit a on 1 v100"]);
+}
+
+#[test]
+fn devices_that_are_still_in_use_are_asked_for_again_at_once() {
+    let cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
+    let waiting = JobState::new(job("a", "{v100: 100}", ""), Time(0.0));
+    let then = take(state(vec![waiting]), 1.0, &cluster, &how(Moves::Never)).state;
+    let next = |backend: BackendKind| {
+        let (mut then, deferred) = (then.clone(), Answer::Deferred { message: "in use".to_owned() });
+        apply(&mut then, Time(1.0), &answered("a", "next", deferred), &Rules { backend, ..rules() });
+        let Phase::Waiting { not_before, .. } = then.jobs[0].phase else { panic!("it waits") };
+        (not_before, then.jobs[0].fruitless)
+    };
+    assert_eq!(next(BackendKind::Devices), (Some(Time(2.0)), 0));
+    assert_eq!(next(BackendKind::Queue), (Some(Time(1.0).after(rules().retry_delay)), 1));
+}
+
+#[test]
+fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
+    let running = running(job("a", "{v100: 100}", ", retries: 1"), attempt("r", "v1", "v100", 1, 0), 0);
+    let before = state(vec![running]);
+    let of = only(&before.jobs[0].phase, "running").key(&before.jobs[0].job.name);
+    let answer = Answer::Refused { message: "no such directory".to_owned() };
+    let sighting = Sighting {
+        of: of.clone(),
+        job_id: JobId(7),
+        submit_time: None,
+        state: QueueState::NotStarted(answer.clone()),
+        reason: None,
+    };
+    let seen = Observation {
+        at: Time(1.0),
+        cluster: cluster(&[("v1", "v100", 1, 0, "idle")]),
+        sightings: vec![sighting],
+        strays: Vec::new(),
+        scripts: Vec::new(),
+        epochs: Vec::new(),
+        odd: Vec::new(),
+        stalls: Vec::new(),
+        notes: Vec::new(),
+    };
+    let events = notice(&before, &seen);
+    assert_eq!(events, [Event::Answer { of, answer }]);
+    let mut then = before;
+    apply(&mut then, Time(1.0), &events[0], &Rules { backend: BackendKind::Devices, ..rules() });
+    let Phase::Waiting { reason, .. } = &then.jobs[0].phase else { panic!("it is tried again") };
+    assert!(reason.contains("no such directory"), "{reason}");
 }
 
 #[test]

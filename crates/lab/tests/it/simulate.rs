@@ -114,7 +114,7 @@ impl Submitter {
         match self.sighting(job).state {
             QueueState::Pending => "pending",
             QueueState::Running { .. } => "running",
-            QueueState::Ended { .. } => "ended",
+            QueueState::Ended { .. } | QueueState::NotStarted(_) => "ended",
         }
     }
 }

@@ -2,31 +2,134 @@
 
 use std::collections::BTreeSet;
 
-use hsched_plan::{Budget, Decision, POLICIES, Parameters, PerGroup, Policy as _, Registry, verify};
-use hsched_problems::problems;
+use hsched_model::{RankNeeds, Sharing, Time};
+use hsched_plan::{
+    Budget, Decision, HeldPlacement, Host, POLICIES, Parameters, PerGroup, Placement, Plan, Policy,
+    PolicyError, Problem, Registry, Room, Slot, Stage, verify,
+};
+use hsched_problems::problems::{fifteen_gpus, job, problem};
 
-/// Returns the nodes of each job that a policy places, on a problem whose nodes are a group each.
-fn nodes_of_jobs(policy: &str) -> Vec<BTreeSet<usize>> {
-    let problem = problems::fifteen_gpus();
-    let registry = Registry::new(POLICIES);
-    let inner = registry.find_over_time(policy, &Parameters::default()).expect("a policy");
-    let mut policy = PerGroup::new(inner, ToString::to_string);
-    let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
-    let plan = verify(&problem, plan).expect("a valid plan");
-    let placed = plan.plan().changes.iter().filter_map(|(_, decision)| match decision {
+/// Returns what a policy decides where each node is a group, and checks the plan.
+fn decide(policy: Box<dyn Policy>, problem: &Problem) -> Plan {
+    let mut policy = PerGroup::new(policy, ToString::to_string);
+    let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
+    verify(problem, plan).expect("a valid plan").plan().clone()
+}
+
+fn policy(name: &str) -> Box<dyn Policy> {
+    Registry::new(POLICIES).find_over_time(name, &Parameters::default()).expect("a policy")
+}
+
+/// Returns the nodes of each job that is placed.
+fn nodes_of_jobs(plan: &Plan) -> Vec<BTreeSet<usize>> {
+    let placed = plan.changes.iter().filter_map(|(_, decision)| match decision {
         Decision::Place { placements, .. } => placements.first(),
         _ => None,
     });
     placed.map(|placement| placement.slots.iter().map(|slot| slot.node).collect()).collect()
 }
 
+const NAMES: [&str; 4] = ["horizon", "optimal", "srtf", "fifo"];
+
 #[test]
-fn each_job_is_in_one_group_and_more_than_one_is_used() {
-    // The first node has room for each job's least GPUs, with which the others are content.
-    for (policy, wants_all) in [("horizon", true), ("optimal", false), ("srtf", false), ("fifo", false)] {
-        let jobs = nodes_of_jobs(policy);
-        assert!(jobs.iter().all(|nodes| nodes.len() == 1), "{policy}: {jobs:?}");
-        let used: BTreeSet<usize> = jobs.iter().flatten().copied().collect();
-        assert!(!wants_all || used.len() > 1, "{policy}: {jobs:?}");
+fn each_job_is_in_one_group() {
+    for name in NAMES {
+        let jobs = nodes_of_jobs(&decide(policy(name), &fifteen_gpus()));
+        assert!(!jobs.is_empty() && jobs.iter().all(|nodes| nodes.len() == 1), "{name}: {jobs:?}");
     }
+}
+
+#[test]
+fn jobs_spread_over_groups_before_they_crowd_one() {
+    let jobs = ["a", "b", "c", "d"].map(|name| job(name, 10, 1000, 1.0, &[100.0])).to_vec();
+    let problem = problem(&["t"], &[&[4], &[4]], jobs);
+    for name in NAMES {
+        let nodes = nodes_of_jobs(&decide(policy(name), &problem));
+        let of = |node: usize| nodes.iter().filter(|own| own.contains(&node)).count();
+        assert!(of(0) == of(1) && of(0) > 0, "{name}: {nodes:?}");
+    }
+}
+
+#[test]
+fn a_job_goes_where_its_ranks_find_room() {
+    let mut problem = problem(&["t"], &[&[1], &[3]], vec![job("a", 10, 1000, 1.0, &[100.0])]);
+    problem.jobs[0].needs = RankNeeds { cpus: 4, memory: 0 };
+    for (node, free) in problem.nodes.iter_mut().zip([8, 2]) {
+        node.host = Some(Host { cpus: Some(Room { free, total: 8 }), memory: None });
+    }
+    for name in NAMES {
+        // The other group has more GPUs, and too few CPUs.
+        assert_eq!(nodes_of_jobs(&decide(policy(name), &problem)), [BTreeSet::from([0])], "{name}");
+    }
+}
+
+/// Rejects what is larger than all GPUs that it is shown, whoever has them.
+struct Ever;
+
+impl Policy for Ever {
+    fn name(&self) -> &'static str {
+        "ever"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let why = format!("{} GPUs at most", problem.ceiling[0]);
+        let is_too_large = problem.ceiling[0] < problem.jobs[0].min_gpus;
+        let decision = if is_too_large { Decision::Reject { why } } else { Decision::Defer { why } };
+        Ok(Plan { changes: vec![(0, decision)], ..Plan::default() })
+    }
+}
+
+#[test]
+fn what_could_ever_be_had_is_that_of_a_group() {
+    let mut large = job("a", 10, 1000, 1.0, &[100.0]);
+    (large.min_gpus, large.asks) = (5, 5);
+    let plan = decide(Box::new(Ever), &problem(&["t"], &[&[4], &[4]], vec![large]));
+    assert_eq!(plan.changes, [(0, Decision::Reject { why: "4 GPUs at most".into() })]);
+}
+
+/// Gives a job that waits the GPU of the first job that has one, or else defers it; asks about each that waits.
+struct Displace;
+
+impl Policy for Displace {
+    fn name(&self) -> &'static str {
+        "displace"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let holder = problem.jobs.iter().position(|job| !job.progress.holds.is_empty());
+        let is_there = |job: &hsched_plan::JobModel| job.progress.waits == hsched_plan::Eligibility::Ready;
+        let waits = (0..problem.jobs.len())
+            .rfind(|&number| Some(number) != holder && is_there(&problem.jobs[number]));
+        let Some(waits) = waits else { return Ok(Plan::default()) };
+        let defer = |job| (job, Decision::Defer { why: "later".into() });
+        let Some(holder) = holder else {
+            return Ok(Plan { changes: vec![defer(waits)], ..Plan::default() });
+        };
+        let slots = problem.jobs[holder].progress.holds[0].slots.clone();
+        let placement = Placement::new(problem, waits, &slots, Sharing::Balanced).expect("a placement");
+        let place = Decision::place(placement.clone());
+        let changes = vec![defer(holder), (waits, place)];
+        Ok(Plan { changes, questions: vec![(waits, placement)], ..Plan::default() })
+    }
+}
+
+#[test]
+fn who_gives_gpus_back_comes_before_who_gets_them_and_questions_are_kept() {
+    let mut holder = job("holder", 10, 1000, 1.0, &[100.0]);
+    holder.progress.holds = vec![HeldPlacement {
+        slots: vec![Slot { node: 1, gpu_type: 0, count: 1 }],
+        since: Time(0.0),
+        epoch: 10.0,
+        stage: Stage::Queued,
+    }];
+    let problem = problem(&["t"], &[&[1], &[1]], vec![holder, job("waits", 10, 1000, 1.0, &[100.0])]);
+    let mut policy = PerGroup::new(Box::new(Displace), ToString::to_string);
+    let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+    // The first group defers the job, the second one gives it the GPU of the other.
+    assert!(
+        matches!(plan.changes[..], [(0, Decision::Defer { .. }), (1, Decision::Place { .. })]),
+        "{:?}",
+        plan.changes
+    );
+    assert_eq!(plan.questions.len(), 1);
 }

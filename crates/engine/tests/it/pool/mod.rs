@@ -8,7 +8,7 @@ mod worker;
 
 use hsched_engine::pool::{Demand, MemberId, Order, Start};
 use hsched_engine::{Gpus, SubmissionKey};
-use hsched_model::{JobId, JobName};
+use hsched_model::{JobId, JobName, Seconds};
 
 use crate::pool::graph::{Explored, explore};
 use crate::pool::model::{Faults, Plant, Setting};
@@ -78,6 +78,7 @@ pub(super) fn order(of: &SubmissionKey) -> Order {
         gpus: Gpus::default(),
         epochs: 0,
         threads: None,
+        grace: Seconds(0.0),
     };
     Order { of: of.clone(), demand: Demand::Run, start }
 }

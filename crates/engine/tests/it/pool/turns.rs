@@ -75,7 +75,8 @@ impl Moment {
             self.fold(number, leader, None)?;
             leader.release_leaving()?;
             let is_trusting = self.setting.plant == Plant::TrustLeavers && leader.members()?.len() > 1;
-            let stays = is_trusting || leader.another_stays(&id(number))?;
+            let stays = is_trusting
+                || leader.another_stays(&id(number), |member| silent.map(id).as_ref() == Some(member))?;
             *decided = Some(!stays && !self.is_done());
         }
         Ok(None)
@@ -209,9 +210,10 @@ impl Moment {
                     PoolSighting::Ordered | PoolSighting::Running { .. } => continue,
                     PoolSighting::Ended { end: End::Completed, .. } => Job::Done,
                     PoolSighting::Lost if has_completed => Job::Done,
-                    PoolSighting::Ended { .. } | PoolSighting::NeverStarted | PoolSighting::Lost => {
-                        Job::Waiting
-                    }
+                    PoolSighting::Ended { .. }
+                    | PoolSighting::Refused(_)
+                    | PoolSighting::NeverStarted
+                    | PoolSighting::Lost => Job::Waiting,
                 }
             };
             self.save(|own| own.jobs[job] = after)?;

@@ -1,7 +1,9 @@
 //! A member whose writes fail: it does the rest of its duties, and says what became of each claim.
 
+use std::collections::BTreeSet;
+
 use hsched_engine::pool::{Demand, Duty, Leader, PoolReport, PoolSighting, Worker};
-use hsched_engine::{End, SubmissionKey};
+use hsched_engine::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
 
 use crate::pool::disk::{self, Fault, Files, WriteError};
@@ -69,6 +71,27 @@ fn a_member_says_that_it_does_not_start_what_it_has_claimed() {
     };
     check(true);
     check(false);
+}
+
+#[test]
+fn a_member_says_why_it_could_not_start_what_it_has_claimed() {
+    let of = key(0, 0);
+    let (mut leader, mut worker) = pool(&[&of]);
+    worker.duties().expect("a duty");
+    let refusal = Answer::Refused { message: "no such directory".to_owned() };
+    worker.refused(&of, refusal.clone(), Time(1.0)).expect("a report");
+    assert_eq!(leader.sight(&of, &id(1), false), Ok(PoolSighting::Refused(refusal)));
+    // The order is gone once the state has taken that in, and so is the report.
+    leader.tidy(&BTreeSet::new()).expect("no order");
+    assert_eq!(worker.duties(), Ok(vec![Duty::Forget(of)]));
+    assert_eq!(worker.submissions(), []);
+}
+
+#[test]
+fn a_silent_member_is_none_that_stays() {
+    let (mut leader, _) = pool(&[]);
+    assert_eq!(leader.another_stays(&id(0), |_| false), Ok(true));
+    assert_eq!(leader.another_stays(&id(0), |member| *member == id(1)), Ok(false));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::replay::queue::Due;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
-use hsched_plan::curve::{Report, behind, judge_running};
+use hsched_plan::curve::{CurvePoint, behind, judge_running};
 
 /// The part of the GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
@@ -49,7 +49,7 @@ impl ReplayWorld<'_> {
         let reports = early.reports(done);
         if early.stop.rule == StopRule::Halving {
             let others = self.others_of_sweep(job, early);
-            let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
+            let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
             let limits = (entry.model.epochs, early.stop.not_before);
             let own = behind(&reports, &others, early.mode, limits)?;
             return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
@@ -61,7 +61,7 @@ impl ReplayWorld<'_> {
     }
 
     /// Returns the curves so far of the other jobs of a sweep: those of one model that go by halving.
-    fn others_of_sweep(&self, job: usize, early: &Early) -> Vec<Vec<Report>> {
+    fn others_of_sweep(&self, job: usize, early: &Early) -> Vec<Vec<CurvePoint>> {
         let model = &self.trace.jobs[job].model.rounds.model;
         let others = self.trace.jobs.iter().zip(&self.seen).enumerate().filter(|(other, _)| *other != job);
         let curve = |(entry, &seen): (&crate::replay::Entry, &usize)| {

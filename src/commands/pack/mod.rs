@@ -1,5 +1,7 @@
 //! `hsched submit --pack`: a few allocations for all jobs, in which `hsched run` runs them; `--together`: one.
 
+mod gpus;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -14,16 +16,16 @@ use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions, replicas, slurm};
 use crate::commands::cli::{json_text, print};
+use crate::commands::pack::gpus::Gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::Devices;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_model::formats;
-use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
+use hsched_model::{ErrorId, Job, JobId, Seconds};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -51,16 +53,6 @@ pub(super) struct PackArgs {
     /// With --pack: the time limit of each Slurm job, such as 12h.
     #[arg(long, value_name = "TIME", value_parser = formats::parse_duration, requires = "pool")]
     time: Option<Seconds>,
-}
-
-/// The GPUs of a node.
-#[derive(Clone, Debug, PartialEq)]
-enum Gpus {
-    /// So many of any type.
-    Any(u32),
-    Typed(Vec<(GpuType, u32)>),
-    /// So many runs at a time, on CPUs.
-    Cpus(u32),
 }
 
 /// The name of the script in the state directory, of the Slurm job, and of its output.
@@ -92,48 +84,6 @@ struct Submission<'a> {
     root: PathBuf,
     sbatch: &'a [String],
     policy: &'a str,
-}
-
-impl Gpus {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text.trim().parse::<u32>() {
-            Ok(0) => Err("at least 1 GPU is needed".to_owned()),
-            Ok(count) => Ok(Self::Any(count)),
-            Err(_) => match Devices::parse(text).map_err(|error| error.to_string())?.as_slice() {
-                [(gpu_type, count)] if gpu_type.as_str() == "cpu" => Ok(Self::Cpus(*count)),
-                counts => Ok(Self::Typed(counts.to_vec())),
-            },
-        }
-    }
-
-    fn count(&self) -> u32 {
-        match self {
-            Self::Any(count) | Self::Cpus(count) => *count,
-            Self::Typed(counts) => counts.iter().map(|(_, count)| count).sum(),
-        }
-    }
-
-    /// Returns the value of `--gres`; `None` where no GPUs are asked for.
-    fn gres(&self, chosen: Option<&GpuType>) -> Option<String> {
-        match (self, chosen) {
-            (Self::Any(count), Some(gpu_type)) => Some(format!("gpu:{gpu_type}:{count}")),
-            (Self::Any(count), None) => Some(format!("gpu:{count}")),
-            (Self::Typed(counts), _) => {
-                let all: Vec<String> =
-                    counts.iter().map(|(gpu_type, count)| format!("gpu:{gpu_type}:{count}")).collect();
-                Some(all.join(","))
-            }
-            (Self::Cpus(_), _) => None,
-        }
-    }
-
-    /// Returns the type if there is one alone.
-    fn only_type(&self) -> Option<&GpuType> {
-        match self {
-            Self::Typed(counts) if counts.len() == 1 => counts.first().map(|(gpu_type, _)| gpu_type),
-            _ => None,
-        }
-    }
 }
 
 /// What `hsched submit --pack` submits beside its options.
@@ -182,12 +132,13 @@ impl PackArgs {
         let policy = planning.policy.words();
         let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
+        submission.check_sizes()?;
         let choices = submission.choices(planning);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
         let wanted = submission.wanted();
         if dry_run {
-            return texts[..wanted].iter().try_for_each(|text| print(context, text)).map(|()| Exit::Done);
+            return submission.show(run, &texts[..wanted], format).map(|()| Exit::Done);
         }
         submission.keep(&texts)?;
         let allocations = submission.submit(wanted)?;
@@ -233,6 +184,32 @@ impl PackArgs {
 }
 
 impl Submission<'_> {
+    /// Shows what would be submitted.
+    fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
+        if format == Format::Table {
+            return texts.iter().try_for_each(|text| print(self.context, text));
+        }
+        let entry = |(seat, text): (u32, &String)| json!({ "job_id": null, "script": script_of(&self.root, seat), "text": text });
+        let shown = json_text(&json!({
+            "schema": "hsched.together/1", "run": run, "job_id": null, "state_dir": self.root, "script": script(&self.root),
+            "allocations": (1..).zip(texts).map(entry).collect::<Vec<_>>(),
+        }))?;
+        print(self.context, &shown)
+    }
+
+    /// Refuses jobs that do not fit into an allocation: a job runs in one.
+    fn check_sizes(&self) -> Result<(), Failure> {
+        let capacity = self.capacity();
+        let Some(job) = self.jobs.iter().find(|job| job.min_gpus > capacity) else { return Ok(()) };
+        let (name, least) = (&job.name, job.min_gpus);
+        let message = format!(
+            "{name} needs {least} GPUs, and each Slurm job has {capacity}: a job runs in one of them"
+        );
+        Err(Failure::new(Exit::BadInput, message)
+            .id(ErrorId::KeysConflict)
+            .hint(format!("increase --gpus or --nodes, or submit {name} without --pack")))
+    }
+
     fn gpus(&self) -> &Gpus {
         self.args.gpus.as_ref().unwrap_or(&Gpus::Any(1))
     }

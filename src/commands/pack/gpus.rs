@@ -1,0 +1,56 @@
+//! The GPUs of each node of a pool's Slurm jobs: `4`, `v100:2,t4:2` or `cpu:8`.
+
+use crate::local::Devices;
+use hsched_model::GpuType;
+
+/// The GPUs of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Gpus {
+    /// So many of any type.
+    Any(u32),
+    Typed(Vec<(GpuType, u32)>),
+    /// So many runs at a time, on CPUs.
+    Cpus(u32),
+}
+
+impl Gpus {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text.trim().parse::<u32>() {
+            Ok(0) => Err("at least 1 GPU is needed".to_owned()),
+            Ok(count) => Ok(Self::Any(count)),
+            Err(_) => match Devices::parse(text).map_err(|error| error.to_string())?.as_slice() {
+                [(gpu_type, count)] if gpu_type.as_str() == "cpu" => Ok(Self::Cpus(*count)),
+                counts => Ok(Self::Typed(counts.to_vec())),
+            },
+        }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        match self {
+            Self::Any(count) | Self::Cpus(count) => *count,
+            Self::Typed(counts) => counts.iter().map(|(_, count)| count).sum(),
+        }
+    }
+
+    /// Returns the value of `--gres`; `None` where no GPUs are asked for.
+    pub(super) fn gres(&self, chosen: Option<&GpuType>) -> Option<String> {
+        match (self, chosen) {
+            (Self::Any(count), Some(gpu_type)) => Some(format!("gpu:{gpu_type}:{count}")),
+            (Self::Any(count), None) => Some(format!("gpu:{count}")),
+            (Self::Typed(counts), _) => {
+                let all: Vec<String> =
+                    counts.iter().map(|(gpu_type, count)| format!("gpu:{gpu_type}:{count}")).collect();
+                Some(all.join(","))
+            }
+            (Self::Cpus(_), _) => None,
+        }
+    }
+
+    /// Returns the type if there is one alone.
+    pub(super) fn only_type(&self) -> Option<&GpuType> {
+        match self {
+            Self::Typed(counts) if counts.len() == 1 => counts.first().map(|(gpu_type, _)| gpu_type),
+            _ => None,
+        }
+    }
+}
