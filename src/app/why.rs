@@ -66,15 +66,16 @@ impl<'a> JobFinder<'a> {
         let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
         // Of an array, the tasks that are still pending may have changed.
         let whole = |id: &str| id.split(['_', '+']).next().unwrap_or_default().to_owned();
-        let is_missing = |own: &QueuedJob| {
-            let is_it = |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&own.shown_id);
-            own.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
+        let is_missing = |queued_job: &QueuedJob| {
+            let is_it =
+                |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&queued_job.shown_id);
+            queued_job.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
         };
         if named.iter().any(is_missing) {
             self.look_anew()?;
         }
         let name = |job: &QueueJob| {
-            let is_meant = |own: &&QueuedJob| own.shown_id == job.id;
+            let is_meant = |queued_job: &&QueuedJob| queued_job.shown_id == job.id;
             named.iter().find(is_meant).map(|own| own.name.clone())
         };
         let pending = self.queue.snapshot.jobs.iter().filter(|job| job.ours && job.running.is_none());
@@ -123,18 +124,23 @@ impl<'a> JobFinder<'a> {
             return if found.is_empty() { Err(self.unknown(wanted)) } else { Ok(found) };
         }
         let details = self.details(wanted)?;
-        let details = most_alive(details.into_iter().filter(|own| is_meant(own, wanted)).collect());
+        let details = most_alive(details.into_iter().filter(|detail| is_meant(detail, wanted)).collect());
         if details.is_empty() {
             return self.in_accounting(wanted);
         }
-        let is_missing = |own: &JobDetails| {
-            own.record.state.is_pending()
-                && !self.queue.snapshot.jobs.iter().any(|job| is_same(job, own) && job.running.is_none())
+        let is_missing = |job_details: &JobDetails| {
+            job_details.record.state.is_pending()
+                && !self
+                    .queue
+                    .snapshot
+                    .jobs
+                    .iter()
+                    .any(|job| is_same(job, job_details) && job.running.is_none())
         };
         if details.iter().any(is_missing) {
             self.look_anew()?;
         }
-        Ok(details.into_iter().map(|own| self.with_job(own)).collect())
+        Ok(details.into_iter().map(|detail| self.with_job(detail)).collect())
     }
 
     /// Puts what the controller says of a job beside what the queue shows of it.
@@ -274,7 +280,7 @@ impl<'a> JobFinder<'a> {
                 explanation.way_out.clear();
             }
             let state =
-                found.details.as_ref().map_or("PENDING".to_owned(), |own| own.record.state.to_string());
+                found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
             return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
         }
         let (state, explanation) = self.without_waiting(&found, &at);
@@ -310,7 +316,7 @@ impl<'a> JobFinder<'a> {
             ahead: None,
         };
         if let Some(record) =
-            record.filter(|own| !own.state.is_pending() && !own.state.holds_nodes(&own.nodes))
+            record.filter(|record| !record.state.is_pending() && !record.state.holds_nodes(&record.nodes))
         {
             let told = ended(record, &found.id);
             let mut way_out = told.way_out;

@@ -300,10 +300,10 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     };
     let several_partitions = differs(&|estimate| estimate.option.request.partition.clone());
     let several_accounts = differs(&|estimate| estimate.option.request.account.clone());
-    let row = |own: &'a OptionEstimate| {
-        let row = row(own);
+    let row = |option_estimate: &'a OptionEstimate| {
+        let row = row(option_estimate);
         WhenRow {
-            cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
+            cluster: (queues.len() > 1).then(|| queues[option_estimate.queue].name.as_str()),
             partition: row.partition.filter(|_| several_partitions),
             account: row.account.filter(|_| several_accounts),
             ..row
@@ -357,7 +357,10 @@ fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<W
         place: chosen.and_then(place).or_else(|| told.nothing.clone()),
         rows,
         chosen: told.choice.and_then(|choice| {
-            Some((kept.iter().position(|&own| list[own].id() == choice.id)?, choice.reason.word()))
+            Some((
+                kept.iter().position(|&candidate| list[candidate].id() == choice.id)?,
+                choice.reason.word(),
+            ))
         }),
         notes,
     }

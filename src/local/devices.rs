@@ -323,7 +323,11 @@ impl Devices {
     /// Returns the memory of a node that no submission has, where it is known.
     pub fn free_memory(&self, node: &NodeName) -> Option<u64> {
         let nodes = self.cluster().nodes;
-        nodes.into_iter().find(|own| own.name == *node)?.memory.map(|memory| memory.total - memory.used)
+        nodes
+            .into_iter()
+            .find(|candidate| candidate.name == *node)?
+            .memory
+            .map(|memory| memory.total - memory.used)
     }
 
     /// Takes the devices of a submission back.

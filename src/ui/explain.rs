@@ -284,21 +284,26 @@ impl Explained<'_> {
 
     /// Says how the GPUs of a job make replicas, and what is left over in nodes.
     fn replicas(&self, job: &JobExplanation) -> Vec<String> {
-        let of_type = |(ty, own): (usize, &hsched_plan::ReplicaExplanation)| {
-            let (count, size, name) = (job.counts[ty], own.size, &self.problem.labels[ty]);
+        let of_type = |(ty, replica_explanation): (usize, &hsched_plan::ReplicaExplanation)| {
+            let (count, size, name) = (job.counts[ty], replica_explanation.size, &self.problem.labels[ty]);
             if count == 0 {
                 return None;
             }
             let number = count / size;
             let plural = if number == 1 { "" } else { "s" };
             let mut text = format!("{count} {name} as {number} replica{plural} of {size}");
-            if own.block > 1 && own.most_free < own.block && self.explanation.types[ty].free > 0 {
+            if replica_explanation.block > 1
+                && replica_explanation.most_free < replica_explanation.block
+                && self.explanation.types[ty].free > 0
+            {
                 let _ = write!(
                     text,
                     "; another needs {size} on one node, and the {} unused {name} are left over on nodes with at most {}",
-                    own.left_over, own.most_free
+                    replica_explanation.left_over, replica_explanation.most_free
                 );
-            } else if own.block > 1 && own.most_free < own.block {
+            } else if replica_explanation.block > 1
+                && replica_explanation.most_free < replica_explanation.block
+            {
                 let _ = write!(text, "; another needs {size} on one node");
             }
             Some(text)

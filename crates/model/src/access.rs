@@ -43,7 +43,7 @@ impl Access {
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
             let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
-            let is_same = |own: &Group| own.partitions.as_deref() == partitions && own.needs == needs;
+            let is_same = |group: &Group| group.partitions.as_deref() == partitions && group.needs == needs;
             let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
                 access.groups.push(Group { partitions: partitions.map(str::to_owned), needs });
                 access.groups.len() - 1

@@ -1,51 +1,50 @@
 //! The rows of `hsched when`: a request, what it costs and where it waits.
 
 use crate::app::start_estimates::OptionEstimate;
-use crate::commands::cli::Subcommand;
 use crate::ui::WhenRow;
 use hsched_model::SpeedBasis;
 
 /// Returns a request as a row of the table of one cluster.
-pub(in crate::commands) fn row(own: &OptionEstimate) -> WhenRow<'_> {
+pub(in crate::commands) fn row(option_estimate: &OptionEstimate) -> WhenRow<'_> {
     WhenRow {
-        gpus: gpus(own),
+        gpus: gpus(option_estimate),
         cluster: None,
-        partition: own.option.request.partition.as_deref(),
-        account: own.option.request.account.as_deref(),
-        limit: own.option.request.limit,
-        start: &own.start,
-        run: own.option.run,
-        done: own.done,
-        cost: own.option.cost.map(|cost| cost.hours),
-        mark: marks(own).join(", "),
+        partition: option_estimate.option.request.partition.as_deref(),
+        account: option_estimate.option.request.account.as_deref(),
+        limit: option_estimate.option.request.limit,
+        start: &option_estimate.start,
+        run: option_estimate.option.run,
+        done: option_estimate.done,
+        cost: option_estimate.option.cost.map(|cost| cost.hours),
+        mark: marks(option_estimate).join(", "),
     }
 }
 
 /// Returns the GPUs of a request in words.
-pub(in crate::commands) fn gpus(own: &OptionEstimate) -> String {
-    let nodes = own.option.request.asks.nodes;
+pub(in crate::commands) fn gpus(option_estimate: &OptionEstimate) -> String {
+    let nodes = option_estimate.option.request.asks.nodes;
     let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
-    format!("{} {}{on}", own.option.gpus, own.option.gpu_type)
+    format!("{} {}{on}", option_estimate.option.gpus, option_estimate.option.gpu_type)
 }
 
-fn marks(own: &OptionEstimate) -> Vec<String> {
+fn marks(option_estimate: &OptionEstimate) -> Vec<String> {
     let mut marks = Vec::new();
-    let walltime = own.option.walltime;
+    let walltime = option_estimate.option.walltime;
     if walltime.pieces > 1 {
         marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
-    if own.option.queue_choice.basis == SpeedBasis::Estimated {
+    if option_estimate.option.queue_choice.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
-    if own.option.preemptible {
+    if option_estimate.option.preemptible {
         marks.push("may be preempted".to_owned());
     }
     marks
 }
 
 /// Returns a request's place in line, in words.
-pub(super) fn place(own: &OptionEstimate) -> Option<String> {
-    let forecast = own.start.forecast()?;
+pub(super) fn place(option_estimate: &OptionEstimate) -> Option<String> {
+    let forecast = option_estimate.start.forecast()?;
     if let Some(basis) = forecast.learnt {
         return Some(format!("the estimate is {basis}"));
     }
@@ -61,8 +60,12 @@ pub(super) fn place(own: &OptionEstimate) -> Option<String> {
         (3, _) => "rd",
         _ => "th",
     };
-    let account =
-        own.option.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
+    let account = option_estimate
+        .option
+        .request
+        .account
+        .as_ref()
+        .map_or(String::new(), |name| format!(" (account {name})"));
     Some(match waiting {
         0 => format!("no job is pending for the same nodes{account}"),
         1 => format!("1 job is pending for the same nodes; yours would be the {place}{ending}{account}"),

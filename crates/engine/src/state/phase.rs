@@ -63,8 +63,8 @@ impl Phase {
 
     /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
     pub fn queue_reason(&self) -> Option<&String> {
-        let own = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
-        own.attempt.reason.as_ref()
+        let foremost = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
+        foremost.attempt.reason.as_ref()
     }
 
     /// Returns whether Slurm has it, or may have it.

@@ -344,7 +344,10 @@ impl<'a> Value<'a> {
         let Kind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
-        entries.iter().find(|(own, _)| own.text == key).map_or(self.node.line, |(key, _)| key.line)
+        entries
+            .iter()
+            .find(|(candidate, _)| candidate.text == key)
+            .map_or(self.node.line, |(key, _)| key.line)
     }
 
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {

@@ -1,6 +1,6 @@
 //! Why a state directory cannot be used.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;

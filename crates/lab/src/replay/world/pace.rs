@@ -6,7 +6,7 @@ use crate::replay::queue::Due;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{HeldPlacement, Slot, Stage};
 
-impl<'a> ReplayWorld<'a> {
+impl ReplayWorld<'_> {
     /// A job without GPUs holds these from now on, and trains from `busy_until` on.
     pub(super) fn hold(&mut self, number: usize, slots: Vec<Slot>, epoch: f64, busy_until: Time) {
         let model = &mut self.problem.jobs[number];

@@ -26,7 +26,7 @@ pub(super) fn most_rate(model: TypeModel, accumulate: bool, (shortest, longest):
     }
 }
 
-impl<'a> Across<'a> {
+impl Across<'_> {
     pub(super) fn cost(&self, counts: &[u32]) -> Option<f64> {
         let ranks: u32 = counts.iter().sum();
         if !(self.ranks.0..=self.ranks.1).contains(&ranks) {

@@ -2,13 +2,13 @@
 
 use super::{SACCT_MARGIN_S, SlurmWorld, moment};
 use crate::live::observe;
-use crate::{CommandError, JobRecord, Runner, sacct, scontrol_job};
+use crate::{CommandError, JobRecord, sacct, scontrol_job};
 use hsched_engine::live::{LiveError, left_word, word_end};
 use hsched_engine::store::{claim_file, report_folder, reports};
 use hsched_engine::{End, QueueState, ScriptJob, Sighting, State, SubmissionRecord};
 use hsched_model::{JobId, JobName, Time};
 
-impl<'a> SlurmWorld<'a> {
+impl SlurmWorld<'_> {
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
     /// status for both, but the script's last word or the reports tell.
     pub(super) fn judge_stops(
