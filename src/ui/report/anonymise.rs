@@ -382,7 +382,9 @@ mod tests {
         }
         let mut names = StandIns::new();
         let mut metrics = ["val_loss", "train/Acc1", "loss_of_ada", "perte"].map(str::to_owned);
-        metrics.iter_mut().for_each(|metric| names.metric(metric));
+        for metric in &mut metrics {
+            names.metric(metric);
+        }
         assert_eq!(metrics, ["val_loss", "train/Acc1", "metric-1", "metric-2"]);
     }
 }
