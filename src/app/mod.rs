@@ -7,6 +7,7 @@ pub(crate) mod answered;
 pub(crate) mod array_tasks;
 pub(crate) mod asking;
 pub(crate) mod cancelling;
+pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod copies;
 pub(crate) mod current_state;

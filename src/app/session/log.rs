@@ -52,19 +52,19 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Takes in what has happened, for the next lines.
+    /// Records what has happened, for the next lines.
     pub(crate) fn hear_all(&self, events: &[Event]) {
         for event in events {
             self.hear(Update::Event(event));
         }
     }
 
-    /// Takes in what a turn tells, for the next lines.
+    /// Records what a turn tells, for the next lines.
     pub(crate) fn hear(&self, told: Update<'_>) {
         self.story.borrow_mut().hear(told);
     }
 
-    /// Takes in what a world said of jobs, for the next lines.
+    /// Records what a world said of jobs, for the next lines.
     pub(crate) fn hear_said(&self, said: Vec<(JobName, String)>) {
         let mut story = self.story.borrow_mut();
         for (job, text) in said {
@@ -72,7 +72,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Takes in what commands have noticed since the last `watch` or `run`, for the next lines.
+    /// Records what commands have noticed since the last `watch` or `run`, for the next lines.
     pub(crate) fn recall(&self, directory: &StateDir) {
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }
@@ -83,7 +83,7 @@ impl<'a> Log<'a> {
         self.board.aside(|| self.context.terminal.say(&format!("{now} {what}")));
     }
 
-    /// Takes the table off the terminal.
+    /// Removes the table from the terminal.
     pub(crate) fn end(&self) {
         self.board.end();
     }

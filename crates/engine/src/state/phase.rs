@@ -24,7 +24,7 @@ pub enum Phase {
     },
 }
 
-/// How a job ended for good.
+/// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -1,13 +1,13 @@
 //! Whether the GPUs on offer are enough for the least that jobs need.
 
 use crate::solve::Transport;
-use crate::stowing::replicas_fit;
+use crate::stowing::least_replicas;
 use crate::{JobModel, Problem};
 
 /// Returns whether all these jobs can have their least number of replicas or GPUs at once.
 pub(super) fn fits(problem: &Problem, jobs: &[usize]) -> bool {
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
-        return replicas_fit(problem, jobs);
+        return least_replicas(problem, jobs).is_some();
     }
     Needs::least(problem, jobs).fit()
 }
