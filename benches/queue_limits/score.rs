@@ -47,7 +47,7 @@ impl Score {
     pub fn add(&mut self, submission: &Submission, start: &Start) {
         match (submission.waited_s, start) {
             (Some(waited), Start::Estimated(forecast)) => {
-                self.told.push(Told::of(submission, waited, forecast))
+                self.told.push(Told::of(submission, waited, forecast));
             }
             (Some(_), Start::Unknown(_)) => self.unanswered += 1,
             (Some(_), Start::Refused(_) | Start::Never) => self.refused += 1,

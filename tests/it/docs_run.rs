@@ -268,8 +268,8 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let name = path.strip_prefix(root()).expect("a page").display().to_string();
     let stem = name.replace(".md", "").replace('/', "-");
     let shown = commands(text);
-    let runs = |shown: &&Shshown| !NOT_RUN.iter().any(|(command, _)| bare(&shown.command) == *command);
-    if shshown.iter().find(runs).is_none() {
+    let runs = |shown: &&Shown| !NOT_RUN.iter().any(|(command, _)| bare(&shown.command) == *command);
+    if shown.iter().find(runs).is_none() {
         return (Vec::new(), text.to_owned());
     }
     let Some(place) = Place::new(&stem) else { return (Vec::new(), text.to_owned()) };
