@@ -21,6 +21,7 @@ pub(crate) mod foreign;
 pub(crate) mod goals;
 pub(crate) mod guesses;
 pub(crate) mod input;
+pub(crate) mod last_error;
 pub(crate) mod metrics;
 pub(crate) mod named;
 pub(crate) mod notify;

@@ -110,7 +110,7 @@ fn error(id: &str) -> Result<String, Failure> {
     page.ok_or_else(|| unknown("error", id, sections().map(|(id, _)| id), "hsched help errors"))
 }
 
-/// Returns that a word is missing.
+/// Returns the failure of a missing word.
 fn unnamed(form: &str, list: &str) -> Failure {
     Failure::new(Exit::Usage, format!("write hsched help {form}")).id(ErrorId::MissingArgument).hint(list)
 }

@@ -58,6 +58,10 @@ enum ResultFormat {
     Json,
 }
 
+/// What is said of runs that nothing can be compared by.
+const NO_METRICS: &str =
+    "no run has reported a metric; hsched help training shows how a program reports its epochs and metrics";
+
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         self.format == ResultFormat::Json
@@ -90,7 +94,12 @@ impl Subcommand for Args {
                 context.note("there are no runs yet: hsched submit, hsched add or hsched run start some");
                 String::new()
             }
-            ResultFormat::Table => results_table(&rows, context.terminal) + "\n",
+            ResultFormat::Table => {
+                if rows.iter().all(|row| row.metric.is_none() && row.run.ended.is_some()) {
+                    context.note(NO_METRICS);
+                }
+                results_table(&rows, context.terminal) + "\n"
+            }
         };
         print(context, &text).map(|()| Exit::Done)
     }
@@ -234,6 +243,6 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     best.ok_or_else(|| {
         Failure::new(Exit::Failed, "no run has reported a metric")
             .id(ErrorId::NoMetric)
-            .hint("write metrics into the reports, as docs/training.md shows")
+            .hint("hsched help training shows how a program reports metrics")
     })
 }

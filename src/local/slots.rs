@@ -162,7 +162,7 @@ fn is_like(name: &GpuType, found: &GpuType) -> bool {
         || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
-/// Who shares GPUs, and who did not bear that.
+/// The jobs that share GPUs, and those that failed by it.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     /// Submissions that have had another one on a GPU of theirs.

@@ -86,6 +86,11 @@ fn unknown_names_and_keys_are_refused() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run("results --format csv").succeeds().lines().count(), 1);
     assert!(sandbox.run("results").exits(0).stderr.contains("there are no runs yet"));
+    let silent = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, throughput: {cpu: 1}, command: 'true'}]";
+    let silent = Sandbox::new().file("silent.yaml", silent).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    silent.run("run silent.yaml --devices cpu:1").exits(0);
+    let told = silent.run("results").exits(0).stderr;
+    assert!(told.starts_with("note: no run has reported a metric; hsched help training shows"), "{told}");
     let text = sandbox.run("results lr").fails(2);
     assert!(text.contains("no job and no sweep \"lr\""), "{text}");
     let sandbox = ran();
