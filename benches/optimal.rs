@@ -54,7 +54,7 @@ fn main() {
     // Cargo adds options of its own.
     let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, table) in tables {
-        if chosen.is_empty() || chosen.iter().any(|own| own == name) {
+        if chosen.is_empty() || chosen.iter().any(|candidate| candidate == name) {
             println!();
             table(reference);
         }

@@ -30,8 +30,8 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         let kind = index as usize % RATES.len();
         // No two jobs are quite alike.
         let rate = |rate: &f64| rate * (1.0 + 0.01 * f64::from(index));
-        let model = |own: &f64| TypeModel {
-            speed: Speed::rate(rate(own)).expect("a rate"),
+        let model = |value: &f64| TypeModel {
+            speed: Speed::rate(rate(value)).expect("a rate"),
             max_batch: None,
             single_rank: false,
         };

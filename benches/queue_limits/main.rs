@@ -71,7 +71,7 @@ struct Asked {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).filter(|own| own != "--bench").collect();
+    let arguments: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let [folder] = arguments.as_slice() else {
         println!("usage: queue_limits DIR");
         return;
@@ -107,7 +107,7 @@ impl Site {
         };
         snapshot.user = Some(asked.user.clone());
         add_site(snapshot, &texts);
-        for account in snapshot.accounts.iter_mut().filter(|own| own.name == asked.account) {
+        for account in snapshot.accounts.iter_mut().filter(|account| account.name == asked.account) {
             account.qos = asked.qos.clone().or(account.qos.take());
         }
     }
@@ -129,8 +129,8 @@ fn snapshots(path: &Path) -> BTreeMap<String, String> {
     texts
 }
 
-fn start(own: &Submission, snapshot: &Snapshot) -> Start {
-    let asked = &own.request;
+fn start(submission: &Submission, snapshot: &Snapshot) -> Start {
+    let asked = &submission.request;
     let request = Request {
         id: RequestId(0),
         asks: asked.asks.clone(),
@@ -141,8 +141,8 @@ fn start(own: &Submission, snapshot: &Snapshot) -> Start {
         further: FurtherOptions::default(),
     };
     let question =
-        Question { snapshot, requests: &[request], seed: own.n, samples: FUTURES, calibration: None };
-    let position = QueuePosition { priority: asked.priority, submitted: Time(own.at) };
+        Question { snapshot, requests: &[request], seed: submission.n, samples: FUTURES, calibration: None };
+    let position = QueuePosition { priority: asked.priority, submitted: Time(submission.at) };
     forecast_at(&question, &[(RequestId(0), position)], &|| false).remove(0).start
 }
 

@@ -44,12 +44,14 @@ struct Told {
 
 impl Score {
     /// Adds what was foretold of a submission, if it is known what became of it.
-    pub fn add(&mut self, own: &Submission, start: &Start) {
-        match (own.waited_s, start) {
-            (Some(waited), Start::Estimated(forecast)) => self.told.push(Told::of(own, waited, forecast)),
+    pub fn add(&mut self, submission: &Submission, start: &Start) {
+        match (submission.waited_s, start) {
+            (Some(waited), Start::Estimated(forecast)) => {
+                self.told.push(Told::of(submission, waited, forecast));
+            }
             (Some(_), Start::Unknown(_)) => self.unanswered += 1,
             (Some(_), Start::Refused(_) | Start::Never) => self.refused += 1,
-            (None, start) => self.never.add(own, start),
+            (None, start) => self.never.add(submission, start),
         }
     }
 
@@ -78,28 +80,28 @@ impl Score {
 }
 
 impl Never {
-    fn add(&mut self, own: &Submission, start: &Start) {
+    fn add(&mut self, submission: &Submission, start: &Start) {
         // A recording that does not say what became of a submission has no time of watching either.
-        let Some(open) = own.open_s else { return };
+        let Some(open) = submission.open_s else { return };
         match start {
             Start::Refused(_) | Start::Never => self.named += 1,
             Start::Estimated(forecast) if forecast.start.high.0 > open => self.later += 1,
-            Start::Estimated(_) | Start::Unknown(_) => self.not_named.push(own.n),
+            Start::Estimated(_) | Start::Unknown(_) => self.not_named.push(submission.n),
         }
     }
 }
 
 impl Told {
-    fn of(own: &Submission, waited: f64, forecast: &Forecast) -> Self {
+    fn of(submission: &Submission, waited: f64, forecast: &Forecast) -> Self {
         let foretold = &forecast.start;
-        let asks = &own.request.asks;
+        let asks = &submission.request.asks;
         Self {
             gpus: asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * asks.nodes,
             waited,
             held: waited >= foretold.low.0 - TOLERANCE && waited <= foretold.high.0 + TOLERANCE,
             error: (foretold.median.0 - waited).abs(),
             crps: crps(&forecast.starts, waited).unwrap_or((foretold.median.0 - waited).abs()),
-            test_only: own.test_only.map(|at| (at - own.at - waited).abs()),
+            test_only: submission.test_only.map(|at| (at - submission.at - waited).abs()),
         }
     }
 }

@@ -34,9 +34,9 @@ pub fn main(first: u64) {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut all = Vec::new();
     for (number, load) in [0.9, 0.97, 1.1].into_iter().enumerate() {
-        let own = decisions(first + number as u64 + 1, load);
-        row(&load.to_string(), &own);
-        all.extend(own);
+        let decision = decisions(first + number as u64 + 1, load);
+        row(&load.to_string(), &decision);
+        all.extend(decision);
     }
     row("all", &all);
     let free: Vec<&Outcome> = all.iter().filter(|own| own.is_free).collect();
@@ -96,14 +96,18 @@ pub fn trials(hours: f64) -> Vec<Trial> {
 
 fn decide(world: &World, hours: f64) -> Outcome {
     let trials = trials(hours);
-    let finish: Vec<f64> = trials.iter().map(|own| world.finish(&[*own])).collect();
+    let finish: Vec<f64> = trials.iter().map(|trial| world.finish(&[*trial])).collect();
     let requests: Vec<Request> = (0..).zip(&trials).map(|(id, own)| own.request(RequestId(id))).collect();
     let snapshot = world.snapshot();
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
     let estimates = forecast(&question, &|| false);
-    let candidate = |own: &StartEstimate| {
-        Some(Candidate { id: own.id, finish: own.start.forecast()?.mean_finish(), cost: None })
+    let candidate = |start_estimate: &StartEstimate| {
+        Some(Candidate {
+            id: start_estimate.id,
+            finish: start_estimate.start.forecast()?.mean_finish(),
+            cost: None,
+        })
     };
     let candidates: Vec<_> = estimates.iter().filter_map(candidate).collect();
     let chosen = choose(&candidates, 0.0).expect("a request").id.0 as usize;

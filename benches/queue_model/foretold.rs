@@ -28,21 +28,21 @@ impl Row {
 
 /// Foretells those of the submissions that started.
 pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
-    let row = |(number, own): (usize, &Submission)| {
-        let (snapshot, requests) = (own.snapshot(&all[..number]), [own.request()]);
+    let row = |(number, submission): (usize, &Submission)| {
+        let (snapshot, requests) = (submission.snapshot(&all[..number]), [submission.request()]);
         let question =
             Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
         let Start::Estimated(known) = forecast(&question, &|| false).remove(0).start else {
             panic!("submission {number} cannot be foretold")
         };
-        let squeue = own.squeue.as_deref().filter(|text| text.starts_with("20"));
+        let squeue = submission.squeue.as_deref().filter(|text| text.starts_with("20"));
         Some(Row {
-            gpus: own.g,
-            waited: own.waited_s?,
+            gpus: submission.g,
+            waited: submission.waited_s?,
             at_limits: known.at_limits.expect("within the horizon").0,
             start: known.start,
-            testonly: own.testonly.map(|at| at - own.at),
-            squeue: squeue.map(|text| time(text).0 - own.at),
+            testonly: submission.testonly.map(|at| at - submission.at),
+            squeue: squeue.map(|text| time(text).0 - submission.at),
         })
     };
     all.iter().enumerate().filter_map(row).collect()

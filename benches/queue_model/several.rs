@@ -57,8 +57,8 @@ fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
     let requests: Vec<Request> = (0..).zip(options).map(|(id, own)| own.request(RequestId(id))).collect();
     let question = Question { snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
     let estimates = forecast(&question, &|| false);
-    let finish = |own: &Request| {
-        StartEstimate::of(&estimates, own.id)
+    let finish = |request: &Request| {
+        StartEstimate::of(&estimates, request.id)
             .and_then(Start::forecast)
             .map_or(f64::INFINITY, Forecast::mean_finish)
     };
@@ -69,7 +69,7 @@ fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
 
 fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let snapshot = world.snapshot();
-    options.iter().map(|own| ranked(&snapshot, own)[0]).collect()
+    options.iter().map(|option| ranked(&snapshot, option)[0]).collect()
 }
 
 /// As `watch --queue` does: each job finds in the queue what the jobs before it are likely to ask for.
@@ -103,9 +103,9 @@ fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
 
 fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let snapshot = world.snapshot();
-    let ranked: Vec<Vec<Trial>> = options.iter().map(|own| ranked(&snapshot, own)).collect();
+    let ranked: Vec<Vec<Trial>> = options.iter().map(|option| ranked(&snapshot, option)).collect();
     let offer =
-        |(id, own): (u32, &Trial)| Offer { request: own.request(RequestId(id)), rest: 0.0, cost: None };
+        |(id, trial): (u32, &Trial)| Offer { request: trial.request(RequestId(id)), rest: 0.0, cost: None };
     let offers: Vec<Vec<Offer>> =
         ranked.iter().map(|own| (0..).zip(own.iter().take(MOST)).map(offer).collect()).collect();
     let jobs = Jobs {

@@ -27,7 +27,7 @@ pub fn main() {
             (estimates, clock.elapsed().as_secs_f64() - begin, processor_seconds() - processor)
         };
         let ((_, at_limits, _), (estimates, time, processor)) = (ask(0), ask(samples));
-        let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |own| own.starts.len());
+        let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |forecast| forecast.starts.len());
         let most = estimates.iter().map(futures).max().unwrap_or(0);
         println!(
             "| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s | {processor:.2} s | {} MB |",
@@ -42,7 +42,7 @@ fn beside_each_other() {
     let (snapshot, requests) = (made_up::snapshot(200, 2000, 2), made_up::requests());
     let together = starts(&snapshot, &requests);
     let alone: Vec<Vec<f64>> =
-        requests.iter().map(|own| starts(&snapshot, std::slice::from_ref(own)).remove(0)).collect();
+        requests.iter().map(|request| starts(&snapshot, std::slice::from_ref(request)).remove(0)).collect();
     let (mut difference, mut wait, mut same, mut count) = (0.0, 0.0, 0, 0);
     for (together, alone) in together.iter().zip(&alone) {
         for (own, other) in together.iter().zip(alone) {
@@ -62,7 +62,7 @@ fn beside_each_other() {
 fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
     let question = Question { snapshot, requests, seed: 1, samples: 10, calibration: None };
     let known = |own: &StartEstimate| {
-        let starts = own.start.forecast().map_or(&[][..], |own| &own.starts);
+        let starts = own.start.forecast().map_or(&[][..], |forecast| &forecast.starts);
         starts.iter().map(|start| start.0).collect()
     };
     forecast(&question, &|| false).iter().map(known).collect()

@@ -121,7 +121,7 @@ impl World {
     pub fn finish(&self, trials: &[Trial]) -> f64 {
         let mut world = self.clone();
         let first = usize::MAX / 2;
-        let own = |(number, own): (usize, &Trial)| self.job(first + number, own);
+        let own = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
         world.waiting.extend(trials.iter().enumerate().map(own));
         world.pass();
         loop {
@@ -139,7 +139,7 @@ impl World {
         let mut world = self.clone();
         // Below those of a race, above all others.
         let first = usize::MAX / 4;
-        let own = |(number, own): (usize, &Trial)| self.job(first + number, own);
+        let own = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
         world.waiting.extend(trials.iter().enumerate().map(own));
         world.pass();
         let mut finishes = vec![f64::INFINITY; trials.len()];
@@ -147,21 +147,21 @@ impl World {
             for run in world.running.iter().filter(|run| run.job.id >= first) {
                 finishes[run.job.id - first] = run.since - self.now + run.job.run;
             }
-            if finishes.iter().all(|own| own.is_finite()) || !world.step() {
+            if finishes.iter().all(|candidate| candidate.is_finite()) || !world.step() {
                 return finishes;
             }
         }
     }
 
-    fn job(&self, id: usize, own: &Trial) -> Job {
-        let Trial { gpu_type, nodes, per_node, run } = *own;
-        Job { id, user: OWN, gpu_type, nodes, per_node, limit: own.limit(), run, submitted: self.now }
+    fn job(&self, id: usize, trial: &Trial) -> Job {
+        let Trial { gpu_type, nodes, per_node, run } = *trial;
+        Job { id, user: OWN, gpu_type, nodes, per_node, limit: trial.limit(), run, submitted: self.now }
     }
 
     /// Returns whether GPUs for a request are free now.
-    pub fn has_free(&self, own: &Trial) -> bool {
-        let able = |node: usize| NODES[node] == own.gpu_type && self.free[node] >= own.per_node;
-        (0..NODES.len()).filter(|&node| able(node)).count() >= own.nodes
+    pub fn has_free(&self, trial: &Trial) -> bool {
+        let able = |node: usize| NODES[node] == trial.gpu_type && self.free[node] >= trial.per_node;
+        (0..NODES.len()).filter(|&node| able(node)).count() >= trial.nodes
     }
 
     /// Goes to the minute of the next event; returns whether there is one.

@@ -57,16 +57,16 @@ pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Pa
         jobs.push(Chosen { policy, job, asks, run_s: own.run.0, submitted, ended: None });
     }
     let end = site.clock.now() + f64::from(most_hours) * HOUR;
-    while jobs.iter().any(|own| own.ended.is_none()) && site.clock.now() < end {
+    while jobs.iter().any(|job| job.ended.is_none()) && site.clock.now() < end {
         site.clock.wait_until(site.clock.now() + LOOK);
-        let first = jobs.first().map_or(0.0, |own| own.submitted);
+        let first = jobs.first().map_or(0.0, |job| job.submitted);
         for Ended { job, end } in site.ended(first) {
-            jobs.iter_mut().filter(|own| own.job == job).for_each(|own| own.ended = Some(end));
+            jobs.iter_mut().filter(|own| own.job == job).for_each(|job| job.ended = Some(end));
         }
     }
     let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
-    for own in &jobs {
-        writeln!(file, "{}", serde_json::to_string(own).expect("JSON")).expect("written");
+    for job in &jobs {
+        writeln!(file, "{}", serde_json::to_string(job).expect("JSON")).expect("written");
     }
     report(&jobs, site.clock.now());
 }
@@ -75,7 +75,7 @@ pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Pa
 fn report(jobs: &[Chosen], now: f64) {
     let mut means = BTreeMap::new();
     for (policy, _) in POLICIES {
-        let own: Vec<&Chosen> = jobs.iter().filter(|own| own.policy == policy).collect();
+        let own: Vec<&Chosen> = jobs.iter().filter(|job| job.policy == policy).collect();
         let finish = |own: &&&Chosen| (own.ended.unwrap_or(now) - own.submitted) / HOUR;
         let mut finishes: Vec<f64> = own.iter().map(|own| finish(&own)).collect();
         finishes.sort_by(f64::total_cmp);
@@ -98,7 +98,8 @@ fn options(seen: &Snapshot) -> Vec<Request> {
     let mut list = Vec::new();
     for (name, speed) in SPEEDS {
         let gpu_type = GpuType::new(name).expect("a type");
-        let own = seen.nodes.iter().filter_map(|node| node.gpus.iter().find(|own| own.gpu_type == gpu_type));
+        let own =
+            seen.nodes.iter().filter_map(|node| node.gpus.iter().find(|gpus| gpus.gpu_type == gpu_type));
         let sizes: Vec<u32> = own.map(|own| own.count).collect();
         let most = sizes.iter().copied().max().unwrap_or(0);
         for count in COUNTS {
@@ -116,8 +117,12 @@ fn options(seen: &Snapshot) -> Vec<Request> {
                 ..Asks::default()
             };
             let limit = (run * 1.21 / 900.0).ceil() * 900.0;
-            let account = seen.accounts.first().map(|own| own.name.clone());
-            let partition = seen.partitions.iter().find(|own| own.default).map(|own| own.name.clone());
+            let account = seen.accounts.first().map(|account| account.name.clone());
+            let partition = seen
+                .partitions
+                .iter()
+                .find(|partition| partition.default)
+                .map(|partition| partition.name.clone());
             let (limit, run) = (Seconds(limit), Seconds(run));
             let id = RequestId(u32::try_from(list.len()).expect("few"));
             list.push(Request {
@@ -134,21 +139,21 @@ fn options(seen: &Snapshot) -> Vec<Request> {
     list
 }
 
-fn order(own: &Request) -> Order<'_> {
+fn order(request: &Request) -> Order<'_> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes")]
-    let limit_min = (own.limit.0 / 60.0).round() as u32;
+    let limit_min = (request.limit.0 / 60.0).round() as u32;
     Order {
-        asks: &own.asks,
-        partition: own.partition.as_deref().unwrap_or_default(),
-        account: own.account.as_deref(),
+        asks: &request.asks,
+        partition: request.partition.as_deref().unwrap_or_default(),
+        account: request.account.as_deref(),
         limit_min,
-        run_min: own.run.0 / 60.0,
+        run_min: request.run.0 / 60.0,
     }
 }
 
 fn gpus(own: &Request) -> String {
     let ask = &own.asks.gpus[0];
-    let name = ask.gpu_type.as_ref().map_or("gpu", |own| own.as_str());
+    let name = ask.gpu_type.as_ref().map_or("gpu", |gpu_type| gpu_type.as_str());
     format!("{} {name}", ask.count * own.asks.nodes)
 }
 
@@ -159,13 +164,14 @@ fn fastest(options: &[Request], of: impl Fn(usize) -> bool) -> Option<usize> {
 
 /// Always four of the fastest.
 fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
-    options.iter().position(|own| gpus(own) == "4 a100")
+    options.iter().position(|option| gpus(option) == "4 a100")
 }
 
 /// The fastest of what is free, else the fastest.
 fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
-        let all: u32 = node.gpus.iter().filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum();
+        let all: u32 =
+            node.gpus.iter().filter(|gpus| gpus.gpu_type == *gpu_type).map(|gpus| gpus.count).sum();
         let held = seen.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds);
         let held = held.filter(|own| own.node == node.name).flat_map(|own| &own.gpus);
         all.saturating_sub(held.filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum())
@@ -193,7 +199,8 @@ fn by_forecast(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> 
     let question =
         Question { snapshot: seen, requests: options, seed: 0, samples: SAMPLES, calibration: None };
     let estimates = forecast(&question, &|| false);
-    let known = estimates.iter().filter_map(|own| Some((own.start.forecast()?.mean_finish(), own.id)));
+    let known =
+        estimates.iter().filter_map(|estimate| Some((estimate.start.forecast()?.mean_finish(), estimate.id)));
     let (_, best) = known.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    options.iter().position(|own| own.id == best)
+    options.iter().position(|option| option.id == best)
 }

@@ -52,11 +52,15 @@ impl Draw {
         let limit_min = self.pick(&LIMITS);
         // When a job starts does not depend on how long it then runs: short runs leave the cluster to the others.
         let used: f64 = self.0.random_range(0.01..0.3);
-        let default = snapshot.partitions.iter().find(|own| own.default).map(|own| own.name.clone());
-        let has_short = snapshot.partitions.iter().any(|own| own.name == "short");
+        let default = snapshot
+            .partitions
+            .iter()
+            .find(|partition| partition.default)
+            .map(|partition| partition.name.clone());
+        let has_short = snapshot.partitions.iter().any(|partition| partition.name == "short");
         let short = has_short && limit_min <= SHORT && self.0.random::<f64>() < 0.3;
         let partition = if short { "short".to_owned() } else { default.unwrap_or_default() };
-        let accounts: Vec<String> = snapshot.accounts.iter().map(|own| own.name.clone()).collect();
+        let accounts: Vec<String> = snapshot.accounts.iter().map(|account| account.name.clone()).collect();
         let account = (!accounts.is_empty()).then(|| self.pick(&accounts));
         let gpus = vec![GpuAsk { gpu_type: Some(gpu_type.clone()), count: per_node }];
         let cpus = u64::from(per_node) * 4;

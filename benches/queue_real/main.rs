@@ -45,7 +45,7 @@ struct Submission {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).filter(|own| own != "--bench").collect();
+    let arguments: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<u32>().expect("a whole number");
     match words.as_slice() {

@@ -57,7 +57,7 @@ pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
         last_look = now;
         site.read_starts(&mut submissions);
         write(&submissions, out);
-        let waiting = submissions.iter().filter(|own| own.start.is_none()).count();
+        let waiting = submissions.iter().filter(|submission| submission.start.is_none()).count();
         println!("{waiting} still wait");
         if waiting == 0 || now > end {
             return;
@@ -67,8 +67,8 @@ pub fn record(cluster: &Path, plan: &Plan, out: &Path) {
 
 fn write(submissions: &[Submission], out: &Path) {
     let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
-    for own in submissions {
-        writeln!(file, "{}", serde_json::to_string(own).expect("JSON")).expect("written");
+    for submission in submissions {
+        writeln!(file, "{}", serde_json::to_string(submission).expect("JSON")).expect("written");
     }
 }
 
@@ -253,7 +253,7 @@ impl Site {
         let printed = self.accounted(first.snapshot.taken_at.0, "JobIDRaw,Start");
         for line in printed.lines() {
             let Some((job, start)) = line.split_once('|') else { continue };
-            let own = submissions.iter_mut().find(|own| job.parse() == Ok(own.job));
+            let own = submissions.iter_mut().find(|submission| job.parse() == Ok(submission.job));
             if let Some(own) = own {
                 own.start = time::unix(start).or(own.start);
             }

@@ -40,9 +40,10 @@ pub fn score(files: &[&str], each: bool) {
         let text = fs::read_to_string(file).expect("a recording");
         let submissions: Vec<Submission> =
             text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
-        let started = submissions.iter().filter(|own| own.start.is_some()).count();
+        let started = submissions.iter().filter(|submission| submission.start.is_some()).count();
         let told: Vec<Told> = submissions.iter().filter_map(told).collect();
-        let lines = submissions.iter().filter(|own| own.start.is_some()).zip(&told).filter(|_| each);
+        let lines =
+            submissions.iter().filter(|submission| submission.start.is_some()).zip(&told).filter(|_| each);
         lines.for_each(|(own, told)| one(own, told));
         println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
         report(&told);
@@ -61,7 +62,7 @@ pub fn picture(files: &[&str]) {
     for file in files {
         let text = fs::read_to_string(file).expect("a recording");
         let submissions = text.lines().map(|line| serde_json::from_str(line).expect("a submission"));
-        points.extend(submissions.filter_map(|own: Submission| told(&own)).map(|own| Point {
+        points.extend(submissions.filter_map(|submission: Submission| told(&submission)).map(|own| Point {
             gpus: own.gpus,
             low: own.estimate.low.0,
             median: own.estimate.median.0,
@@ -91,30 +92,30 @@ fn one(own: &Submission, told: &Told) {
     );
 }
 
-fn told(own: &Submission) -> Option<Told> {
-    let waited = own.start? - own.snapshot.taken_at.0;
+fn told(submission: &Submission) -> Option<Told> {
+    let waited = submission.start? - submission.snapshot.taken_at.0;
     let request = Request {
         id: RequestId::default(),
-        asks: own.asks.clone(),
-        partition: Some(own.partition.clone()),
-        account: own.account.clone(),
-        limit: Seconds(own.limit_s),
-        run: Seconds(own.run_s),
+        asks: submission.asks.clone(),
+        partition: Some(submission.partition.clone()),
+        account: submission.account.clone(),
+        limit: Seconds(submission.limit_s),
+        run: Seconds(submission.run_s),
         further: FurtherOptions::default(),
     };
     let question = Question {
-        snapshot: &own.snapshot,
+        snapshot: &submission.snapshot,
         requests: &[request],
-        seed: own.job,
+        seed: submission.job,
         samples: SAMPLES,
         calibration: None,
     };
     let Start::Estimated(foretold) = forecast(&question, &|| false).remove(0).start else { return None };
     let starts: Vec<f64> = foretold.starts.iter().map(|start| start.0).collect();
-    let test_only = own.test_only.map(|at| (at - own.snapshot.taken_at.0 - waited).abs());
+    let test_only = submission.test_only.map(|at| (at - submission.snapshot.taken_at.0 - waited).abs());
     let error = (foretold.start.median.0 - waited).abs();
-    let gpus = own.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * own.asks.nodes;
-    let (point, at) = (point_of(&starts, waited), own.snapshot.taken_at.0);
+    let gpus = submission.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * submission.asks.nodes;
+    let (point, at) = (point_of(&starts, waited), submission.snapshot.taken_at.0);
     Some(Told { gpus, waited, error, test_only, point, estimate: foretold.start, starts, at })
 }
 

@@ -41,9 +41,11 @@ pub(crate) fn entries(
 ) -> Result<Entries, Failure> {
     let (mut intents, mut all, mut without) = (Vec::new(), Vec::new(), those_behind(&input.jobs));
     for (job, requests) in chosen {
-        let (requests, why) = requests.map_or_else(|why| (Vec::new(), why), |own| (own, NO_ROOM.to_owned()));
-        let placed =
-            |own: OptionEstimate| Some((placement(&input.problem, &input.cluster, job, &own.option)?, own));
+        let (requests, why) =
+            requests.map_or_else(|why| (Vec::new(), why), |request| (request, NO_ROOM.to_owned()));
+        let placed = |option_estimate: OptionEstimate| {
+            Some((placement(&input.problem, &input.cluster, job, &option_estimate.option)?, option_estimate))
+        };
         let placed: Vec<(Placement, OptionEstimate)> = requests.into_iter().filter_map(placed).collect();
         if placed.is_empty() && without.iter().all(|(behind, _)| *behind != job) {
             without.push((job, Decision::Defer { why }));
@@ -108,7 +110,7 @@ fn at_one_time(
     mut changes: Vec<(usize, Decision)>,
 ) -> Option<CheckedPlan> {
     let mut plan = checked(problem, changes.clone());
-    for intent in intents.iter().filter(|own| own.copy == 0) {
+    for intent in intents.iter().filter(|intent| intent.copy == 0) {
         let mut next = changes.clone();
         next.push((intent.job, Decision::place(intent.placement.clone())));
         let beside = checked(problem, next.clone());

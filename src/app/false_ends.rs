@@ -55,7 +55,7 @@ fn is_doubtful(tracked: &JobState, past: &PastAttempt) -> bool {
 /// Returns whether the last run of a job was asked to stop: as its output says, or, without an output, as its time limit does.
 fn was_stopped(context: &Context, tracked: &JobState, past: &PastAttempt) -> bool {
     let printed = submissions(context, tracked).ok().and_then(|mut all| all.pop());
-    let output = printed.and_then(|own| own.parts.into_iter().next());
+    let output = printed.and_then(|printed| printed.parts.into_iter().next());
     let said = output.and_then(|part| ends_stopped(part).ok().flatten());
     said.unwrap_or_else(|| {
         let grace = tracked.job.launch.checkpoint.grace.unwrap_or(context.settings.jobs.grace);
@@ -71,7 +71,7 @@ fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     let length = std::path::Path::metadata(&part.path)?.len();
     part.position = part.position.max(part.end.unwrap_or(length).min(length).saturating_sub(TAIL));
     let text = part.rest()?;
-    Ok(Some(text.windows(STOPPED.len()).any(|own| own == STOPPED)))
+    Ok(Some(text.windows(STOPPED.len()).any(|candidate| candidate == STOPPED)))
 }
 
 fn key(tracked: &JobState, gpu_type: &GpuType) -> SpeedKey {

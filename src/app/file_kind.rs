@@ -100,7 +100,8 @@ fn is_script(text: &str) -> bool {
 }
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    path.extension().is_some_and(|own| endings.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
+    path.extension()
+        .is_some_and(|extension| endings.iter().any(|ending| extension.eq_ignore_ascii_case(ending)))
 }
 
 #[cfg(test)]

@@ -232,7 +232,7 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
     };
     let entries = std::fs::read_dir(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let ends = |file: &PathBuf| {
-        file.extension().and_then(|own| own.to_str()).is_some_and(|own| endings.contains(&own))
+        file.extension().and_then(|extension| extension.to_str()).is_some_and(|own| endings.contains(&own))
             && file.is_file()
     };
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ends).collect();

@@ -55,20 +55,20 @@ pub(crate) fn front(
             Failure::from_error(Exit::Failed, &error).id(ErrorId::PolicyUnfit)
         }
     })?;
-    let with_file = |own: ParetoPlan| {
-        let proven = own.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));
+    let with_file = |pareto_plan: ParetoPlan| {
+        let proven = pareto_plan.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));
         let solved = Solved {
             problem: &problem,
             jobs: &jobs,
             cluster: &cluster,
             access: &access,
-            plan: &own.plan,
+            plan: &pareto_plan.plan,
             policy: POLICY,
             solve: None,
             proven: proven.as_ref(),
         };
         let file = PlanFile::new(solved, notes.clone(), capacity, args.pin);
-        (own, file)
+        (pareto_plan, file)
     };
     let plans = plans.into_iter().map(with_file).collect();
     Ok(ParetoFront { plans, unit: prices.map(|_| Unit::Rgu), notes, problem })

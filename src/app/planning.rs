@@ -352,8 +352,8 @@ pub(crate) fn bound(
     known: &mut Vec<(Vec<usize>, Proven)>,
 ) -> Option<Proven> {
     let jobs = plan.placed();
-    if let Some(own) = &plan.plan().bound {
-        let proven = (own.clone(), None);
+    if let Some(bound) = &plan.plan().bound {
+        let proven = (bound.clone(), None);
         known.push((jobs, proven.clone()));
         return Some(proven);
     }

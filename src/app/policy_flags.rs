@@ -69,7 +69,7 @@ impl<O: Offer> PolicyFlags<O> {
         let registry = hsched_lab::registry();
         for flag in policies.iter().filter_map(|name| registry.entry(name)).flat_map(|entry| entry.flags) {
             if let FlagKind::File { missing: [what, hint], .. } = flag.kind
-                && !self.values.iter().any(|(own, _)| own.name == flag.name)
+                && !self.values.iter().any(|(candidate, _)| candidate.name == flag.name)
             {
                 return Err(Failure::new(Exit::Usage, what).id(ErrorId::PolicyOption).hint(hint));
             }
@@ -116,7 +116,7 @@ fn flags<O: Offer>() -> Vec<(&'static Flag, Vec<&'static str>)> {
     let mut flags: Vec<(&'static Flag, Vec<&'static str>)> = Vec::new();
     for entry in hsched_lab::registry().entries().filter(|entry| O::has(entry)) {
         for &flag in entry.flags {
-            match flags.iter_mut().find(|(own, _)| own.name == flag.name) {
+            match flags.iter_mut().find(|(candidate, _)| candidate.name == flag.name) {
                 Some((_, owners)) => owners.push(entry.name),
                 None => flags.push((flag, vec![entry.name])),
             }

@@ -78,7 +78,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
 pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [Printed]) -> Option<&'a Printed> {
     let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
     match foremost {
-        Some(key) => all.iter().find(|own| own.key == key),
+        Some(key) => all.iter().find(|candidate| candidate.key == key),
         None => all.last(),
     }
 }

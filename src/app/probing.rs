@@ -81,7 +81,9 @@ impl Prober<'_> {
         let context = self.context;
         let run = state::new_run(context)?;
         let checkpoints = run_folder(&state::root(context)?, &run).join("checkpoints");
-        let probe = |own: &MissingSpeed| own.probe(own.batches[0], self.limit, &checkpoints);
+        let probe = |missing_speed: &MissingSpeed| {
+            missing_speed.probe(missing_speed.batches[0], self.limit, &checkpoints)
+        };
         let jobs = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
         let keys =
             jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(MissingSpeed::key)).collect();
@@ -114,8 +116,8 @@ impl Prober<'_> {
     /// Returns a run that places as many of the probes as there are GPUs, including those in use.
     fn run(&self, id: &str, jobs: Vec<Job>) -> Result<Run, Failure> {
         let settings = &self.context.settings;
-        let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
-        refuse_options(settings.jobs.sbatch.iter().chain(own))?;
+        let sbatch = jobs.iter().flat_map(|job| &job.launch.sbatch);
+        refuse_options(settings.jobs.sbatch.iter().chain(sbatch))?;
         let access = Access::new(self.cluster, &jobs, &settings.jobs);
         let speeds =
             ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);

@@ -79,7 +79,7 @@ pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<Pat
             .hint(format!("scontrol show job {job_id} shows it as StdOut"))
     };
     let submitted_in = chain.workdir.as_ref().ok_or_else(unknown)?;
-    let workdir = value("chdir").map_or_else(|| submitted_in.clone(), |own| absolute(submitted_in, own));
+    let workdir = value("chdir").map_or_else(|| submitted_in.clone(), |value| absolute(submitted_in, value));
     let user = user_name();
     let facts = OutputFacts { job_id, name: job_name, user: &user, nodes: "", is_array: false };
     let output = value("output").unwrap_or_else(|| "slurm-%j.out".to_owned());

@@ -90,8 +90,8 @@ pub(crate) fn examine(
             notes.extend(chosen.map(|chosen| format!("{name}: its request would become {}", chosen.words)));
             continue;
         }
-        if let Some(own) = session.state.script_mut(&name) {
-            own.submission.examined = Some(at);
+        if let Some(script) = session.state.script_mut(&name) {
+            script.submission.examined = Some(at);
         }
         match chosen {
             None => session.keep(at, &[], &[]).map_err(|error| state::failure(&error))?,
@@ -157,7 +157,8 @@ fn better(
     let estimates = estimate_changes(&question, &stop);
     let before = estimates.as_is.forecast().map(|forecast| forecast.start.median);
     let best = estimates.list.into_iter().filter(|own| is_worth(own, before));
-    let start = |own: &ChangeEstimate| own.start.forecast().map_or(f64::INFINITY, |own| own.start.median.0);
+    let start =
+        |own: &ChangeEstimate| own.start.forecast().map_or(f64::INFINITY, |forecast| forecast.start.median.0);
     let best = best.min_by(|one, other| start(one).total_cmp(&start(other)));
     let Some(ChangeEstimate { set, request: changed, sooner, .. }) = best else { return Ok(None) };
     let options = settings(&reading, &request, &set.changes).map(|list| words(&list)).unwrap_or_default();
@@ -199,14 +200,14 @@ fn is_anew(changes: &[Change]) -> bool {
 
 /// Returns whether a change is notable, and costs nothing that its owner has not allowed: a limit that no past run shows to
 /// suffice, or preemption.
-fn is_worth(own: &ChangeEstimate, before: Option<Seconds>) -> bool {
+fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
         matches!(drawback, Drawback::EndsAfter { need: None, .. } | Drawback::MayBePreempted { .. })
     };
-    if own.start.forecast().is_none() || own.set.drawbacks.iter().any(is_risky) {
+    if change_estimate.start.forecast().is_none() || change_estimate.set.drawbacks.iter().any(is_risky) {
         return false;
     }
-    match (own.sooner, before) {
+    match (change_estimate.sooner, before) {
         (Some(sooner), Some(before)) => sooner.0 >= LEAST_GAIN.max(LEAST_PART * before.0),
         // As it is it never starts.
         _ => true,

@@ -123,7 +123,7 @@ impl Outlook<'_> {
             calibration: self.queue.calibration(),
         };
         let estimates = forecast(&question, stop);
-        let start = |start: &Start| start.forecast().map_or(f64::INFINITY, |own| own.start.mean.0);
+        let start = |start: &Start| start.forecast().map_or(f64::INFINITY, |forecast| forecast.start.mean.0);
         let last = estimates.iter().max_by(|a, b| start(&a.start).total_cmp(&start(&b.start)))?;
         let request = requests.into_iter().find(|request| request.id == last.id)?;
         Some((request, ChangeEstimates { as_is: last.start.clone(), list: Vec::new() }))
@@ -152,9 +152,9 @@ pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &Queue) -> Optio
     let partitions = &queue.snapshot.partitions;
     let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
     let names = option.value.as_deref()?;
-    let is_known = |name: &str| partitions.iter().any(|own| own.name == name);
+    let is_known = |name: &str| partitions.iter().any(|partition| partition.name == name);
     let wrong: Vec<&str> = names.split(',').map(str::trim).filter(|name| !is_known(name)).collect();
-    let known: Vec<&str> = partitions.iter().map(|own| own.name.as_str()).collect();
+    let known: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
     let place = match &option.source {
         OptionSource::Script { line, .. } => format!("line {line}, "),
         OptionSource::Environment(variable) => format!("{variable}, "),

@@ -62,7 +62,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let folder = directory.create_run(&run, &files).map_err(wrong)?;
     let path = path.map_or_else(|| folder.join(&file_name), Path::to_owned);
     let before: Vec<ScriptJob> = session.state.scripts.clone();
-    session.state.scripts.retain(|own| own.name != job.name);
+    session.state.scripts.retain(|script| script.name != job.name);
     session.state.scripts.push(job.clone());
     if let Err(error) = session.keep(at, &events, &[]) {
         directory.remove_run(&run);
@@ -232,7 +232,7 @@ fn refuse_taken(
             .hint(format!("hsched cancel {name} cancels it"))
             .hint(other))
     };
-    if let Some(queued) = queue.iter().find(|own| own.name == name.as_str()) {
+    if let Some(queued) = queue.iter().find(|candidate| candidate.name == name.as_str()) {
         return twice(format!("job {}, {}", queued.id, queued.state));
     }
     if let Some(known) = state.script(name).filter(|own| !own.is_over()) {

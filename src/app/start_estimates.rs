@@ -378,7 +378,8 @@ pub(crate) fn without_beaten(
     chosen: Option<&OptionEstimate>,
 ) -> Vec<OptionEstimate> {
     let best = worth_showing(list);
-    let is_chosen = |own: &OptionEstimate| chosen.is_some_and(|chosen| chosen.id() == own.id());
+    let is_chosen =
+        |option_estimate: &OptionEstimate| chosen.is_some_and(|chosen| chosen.id() == option_estimate.id());
     let kept = list.iter().filter(|own| best.contains(&own.id()) || is_chosen(own));
     kept.cloned().collect()
 }
@@ -390,6 +391,8 @@ pub(crate) fn worth_showing(list: &[OptionEstimate]) -> Vec<RequestId> {
 
 /// Returns what counts of each request whose start is known.
 fn candidates(list: &[OptionEstimate]) -> Vec<Candidate> {
-    let start = |own: &OptionEstimate| own.start.forecast().map(|forecast| forecast.start.mean);
+    let start = |option_estimate: &OptionEstimate| {
+        option_estimate.start.forecast().map(|forecast| forecast.start.mean)
+    };
     Candidate::of(&list.iter().map(|own| (&own.option, start(own))).collect::<Vec<_>>())
 }

@@ -52,8 +52,8 @@ pub(crate) fn run(
     planned: &Planned,
     options: SubmissionOptions<'_>,
 ) -> Result<Run, Failure> {
-    let own = options.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_options(options.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
+    let sbatch = options.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
+    refuse_options(options.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(sbatch))?;
     let mut file = planned.file.clone();
     file.pinned |= options.pin;
     Ok(Run {
@@ -241,7 +241,7 @@ fn forget_refused(
     at: Time,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
-        let mut own = answers.iter().filter(|own| own.job == *name).peekable();
+        let mut own = answers.iter().filter(|answer| answer.job == *name).peekable();
         // Of several requests for one job Slurm may have taken some.
         own.peek().is_some() && own.all(Answered::is_not_submitted)
     };
@@ -316,8 +316,9 @@ pub(crate) fn in_queue(
 impl SubmissionOutcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(crate) fn exit(&self) -> Exit {
-        let count = self.answers.iter().filter(|own| own.job_id().is_some()).count();
-        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable { .. }));
+        let count = self.answers.iter().filter(|answer| answer.job_id().is_some()).count();
+        let unreachable =
+            self.answers.iter().any(|candidate| matches!(candidate.answer, Answer::Unreachable { .. }));
         match count {
             _ if count == self.answers.len() => Exit::Done,
             0 if unreachable => Exit::SlurmUnavailable,

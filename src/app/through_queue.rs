@@ -118,7 +118,10 @@ impl Through {
                 return possible.take(wanted).cloned().collect();
             };
             let requests: Vec<&Request> = list.iter().map(|estimate| &estimate.option.request).collect();
-            let estimate = |own: &OptionEstimate| StartEstimate { id: own.id(), start: own.start.clone() };
+            let estimate = |option_estimate: &OptionEstimate| StartEstimate {
+                id: option_estimate.id(),
+                start: option_estimate.start.clone(),
+            };
             let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
             let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.

@@ -43,7 +43,12 @@ pub(crate) fn forget(context: &Context, directory: &StateDir) {
 }
 
 /// Returns a line as this version knows it; `None` of topics that a later one has written.
-fn line(own: Untold) -> Option<StoryLine> {
-    let job = own.job.map(|name| JobName::new(&name)).transpose().ok()?;
-    Some(StoryLine { at: Some(Time(own.at)), job, topic: Topic::of_word(&own.topic)?, text: own.text })
+fn line(untold: Untold) -> Option<StoryLine> {
+    let job = untold.job.map(|name| JobName::new(&name)).transpose().ok()?;
+    Some(StoryLine {
+        at: Some(Time(untold.at)),
+        job,
+        topic: Topic::of_word(&untold.topic)?,
+        text: untold.text,
+    })
 }

@@ -241,5 +241,5 @@ impl Teller<'_> {
 
 /// Returns how long the request of this id waits, where that is known.
 fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
-    waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
+    waits.iter().find(|(candidate, _)| *candidate == id).map(|(_, wait)| *wait)
 }

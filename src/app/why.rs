@@ -1,8 +1,11 @@
 //! What is known of Slurm jobs that somebody asks about: from the queue, the controller and the accounting.
 
+mod found;
+
 use std::time::Duration;
 
-use crate::app::array_tasks::stands_for;
+pub(crate) use self::found::FoundJob;
+use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
 use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::queue_look;
@@ -14,19 +17,6 @@ use hsched_model::{ErrorId, JobId, Time};
 use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
-
-/// A Slurm job with all that is known of it.
-pub(crate) struct FoundJob {
-    /// As `squeue` shows it.
-    pub id: String,
-    pub name: Option<String>,
-    /// The job in the queue; `None` after its end.
-    pub job: Option<QueueJob>,
-    /// What the controller says of it; `None` with a snapshot, and for jobs that it has forgotten.
-    pub details: Option<JobDetails>,
-    /// What the accounting says of one that has ended.
-    pub record: Option<JobRecord>,
-}
 
 /// A job, explained.
 pub(crate) struct ExplainedJob {
@@ -76,15 +66,16 @@ impl<'a> JobFinder<'a> {
         let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
         // Of an array, the tasks that are still pending may have changed.
         let whole = |id: &str| id.split(['_', '+']).next().unwrap_or_default().to_owned();
-        let is_missing = |own: &QueuedJob| {
-            let is_it = |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&own.shown_id);
-            own.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
+        let is_missing = |queued_job: &QueuedJob| {
+            let is_it =
+                |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&queued_job.shown_id);
+            queued_job.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
         };
         if named.iter().any(is_missing) {
             self.look_anew()?;
         }
         let name = |job: &QueueJob| {
-            let is_meant = |own: &&QueuedJob| own.shown_id == job.id;
+            let is_meant = |queued_job: &&QueuedJob| queued_job.shown_id == job.id;
             named.iter().find(is_meant).map(|own| own.name.clone())
         };
         let pending = self.queue.snapshot.jobs.iter().filter(|job| job.ours && job.running.is_none());
@@ -133,18 +124,23 @@ impl<'a> JobFinder<'a> {
             return if found.is_empty() { Err(self.unknown(wanted)) } else { Ok(found) };
         }
         let details = self.details(wanted)?;
-        let details = most_alive(details.into_iter().filter(|own| is_meant(own, wanted)).collect());
+        let details = most_alive(details.into_iter().filter(|detail| is_meant(detail, wanted)).collect());
         if details.is_empty() {
             return self.in_accounting(wanted);
         }
-        let is_missing = |own: &JobDetails| {
-            own.record.state.is_pending()
-                && !self.queue.snapshot.jobs.iter().any(|job| is_same(job, own) && job.running.is_none())
+        let is_missing = |job_details: &JobDetails| {
+            job_details.record.state.is_pending()
+                && !self
+                    .queue
+                    .snapshot
+                    .jobs
+                    .iter()
+                    .any(|job| is_same(job, job_details) && job.running.is_none())
         };
         if details.iter().any(is_missing) {
             self.look_anew()?;
         }
-        Ok(details.into_iter().map(|own| self.with_job(own)).collect())
+        Ok(details.into_iter().map(|detail| self.with_job(detail)).collect())
     }
 
     /// Puts what the controller says of a job beside what the queue shows of it.
@@ -284,7 +280,7 @@ impl<'a> JobFinder<'a> {
                 explanation.way_out.clear();
             }
             let state =
-                found.details.as_ref().map_or("PENDING".to_owned(), |own| own.record.state.to_string());
+                found.details.as_ref().map_or("PENDING".to_owned(), |detail| detail.record.state.to_string());
             return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
         }
         let (state, explanation) = self.without_waiting(&found, &at);
@@ -320,7 +316,7 @@ impl<'a> JobFinder<'a> {
             ahead: None,
         };
         if let Some(record) =
-            record.filter(|own| !own.state.is_pending() && !own.state.holds_nodes(&own.nodes))
+            record.filter(|record| !record.state.is_pending() && !record.state.holds_nodes(&record.nodes))
         {
             let told = ended(record, &found.id);
             let mut way_out = told.way_out;
@@ -371,62 +367,3 @@ const FIRST_PART: f64 = 0.4;
 
 /// How far back the accounting is asked.
 const PAST: chrono::TimeDelta = chrono::TimeDelta::days(30);
-
-/// Returns whether a word is the id of a job, of a task or of a component; else it is a name.
-fn is_id(wanted: &str) -> bool {
-    wanted.starts_with(|c: char| c.is_ascii_digit())
-        && wanted.chars().all(|c| c.is_ascii_digit() || "_+[]-,%".contains(c))
-}
-
-fn of_record(record: JobRecord) -> FoundJob {
-    let id =
-        record.het.map_or_else(|| record.id.to_string(), |(leader, offset)| format!("{leader}+{offset}"));
-    FoundJob { id, name: Some(record.name.clone()), job: None, details: None, record: Some(record) }
-}
-
-/// Returns whether a job of the queue is the one that the controller told of.
-fn is_same(job: &QueueJob, details: &JobDetails) -> bool {
-    let plain = |id: &str| id.split('%').next().unwrap_or_default().trim_end_matches(']').to_owned();
-    job.id == details.record.id.to_string()
-        || job.id == details.shown_id
-        || plain(&job.id) == plain(&details.shown_id)
-        || job.running.is_none() && stands_for(&job.id, &details.shown_id)
-        || job.running.is_none()
-            && job.array.is_some()
-            && details.shown_id.contains('[')
-            && job.array.as_deref() == details.shown_id.split('_').next()
-}
-
-/// Returns whether one of the jobs that the controller printed is meant: with a task, Slurm prints all that wait with it.
-fn is_meant(details: &JobDetails, wanted: &str) -> bool {
-    let Some((_, task)) = wanted.split_once('_') else { return true };
-    stands_for(&details.shown_id, wanted) || task.starts_with('[')
-}
-
-/// Returns those tasks of an array that are worth an explanation: the pending ones, else those that run, else the last that ended.
-fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
-    if list.iter().any(|own| own.record.state.is_pending()) {
-        list.retain(|own| own.record.state.is_pending());
-    } else if list.iter().any(|own| !own.record.state.is_final()) {
-        list.retain(|own| !own.record.state.is_final());
-    } else if list.iter().all(|own| own.record.het.is_none()) {
-        list.truncate(1);
-    }
-    list
-}
-
-/// Returns the jobs of a snapshot that an id means.
-fn in_queue(jobs: &[QueueJob], wanted: &str) -> Vec<QueueJob> {
-    let exact = |job: &&QueueJob| job.id == wanted;
-    let of_array = |job: &&QueueJob| {
-        job.array.as_deref() == Some(wanted)
-            || job.id.split('+').next() == Some(wanted) && job.id.contains('+')
-    };
-    let with_task = |job: &&QueueJob| stands_for(&job.id, wanted);
-    let found: Vec<QueueJob> = jobs.iter().filter(exact).cloned().collect();
-    if found.is_empty() {
-        jobs.iter().filter(|job| of_array(job) || with_task(job)).cloned().collect()
-    } else {
-        found
-    }
-}

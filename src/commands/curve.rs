@@ -247,7 +247,7 @@ fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
 
 /// Returns what a word of the file means.
 fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
-    words.iter().find(|(own, _)| *own == word).map(|(_, value)| *value)
+    words.iter().find(|(candidate, _)| *candidate == word).map(|(_, value)| *value)
 }
 
 fn reports(points: &[(u64, f64)]) -> Vec<CurvePoint> {
@@ -287,7 +287,9 @@ fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     lines.extend(verdict.unsettled.map(too_early));
     let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
     let what = what.map_or_else(|| "of a better value".to_owned(), |target| format!("of reaching {target}"));
-    lines.extend(verdict.probability.map(|own| format!("probability {what}: {:.1} %", own * 100.0)));
+    lines.extend(
+        verdict.probability.map(|probability| format!("probability {what}: {:.1} %", probability * 100.0)),
+    );
     let decision = if verdict.stop { "stop" } else { "continue" };
     lines.push(match verdict.reason {
         None => decision.to_owned(),

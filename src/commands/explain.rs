@@ -41,7 +41,7 @@ pub(super) fn explain_plan(
 
 fn find(planned: &Planned, name: &str) -> Result<usize, Failure> {
     let known = || planned.jobs.iter().map(|job| job.name.as_str());
-    known().position(|own| own == name).ok_or_else(|| {
+    known().position(|candidate| candidate == name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("--explain {name}: no such job in the job file"))
             .id(ErrorId::UnknownJob);
         match formats::nearest(name, known()) {

@@ -84,8 +84,8 @@ fn find(name: &str) -> Result<Recognised, Failure> {
         let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}")).id(ErrorId::GpuType);
         let lower = name.to_ascii_lowercase();
         let mut near: Vec<&str> = formats::nearest(&lower, names()).into_iter().collect();
-        near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));
-        near.extend(names().filter(|own| own.len() > 2 && lower.contains(own)));
+        near.extend(names().filter(|name| lower.len() > 1 && name.contains(&lower)));
+        near.extend(names().filter(|name| name.len() > 2 && lower.contains(name)));
         let mut seen = std::collections::BTreeSet::new();
         near.retain(|own| seen.insert(*own));
         near.truncate(5);

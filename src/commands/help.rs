@@ -105,7 +105,7 @@ fn errors() -> String {
 /// # Errors
 /// When there is no such error; the hint names the most similar one.
 fn error(id: &str) -> Result<String, Failure> {
-    let found = sections().find(|(own, _)| *own == id);
+    let found = sections().find(|(candidate, _)| *candidate == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));
     page.ok_or_else(|| unknown("error", id, sections().map(|(id, _)| id), "hsched help errors"))
 }

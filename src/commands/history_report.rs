@@ -64,7 +64,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
         let end = row.run.ended.unwrap_or(now).0;
         let mut waits = true;
         let mut started: Vec<&RunSubmission> =
-            row.run.submissions.iter().filter(|own| own.started.is_some()).collect();
+            row.run.submissions.iter().filter(|submission| submission.started.is_some()).collect();
         started.sort_by(|a, b| a.started.map_or(0.0, |at| at.0).total_cmp(&b.started.map_or(0.0, |at| at.0)));
         for submission in started {
             let Some(start) = submission.started else { continue };

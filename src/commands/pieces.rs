@@ -81,7 +81,7 @@ impl PiecesArgs {
         if reading
             .options
             .iter()
-            .any(|own| own.name == "time" && matches!(own.source, OptionSource::CommandLine(_)))
+            .any(|option| option.name == "time" && matches!(option.source, OptionSource::CommandLine(_)))
         {
             context.note("the limit is that of --pieces; --time behind -- does not count");
         }
@@ -189,7 +189,8 @@ fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     if let Some(why) = &reading.refused {
         return wrong(&format!("sbatch refuses this script: {why}"));
     }
-    if let Some(option) = reading.options.iter().find(|own| NOT_IN_PIECES.contains(&own.name.as_str())) {
+    if let Some(option) = reading.options.iter().find(|option| NOT_IN_PIECES.contains(&option.name.as_str()))
+    {
         return wrong(&format!("--{} cannot be used with --pieces; remove it", option.name));
     }
     let Some(request) = &reading.request else { return Ok(()) };

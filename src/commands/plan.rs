@@ -181,7 +181,7 @@ impl Args {
 fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Exit, Failure> {
     let input = planning::prepare(&args.planning, context, text, path)?;
     let all = args.compare.iter().any(|name| name == "all");
-    let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
+    let chosen = |name: &&str| all || args.compare.iter().any(|candidate| candidate == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());
     for policy in hsched_lab::registry().names().into_iter().filter(chosen) {
         let result = match planning::solve(policy, &args.planning, context, &input.jobs, &input.problem) {

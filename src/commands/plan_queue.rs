@@ -135,8 +135,9 @@ impl<'a> QueuePlan<'a> {
         }
         let block = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
             let how = if self.jobs.len() > 1 { "chosen together with the other jobs" } else { CHOSEN };
-            let is_chosen =
-                |own: &OptionEstimate| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
+            let is_chosen = |option_estimate: &OptionEstimate| {
+                chosen.as_ref().is_some_and(|chosen| chosen.id() == option_estimate.id())
+            };
             let marked = list.iter().position(is_chosen).map(|row| (row, how));
             let place = "the chosen request, and the requests that no other request beats in both time and cost \
                          (each as if it were the only job)";

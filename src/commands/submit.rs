@@ -215,7 +215,9 @@ impl Args {
             exit = if outcome.exit() == Exit::Done { exit } else { outcome.exit() };
             folder = Some(outcome.folder);
         }
-        jobs.sort_by_key(|job| planned.jobs.iter().position(|own| job["name"] == own.name.as_str()));
+        jobs.sort_by_key(|job| {
+            planned.jobs.iter().position(|candidate| job["name"] == candidate.name.as_str())
+        });
         if self.format == Format::Json {
             let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
             // What became of the jobs must not be lost with stdout.
@@ -331,7 +333,7 @@ fn choose(jobs: &[Job], names: &[String]) -> Result<Vec<usize>, Failure> {
     }
     let number = |name: &String| {
         let known = || jobs.iter().map(|job| job.name.as_str());
-        known().position(|own| own == name).ok_or_else(|| {
+        known().position(|candidate| candidate == name).ok_or_else(|| {
             let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"))
                 .id(ErrorId::UnknownJob);
             let all: Vec<&str> = known().collect();

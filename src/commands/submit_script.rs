@@ -191,7 +191,8 @@ fn refuse(name: &str, reading: &ScriptReading) -> Result<(), Failure> {
             None => failure,
         });
     }
-    let found = REFUSED.iter().find(|(option, _)| reading.options.iter().any(|own| own.name == *option));
+    let found =
+        REFUSED.iter().find(|(option, _)| reading.options.iter().any(|candidate| candidate.name == *option));
     match found {
         Some((option, why)) => {
             Err(Failure::new(Exit::BadInput, format!("{name}: --{option} cannot be used: {why}"))

@@ -1,10 +1,14 @@
 //! `hsched when`: when each job would be done, by what it asks of the queue.
 
+mod rows;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
 
+use self::rows::place;
+pub(super) use self::rows::{gpus, row};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
@@ -22,7 +26,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
-use hsched_model::{Choice, ErrorId, Job, SpeedBasis};
+use hsched_model::{Choice, ErrorId, Job};
 use hsched_queue::Start;
 
 /// Show which request of each job would finish first, including its wait in the queue
@@ -296,10 +300,10 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     };
     let several_partitions = differs(&|estimate| estimate.option.request.partition.clone());
     let several_accounts = differs(&|estimate| estimate.option.request.account.clone());
-    let row = |own: &'a OptionEstimate| {
-        let row = row(own);
+    let row = |option_estimate: &'a OptionEstimate| {
+        let row = row(option_estimate);
         WhenRow {
-            cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
+            cluster: (queues.len() > 1).then(|| queues[option_estimate.queue].name.as_str()),
             partition: row.partition.filter(|_| several_partitions),
             account: row.account.filter(|_| several_accounts),
             ..row
@@ -353,75 +357,11 @@ fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<W
         place: chosen.and_then(place).or_else(|| told.nothing.clone()),
         rows,
         chosen: told.choice.and_then(|choice| {
-            Some((kept.iter().position(|&own| list[own].id() == choice.id)?, choice.reason.word()))
+            Some((
+                kept.iter().position(|&candidate| list[candidate].id() == choice.id)?,
+                choice.reason.word(),
+            ))
         }),
         notes,
     }
-}
-
-/// Returns a request as a row of the table of one cluster.
-pub(super) fn row(own: &OptionEstimate) -> WhenRow<'_> {
-    WhenRow {
-        gpus: gpus(own),
-        cluster: None,
-        partition: own.option.request.partition.as_deref(),
-        account: own.option.request.account.as_deref(),
-        limit: own.option.request.limit,
-        start: &own.start,
-        run: own.option.run,
-        done: own.done,
-        cost: own.option.cost.map(|cost| cost.hours),
-        mark: marks(own).join(", "),
-    }
-}
-
-/// Returns the GPUs of a request in words.
-pub(super) fn gpus(own: &OptionEstimate) -> String {
-    let nodes = own.option.request.asks.nodes;
-    let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
-    format!("{} {}{on}", own.option.gpus, own.option.gpu_type)
-}
-
-fn marks(own: &OptionEstimate) -> Vec<String> {
-    let mut marks = Vec::new();
-    let walltime = own.option.walltime;
-    if walltime.pieces > 1 {
-        marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
-    }
-    if own.option.queue_choice.basis == SpeedBasis::Estimated {
-        marks.push("speed estimated".to_owned());
-    }
-    if own.option.preemptible {
-        marks.push("may be preempted".to_owned());
-    }
-    marks
-}
-
-/// Returns a request's place in line, in words.
-fn place(own: &OptionEstimate) -> Option<String> {
-    let forecast = own.start.forecast()?;
-    if let Some(basis) = forecast.learnt {
-        return Some(format!("the estimate is {basis}"));
-    }
-    if forecast.past_waits > 0 {
-        let count = forecast.past_waits;
-        return Some(format!("the queue is hidden; the estimate is based on {count} of your past jobs"));
-    }
-    let (waiting, place) = (forecast.waiting, forecast.ahead + 1);
-    let ending = match (place % 10, place % 100) {
-        (_, 11..=13) => "th",
-        (1, _) => "st",
-        (2, _) => "nd",
-        (3, _) => "rd",
-        _ => "th",
-    };
-    let account =
-        own.option.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
-    Some(match waiting {
-        0 => format!("no job is pending for the same nodes{account}"),
-        1 => format!("1 job is pending for the same nodes; yours would be the {place}{ending}{account}"),
-        _ => format!(
-            "{waiting} jobs are pending for the same nodes; yours would be the {place}{ending}{account}"
-        ),
-    })
 }

@@ -64,28 +64,28 @@ fn method(forecast: &Forecast) -> &'static str {
 }
 
 /// Returns a request and what is known of it, as JSON.
-pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
-    let request = &own.option.request;
+pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[Queue]) -> Value {
+    let request = &option_estimate.option.request;
     let mut value = json!({
-        "cluster": queues[own.queue].name,
+        "cluster": queues[option_estimate.queue].name,
         "partition": request.partition,
         "account": request.account,
-        "type": own.option.gpu_type.as_str(),
-        "gpus": own.option.gpus,
+        "type": option_estimate.option.gpu_type.as_str(),
+        "gpus": option_estimate.option.gpus,
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
-        "run_s": own.option.run,
-        "run_estimated": own.option.queue_choice.basis == SpeedBasis::Estimated,
-        "pieces": own.option.walltime.pieces,
-        "preemptible": own.option.preemptible,
-        "not_counted": own.option.not_counted,
-        "cost": own.option.cost.map(|cost| cost.hours),
-        "cost_unit": own.option.cost.map(|cost| cost.unit.word()),
-        "priority": own.priority.priority,
-        "priority_source": own.priority.source.word(),
-        "finish": own.done,
+        "run_s": option_estimate.option.run,
+        "run_estimated": option_estimate.option.queue_choice.basis == SpeedBasis::Estimated,
+        "pieces": option_estimate.option.walltime.pieces,
+        "preemptible": option_estimate.option.preemptible,
+        "not_counted": option_estimate.option.not_counted,
+        "cost": option_estimate.option.cost.map(|cost| cost.hours),
+        "cost_unit": option_estimate.option.cost.map(|cost| cost.unit.word()),
+        "priority": option_estimate.priority.priority,
+        "priority_source": option_estimate.priority.source.word(),
+        "finish": option_estimate.done,
     });
-    add_outlook(&mut value, &own.start);
+    add_outlook(&mut value, &option_estimate.start);
     value
 }
 

@@ -28,7 +28,7 @@ pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, 
 
 fn option(job: &str, estimate: &OptionEstimate, queues: &[Queue], chosen: bool) -> ReportOption {
     let option = &estimate.option;
-    let three = |own: &Estimate| [own.low.0, own.median.0, own.high.0];
+    let three = |estimate: &Estimate| [estimate.low.0, estimate.median.0, estimate.high.0];
     ReportOption {
         job: job.to_owned(),
         cluster: queues[estimate.queue].name.clone(),

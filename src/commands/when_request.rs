@@ -152,7 +152,10 @@ fn gpus(request: &ResourceRequest) -> String {
     }
     let kind = request.gpu_type.as_ref().map(|kind| format!(" {kind}")).unwrap_or_default();
     let least = if request.gpus_total_is_minimum { "at least " } else { "" };
-    let split = request.gpus_per_node.map(|own| format!(", {own} on each node")).unwrap_or_default();
+    let split = request
+        .gpus_per_node
+        .map(|gpus_per_node| format!(", {gpus_per_node} on each node"))
+        .unwrap_or_default();
     format!("{least}{total}{kind}{split}")
 }
 

@@ -157,8 +157,9 @@ impl ScriptQuestion<'_> {
             past = known;
             notes.extend(note);
         }
-        let gpu_type = reading.request.as_ref().and_then(|own| GpuType::new(own.total.gpu_type.as_deref()?));
-        let job_name = reading.request.as_ref().map_or("", |own| own.job_name.as_str());
+        let gpu_type =
+            reading.request.as_ref().and_then(|request| GpuType::new(request.total.gpu_type.as_deref()?));
+        let job_name = reading.request.as_ref().map_or("", |request| request.job_name.as_str());
         let speeds = match &gpu_type {
             Some(from) => relative_speeds(context, self.speeds, job_name, from, &queue.snapshot)?,
             None => BTreeMap::new(),
@@ -214,7 +215,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed"))
                 .id(ErrorId::NoChange));
         };
-        let is_allowed = |gpu_type: &str| self.args.may.iter().any(|own| own == gpu_type);
+        let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
         if let Some(to) = own.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
             let message = format!("change {number} is to another GPU type, {to}; nothing was changed");
@@ -231,7 +232,7 @@ impl ScriptQuestion<'_> {
     /// When the state directory cannot be written.
     fn keep_list(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
         let shown: Vec<Vec<String>> =
-            report.outlook.iter().flat_map(|own| &own.settings).map(|own| words(own)).collect();
+            report.outlook.iter().flat_map(|own| &own.settings).map(|setting| words(setting)).collect();
         let root = state::root(context)?;
         let text =
             serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
@@ -349,14 +350,14 @@ fn free_name(script: &Path, text: &[u8]) -> PathBuf {
 impl ScriptReport<'_> {
     /// Returns the place of the change with these options.
     fn place_of(&self, options: &[String]) -> Option<usize> {
-        self.outlook.as_ref()?.settings.iter().position(|own| words(own) == options)
+        self.outlook.as_ref()?.settings.iter().position(|setting| words(setting) == options)
     }
 
     /// Returns whether something is known of its start.
     pub(super) fn is_estimated(&self) -> bool {
-        self.outlook
-            .as_ref()
-            .is_some_and(|own| own.estimates.as_is.forecast().is_some() || !own.estimates.list.is_empty())
+        self.outlook.as_ref().is_some_and(|outlook| {
+            outlook.estimates.as_is.forecast().is_some() || !outlook.estimates.list.is_empty()
+        })
     }
 
     /// Returns why nothing can be said of its start.
@@ -364,7 +365,8 @@ impl ScriptReport<'_> {
         let name = self.script.name();
         if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {
             let why = why.trim_end_matches('.');
-            let remedy = remedy(why, &name).map_or_else(String::new, |own| format!(". To fix it: {own}"));
+            let remedy =
+                remedy(why, &name).map_or_else(String::new, |remedy| format!(". To fix it: {remedy}"));
             return Some(format!("sbatch would refuse {name}: {why}{remedy}"));
         }
         if self.outlook.is_some() {

@@ -45,14 +45,14 @@ fn changes(outlook: &ScriptOutlook) -> Vec<Value> {
     numbered.map(|(number, own)| change(number, own)).collect()
 }
 
-fn change(number: u32, (own, settings): (&ChangeEstimate, &Vec<Setting>)) -> Value {
-    let mut value = when_json::outlook(&own.start);
+fn change(number: u32, (change_estimate, settings): (&ChangeEstimate, &Vec<Setting>)) -> Value {
+    let mut value = when_json::outlook(&change_estimate.start);
     value["number"] = json!(number);
     value["options"] = json!(words(settings));
-    value["sooner_s"] = json!(own.sooner);
-    value["finish"] = json!(own.done);
-    value["harmless"] = json!(own.set.is_harmless());
-    value["costs"] = json!(own.set.drawbacks.iter().map(ToString::to_string).collect::<Vec<_>>());
-    value["may"] = json!(own.set.gpu_type().map(GpuType::as_str));
+    value["sooner_s"] = json!(change_estimate.sooner);
+    value["finish"] = json!(change_estimate.done);
+    value["harmless"] = json!(change_estimate.set.is_harmless());
+    value["costs"] = json!(change_estimate.set.drawbacks.iter().map(ToString::to_string).collect::<Vec<_>>());
+    value["may"] = json!(change_estimate.set.gpu_type().map(GpuType::as_str));
     value
 }

@@ -53,8 +53,13 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
     };
     let nodes = if asks.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", asks.nodes) };
     let mut parts = vec![format!("{gpus} on {nodes}{}", if asks.exclusive { " of its own" } else { "" })];
-    let default =
-        report.queue.snapshot.partitions.iter().find(|own| own.default).map(|own| own.name.as_str());
+    let default = report
+        .queue
+        .snapshot
+        .partitions
+        .iter()
+        .find(|partition| partition.default)
+        .map(|partition| partition.name.as_str());
     parts.extend(partition.as_deref().or(default).map(|own| format!("partition {own}")));
     let nodes = u64::from(asks.nodes);
     parts.extend(asks.cpus.map(|cpus| match cpus.saturating_mul(nodes) {
@@ -71,7 +76,7 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
             parts.join(", ")
         );
     }
-    if let Some(array) = report.reading.request.as_ref().and_then(|own| own.array) {
+    if let Some(array) = report.reading.request.as_ref().and_then(|request| request.array) {
         let tasks = array.tasks.map_or_else(|| "some".to_owned(), |tasks| tasks.to_string());
         let _ = write!(text, ", for each of {tasks} array tasks");
     }
@@ -130,30 +135,35 @@ fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Op
     };
     let gpu_type = outlook.request.asks.gpus.first()?.gpu_type.as_ref();
     let (free, all) = report.queue.snapshot.free_gpus(&outlook.request);
-    let kind = gpu_type.map_or_else(String::new, |own| format!(" {}", own.as_str()));
+    let kind = gpu_type.map_or_else(String::new, |gpu_type| format!(" {}", gpu_type.as_str()));
     let is = if free == 1 { "is" } else { "are" };
     Some(format!("It waits for GPUs: {free} of {all}{kind} {is} free, and {before}."))
 }
 
 /// Returns a change as a row.
-fn row(report: &ScriptReport, outlook: &ScriptOutlook, (place, own): (usize, &ChangeEstimate)) -> ScriptRow {
+fn row(
+    report: &ScriptReport,
+    outlook: &ScriptOutlook,
+    (place, change_estimate): (usize, &ChangeEstimate),
+) -> ScriptRow {
     let taken_at = report.queue.snapshot.taken_at;
     let at = |delay: Seconds| {
         if delay.0 < AT_ONCE { "now".to_owned() } else { moment(Time(taken_at.0 + delay.0), taken_at) }
     };
-    let starts = own.start.forecast().map_or_else(String::new, |forecast| at(forecast.start.median));
+    let starts =
+        change_estimate.start.forecast().map_or_else(String::new, |forecast| at(forecast.start.median));
     ScriptRow {
         starts,
-        sooner: own.sooner.map_or_else(|| "never now".to_owned(), rough_duration),
-        done: own.done.map(|done| at(done.median)),
+        sooner: change_estimate.sooner.map_or_else(|| "never now".to_owned(), rough_duration),
+        done: change_estimate.done.map(|done| at(done.median)),
         change: change(report, outlook, place),
-        costs: costs(own),
+        costs: costs(change_estimate),
     }
 }
 
 /// Returns what a change costs, in words.
-pub(super) fn costs(own: &ChangeEstimate) -> String {
-    let costs: Vec<String> = own.set.drawbacks.iter().map(ToString::to_string).collect();
+pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
+    let costs: Vec<String> = change_estimate.set.drawbacks.iter().map(ToString::to_string).collect();
     if costs.is_empty() { "nothing".to_owned() } else { costs.join("; ") }
 }
 
@@ -192,9 +202,9 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         .reading
         .notes
         .iter()
-        .map(|own| {
-            let line = own.line.map_or_else(String::new, |line| format!("line {line}, "));
-            format!("{line}{:?}: {}", own.text, own.why)
+        .map(|note| {
+            let line = note.line.map_or_else(String::new, |line| format!("line {line}, "));
+            format!("{line}{:?}: {}", note.text, note.why)
         })
         .collect();
     if let Some(outlook) = &report.outlook {
@@ -210,7 +220,8 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
             notes.push("Slurm starts all components of a het job together: not counted".to_owned());
         }
         if rows.is_empty() && outlook.components == 1 && !report.queue.snapshot.others_hidden {
-            let starts_now = outlook.estimates.as_is.forecast().is_some_and(|own| own.start.high.0 < AT_ONCE);
+            let starts_now =
+                outlook.estimates.as_is.forecast().is_some_and(|forecast| forecast.start.high.0 < AT_ONCE);
             notes.extend((!starts_now).then(|| "No small change brings that forward by much.".to_owned()));
         }
     }

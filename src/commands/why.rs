@@ -62,7 +62,8 @@ impl JobPage {
             gpus_in_all: details.is_some_and(|details| details.gpus_in_all),
         };
         let advice = &explained.starts.advice;
-        let commands = advice.iter().map(|own| remedy_command(&own.remedy, &own.request, target)).collect();
+        let commands =
+            advice.iter().map(|advice| remedy_command(&advice.remedy, &advice.request, target)).collect();
         Self { explained, commands }
     }
 
@@ -258,9 +259,9 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
         pages.push(why_text(&job, context.terminal));
     }
     let mut text = pages.join("\n");
-    let is_pending = shown.iter().any(|own| own.explained.pending.is_some());
+    let is_pending = shown.iter().any(|candidate| candidate.explained.pending.is_some());
     let can_change =
-        |own: &JobPage| own.explained.starts.advice.iter().any(|advice| advice.remedy.keeps_job());
+        |job_page: &JobPage| job_page.explained.starts.advice.iter().any(|advice| advice.remedy.keeps_job());
     if shown.iter().any(can_change) {
         // The list is kept by the words that asked for it.
         let job = match (jobs, shown) {

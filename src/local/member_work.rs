@@ -53,7 +53,7 @@ impl MemberWork {
     /// Reports what it has started as the leader; what cannot be written now is in the next report.
     pub fn take_stock(&mut self, here: &LocalWorld<'_>) {
         let known: BTreeSet<SubmissionKey> =
-            self.worker.submissions().iter().map(|own| own.of.clone()).collect();
+            self.worker.submissions().iter().map(|submission| submission.of.clone()).collect();
         for (of, job_id, since) in here.at_work_now().filter(|(of, ..)| !known.contains(of)) {
             let _ = self.worker.started(&of, job_id, since);
         }
@@ -105,7 +105,7 @@ impl MemberWork {
     }
 
     fn report_ends(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {
-        let open = self.worker.submissions().iter().filter(|own| own.ended.is_none());
+        let open = self.worker.submissions().iter().filter(|submission| submission.ended.is_none());
         let ended = open.filter_map(|own| {
             let (end, at) = here.end_of(&own.of)?;
             Some((own.of.clone(), end, at))

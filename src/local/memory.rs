@@ -50,13 +50,13 @@ pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> 
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
         shared.total.is_none_or(|total| need + contexts + held <= total)
     };
-    let keeps = |own: &Shared| need.is_some_and(|need| fits(need, own, own.held.iter().sum()));
-    if devices.iter().all(|own| own.total.is_none() || keeps(own)) {
+    let keeps = |shared: &Shared| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
+    if devices.iter().all(|device| device.total.is_none() || keeps(device)) {
         return ParkingStep::Keep;
     }
-    let all: u64 = devices.iter().flat_map(|own| &own.held).sum();
+    let all: u64 = devices.iter().flat_map(|device| &device.held).sum();
     let has_room = spare.is_none_or(|spare| i64::try_from(all).is_ok_and(|all| all <= spare));
-    let fits_then = need.is_none_or(|need| devices.iter().all(|own| fits(need, own, 0)));
+    let fits_then = need.is_none_or(|need| devices.iter().all(|device| fits(need, device, 0)));
     if has_room && fits_then { ParkingStep::Offload } else { ParkingStep::End }
 }
 

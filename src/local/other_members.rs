@@ -95,7 +95,7 @@ impl OtherMembers {
             let is_same = |before: &&OtherMember| before.report.beat == report.beat;
             let heard = before.as_ref().filter(is_same).map_or(elapsed, |before| before.heard);
             let devices = self.devices(&member, &report);
-            let is_idle = report.submissions.iter().all(|own| own.ended.is_some())
+            let is_idle = report.submissions.iter().all(|submission| submission.ended.is_some())
                 && self.leader.orders(&member).is_empty();
             let idle = before.as_ref().and_then(|before| before.idle).or(Some(elapsed)).filter(|_| is_idle);
             let is_silent = elapsed.saturating_sub(heard) >= SILENCE;
@@ -119,8 +119,9 @@ impl OtherMembers {
     /// Returns the devices of a member, of which those are taken that it was told to use.
     fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
         let mut devices = Devices::new(report.nodes.iter().map(node).collect());
-        let has_ended =
-            |of: &SubmissionKey| report.submissions.iter().any(|own| own.of == *of && own.ended.is_some());
+        let has_ended = |of: &SubmissionKey| {
+            report.submissions.iter().any(|submission| submission.of == *of && submission.ended.is_some())
+        };
         for order in self.leader.orders(member).iter().filter(|order| !has_ended(&order.of)) {
             devices.take(&order.of, Lease::of(&order.start));
         }
@@ -179,8 +180,8 @@ impl OtherMembers {
     }
 
     /// Claims a submission for the member that leads.
-    pub(super) fn claim(&self, of: &SubmissionKey, own: &MemberId) -> Result<(), Answer> {
-        match self.leader.claim(of, own) {
+    pub(super) fn claim(&self, of: &SubmissionKey, member_id: &MemberId) -> Result<(), Answer> {
+        match self.leader.claim(of, member_id) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Answer::Deferred { message: "another member has claimed it".into() }),
             Err(error) => Err(Answer::Unreachable { message: error.in_one_line() }),
@@ -292,10 +293,10 @@ impl OtherMembers {
     ///
     /// # Errors
     /// When a file of the pool cannot be read or written.
-    pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, StateError> {
+    pub fn another_stays(&mut self, member_id: &MemberId) -> Result<bool, StateError> {
         self.leader.release_leaving()?;
         let others = &self.others;
-        self.leader.another_stays(own, |member| others.get(member).is_some_and(|other| other.is_silent))
+        self.leader.another_stays(member_id, |member| others.get(member).is_some_and(|other| other.is_silent))
     }
 
     /// Returns the folder in which a member reports.
@@ -305,11 +306,11 @@ impl OtherMembers {
 }
 
 /// Returns a node as its member describes it, with its devices.
-fn node(own: &MemberNode) -> (Node, Vec<Device>) {
-    let mut node = Node::new(own.name.clone());
-    node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
-    node.memory = own.memory.map(|total| Usage { total, used: 0 });
-    if own.is_lost {
+fn node(member_node: &MemberNode) -> (Node, Vec<Device>) {
+    let mut node = Node::new(member_node.name.clone());
+    node.cpus = member_node.cpus.map(|total| Usage { total, used: 0 });
+    node.memory = member_node.memory.map(|total| Usage { total, used: 0 });
+    if member_node.is_lost {
         node.state = NodeState::parse("down");
     }
     let device = |(place, device): (usize, &hsched_engine::pool::MemberDevice)| Device {
@@ -317,7 +318,7 @@ fn node(own: &MemberNode) -> (Node, Vec<Device>) {
         name: place.to_string(),
         memory: device.memory.map(Bytes),
     };
-    (node, own.devices.iter().enumerate().map(device).collect())
+    (node, member_node.devices.iter().enumerate().map(device).collect())
 }
 
 /// Returns the nodes of a member for its report.

@@ -36,8 +36,8 @@ impl<'a> Lead<'a> {
     ///
     /// # Errors
     /// When a file of the pool cannot be read.
-    pub fn new(clock: &'a dyn Clock, others: OtherMembers, own: Worker<PoolFolder>) -> Self {
-        Self { clock, others, own, beat: Duration::ZERO }
+    pub fn new(clock: &'a dyn Clock, others: OtherMembers, worker: Worker<PoolFolder>) -> Self {
+        Self { clock, others, own: worker, beat: Duration::ZERO }
     }
 
     /// Returns the member that leads.

@@ -81,7 +81,7 @@ impl Process {
         // Those of other users cannot be read.
         let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         let word = format!("{TOKEN}={token}");
-        environment.split(|byte| *byte == 0).any(|own| own == word.as_bytes())
+        environment.split(|byte| *byte == 0).any(|candidate| candidate == word.as_bytes())
     }
 }
 

@@ -224,7 +224,7 @@ impl Running {
 
 /// Returns what a script does, whatever run it is of: who waits goes on for another run where that is the same.
 pub(super) fn work(script: &str) -> String {
-    let of_work = |line: &&str| !OF_RUN.iter().any(|own| line.starts_with(own));
+    let of_work = |line: &&str| !OF_RUN.iter().any(|candidate| line.starts_with(candidate));
     script.lines().filter(of_work).collect::<Vec<_>>().join("\n")
 }
 

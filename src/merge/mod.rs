@@ -106,7 +106,7 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
     let mean_name = name.strip_suffix("running_var").filter(|base| base.is_empty() || base.ends_with('.'));
     let mean_name = mean_name.map(|base| format!("{base}running_mean"));
     let has_mean =
-        |own: &String| taken[0].0.tensors.get(own).is_some_and(|mean| Float::of(mean.kind).is_some());
+        |text: &String| taken[0].0.tensors.get(text).is_some_and(|mean| Float::of(mean.kind).is_some());
     let Some(mean_name) = mean_name.filter(has_mean) else {
         let sum = sum(taken, |part| numbers(part, name))?;
         return Ok(float.bytes(&sum));
@@ -167,7 +167,7 @@ mod tests {
             (Some(float), _) => float.bytes(values),
             (None, kind) => values
                 .iter()
-                .flat_map(|own| to_i64(*own).to_le_bytes()[..kind.bitsize() / 8].to_vec())
+                .flat_map(|value| to_i64(*value).to_le_bytes()[..kind.bitsize() / 8].to_vec())
                 .collect(),
         }
     }

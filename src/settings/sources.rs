@@ -99,7 +99,10 @@ pub fn own_slurm_job_facts() -> SlurmJobFacts {
 /// Returns whether the locale says that the terminal shows ASCII alone: the first that is set of `LC_ALL`, `LC_CTYPE` and `LANG`
 /// names no UTF-8. Where none is set nobody knows, and most terminals show it.
 pub fn is_ascii() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|own| !own.is_empty());
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .find(|candidate| !candidate.is_empty());
     set.is_some_and(|own| {
         let name = own.to_string_lossy().to_lowercase();
         name == "c"

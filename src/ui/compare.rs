@@ -55,8 +55,10 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
                     row.policy.to_owned(),
                     placed.to_string(),
                     figure(&|outcome| duration(Seconds(outcome.mean_jct))),
-                    value(row)
-                        .map_or_else(|| "-".into(), |own| format!("+{:.1} %", 100.0 * (own / best - 1.0))),
+                    value(row).map_or_else(
+                        || "-".into(),
+                        |value| format!("+{:.1} %", 100.0 * (value / best - 1.0)),
+                    ),
                     quality.map_or_else(|| "-".into(), gap),
                     figure(&|outcome| duration(Seconds(outcome.makespan))),
                     figure(&|outcome| format!("{:.3}", outcome.fairness)),

@@ -1,12 +1,13 @@
 //! Why a plan is as it is, for people: prices, what each job pays, and what other GPUs would do for it.
 
+mod limits;
+
 use std::fmt::Write as _;
 
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
-use hsched_plan::throughput::Source;
 use hsched_plan::{
     Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Limit, Objective, Obstacle,
     Problem, TypeMarket, Verdict,
@@ -283,72 +284,31 @@ impl Explained<'_> {
 
     /// Says how the GPUs of a job make replicas, and what is left over in nodes.
     fn replicas(&self, job: &JobExplanation) -> Vec<String> {
-        let of_type = |(ty, own): (usize, &hsched_plan::ReplicaExplanation)| {
-            let (count, size, name) = (job.counts[ty], own.size, &self.problem.labels[ty]);
+        let of_type = |(ty, replica_explanation): (usize, &hsched_plan::ReplicaExplanation)| {
+            let (count, size, name) = (job.counts[ty], replica_explanation.size, &self.problem.labels[ty]);
             if count == 0 {
                 return None;
             }
             let number = count / size;
             let plural = if number == 1 { "" } else { "s" };
             let mut text = format!("{count} {name} as {number} replica{plural} of {size}");
-            if own.block > 1 && own.most_free < own.block && self.explanation.types[ty].free > 0 {
+            if replica_explanation.block > 1
+                && replica_explanation.most_free < replica_explanation.block
+                && self.explanation.types[ty].free > 0
+            {
                 let _ = write!(
                     text,
                     "; another needs {size} on one node, and the {} unused {name} are left over on nodes with at most {}",
-                    own.left_over, own.most_free
+                    replica_explanation.left_over, replica_explanation.most_free
                 );
-            } else if own.block > 1 && own.most_free < own.block {
+            } else if replica_explanation.block > 1
+                && replica_explanation.most_free < replica_explanation.block
+            {
                 let _ = write!(text, "; another needs {size} on one node");
             }
             Some(text)
         };
         job.replicas.iter().enumerate().filter_map(of_type).collect()
-    }
-
-    /// Says what a limit is; GPUs that others have are told with their price.
-    fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
-        let name = |ty: usize| &self.problem.labels[ty];
-        Some(match limit {
-            Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
-            Limit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
-                format!("cannot use fewer GPUs: min_replicas is {least}")
-            }
-            Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
-            Limit::Illegal { gpu_type, obstacle } => {
-                format!("cannot use another {}: {obstacle}", name(*gpu_type))
-            }
-            Limit::NoGain => "no additional GPU would shorten it".into(),
-            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
-                "each {} splits its {batch} samples into {micro_batches} micro-batches: {memory} fit in its memory",
-                name(*gpu_type)
-            ),
-            Limit::Taken { .. } => return None,
-        })
-    }
-
-    /// Returns the types that the job cannot use, with the reasons.
-    fn unused(&self, job: &JobExplanation) -> Vec<String> {
-        let not = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
-            let obstacle = explanation.alone.as_ref().err()?;
-            Some(format!("cannot use {} alone: {obstacle}", self.problem.labels[ty]))
-        };
-        let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
-        let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
-        let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
-        let never = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
-            Some(format!("{} not used: {}", self.problem.labels[ty], explanation.alone.as_ref().err()?))
-        };
-        unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
-    }
-
-    /// Returns the speeds that are not simply the job file's, with how sure they are.
-    fn speeds(&self, job: &JobExplanation) -> Vec<String> {
-        let model = &self.problem.jobs[job.job];
-        let speed = |(column, source): &(usize, Source)| {
-            let speed = model.types[*column]?.speed;
-            Some(format!("speed on {}: {speed} {source}", self.problem.labels[*column]))
-        };
-        model.sources.iter().filter_map(speed).collect()
     }
 
     /// Returns what a line on a job begins with: its name, or that it waits and why.

@@ -77,7 +77,8 @@ fn groups(cluster: &Cluster, needs: RankNeeds) -> Vec<([String; 5], Vec<&str>)> 
 }
 
 fn cells(node: &Node, needs: RankNeeds) -> [String; 5] {
-    let stock = |(own, free): (&GpuStock, u32)| format!("{} {free}/{}", own.gpu_type, own.total);
+    let stock =
+        |(gpu_stock, free): (&GpuStock, u32)| format!("{} {free}/{}", gpu_stock.gpu_type, gpu_stock.total);
     let mut gpus: Vec<String> = node.gpus.iter().zip(node.usable_gpus(needs)).map(stock).collect();
     gpus.extend(node.other_gres.iter().cloned());
     let state = match &node.reason {

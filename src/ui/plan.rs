@@ -89,7 +89,10 @@ impl<'a> PlanEntry<'a> {
         let (first, job) = (self.placed().next()?, &self.models[0]);
         let mut slots: Vec<Slot> = Vec::new();
         for slot in self.placed().flat_map(|placement| &placement.slots) {
-            match slots.iter_mut().find(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type)) {
+            match slots
+                .iter_mut()
+                .find(|candidate| (candidate.node, candidate.gpu_type) == (slot.node, slot.gpu_type))
+            {
                 Some(same) => same.count += slot.count,
                 None => slots.push(*slot),
             }

@@ -58,7 +58,7 @@ pub fn review_text(reviewed: &Reviewed, terminal: Terminal) -> String {
 }
 
 fn headline(reviewed: &Reviewed) -> String {
-    let runs: usize = reviewed.names.iter().map(|own| own.runs).sum();
+    let runs: usize = reviewed.names.iter().map(|name| name.runs).sum();
     let days = reviewed.until.zip(reviewed.since).map(|(until, since)| until.since(since).0 / 86_400.0);
     let days = days.map_or(String::new(), |days| format!(" in {days:.0} days"));
     match (runs, reviewed.names.len()) {
@@ -80,25 +80,25 @@ fn table(names: &[NameReview]) -> Table {
         ("FAILED", Align::Right),
         ("WAITED", Align::Right),
     ]);
-    for own in names {
+    for name in names {
         table.row([
-            shown(&own.name),
-            own.runs.to_string(),
-            of_asked(&own.time, |seconds| about(Seconds(seconds))),
-            of_asked(&own.memory, memory),
-            of_asked(&own.cpus, count),
-            own.gpus.asked.filter(|gpus| *gpus > 0.0).map_or(String::new(), count),
-            own.idle_share.map_or(String::new(), percent),
-            percent(failed_share(own)),
-            about(Seconds(3600.0 * own.waited_h)),
+            shown(&name.name),
+            name.runs.to_string(),
+            of_asked(&name.time, |seconds| about(Seconds(seconds))),
+            of_asked(&name.memory, memory),
+            of_asked(&name.cpus, count),
+            name.gpus.asked.filter(|gpus| *gpus > 0.0).map_or(String::new(), count),
+            name.idle_share.map_or(String::new(), percent),
+            percent(failed_share(name)),
+            about(Seconds(3600.0 * name.waited_h)),
         ]);
     }
     table
 }
 
 /// Returns a use and what was asked for: `4.8 h/24 h`; nothing if neither is known.
-fn of_asked(own: &Quantity, words: impl Fn(f64) -> String) -> String {
-    match (own.used_p95.map(&words), own.asked.map(&words)) {
+fn of_asked(quantity: &Quantity, words: impl Fn(f64) -> String) -> String {
+    match (quantity.used_p95.map(&words), quantity.asked.map(&words)) {
         (None, None) => String::new(),
         (used, asked) => {
             format!("{}/{}", used.as_deref().unwrap_or("?"), asked.as_deref().unwrap_or("none"))
@@ -122,24 +122,24 @@ fn shown(name: &str) -> String {
 }
 
 /// Returns the options for a name and why, which to copy into its script.
-fn recommendation(own: &NameReview, saved: Option<f64>, width: usize) -> String {
-    let mut why = vec![match own.cut {
-        0 => format!("would have cut none of {}", counted(own.ended, "past run")),
-        cut => format!("would have cut {cut} of {}", counted(own.ended, "past run")),
+fn recommendation(name_review: &NameReview, saved: Option<f64>, width: usize) -> String {
+    let mut why = vec![match name_review.cut {
+        0 => format!("would have cut none of {}", counted(name_review.ended, "past run")),
+        cut => format!("would have cut {cut} of {}", counted(name_review.ended, "past run")),
     }];
     why.extend(saved.map(|hours| {
         format!(
             "would save about {} of {} of waiting (estimated from today's queue)",
             about(Seconds(3600.0 * hours)),
-            about(Seconds(3600.0 * own.waited_h))
+            about(Seconds(3600.0 * name_review.waited_h))
         )
     }));
-    if !own.failures.is_empty() {
-        why.push(format!("failures: {}", failures(own)));
+    if !name_review.failures.is_empty() {
+        why.push(format!("failures: {}", failures(name_review)));
     }
-    let mut text = wrap(&format!("{}: {}", shown(&own.name), why.join("; ")), width, "  ");
+    let mut text = wrap(&format!("{}: {}", shown(&name_review.name), why.join("; ")), width, "  ");
     text.push('\n');
-    for option in &own.sbatch {
+    for option in &name_review.sbatch {
         let _ = writeln!(text, "  #SBATCH {option}");
     }
     text
@@ -149,7 +149,7 @@ fn notes(reviewed: &Reviewed) -> Vec<String> {
     let Reviewed { names, accounting, .. } = reviewed;
     let mut notes = Vec::new();
     let kept = |is: &dyn Fn(&NameReview) -> bool| {
-        let kept = names.iter().filter(|own| own.sbatch.is_empty() && is(own));
+        let kept = names.iter().filter(|name| name.sbatch.is_empty() && is(name));
         kept.map(|own| shown(&own.name)).collect::<Vec<_>>().join(", ")
     };
     for (what, names) in [
@@ -160,11 +160,11 @@ fn notes(reviewed: &Reviewed) -> Vec<String> {
             notes.push(format!("{what}: {names}"));
         }
     }
-    notes.extend(names.iter().filter(|own| is_idle(own)).map(|own| {
+    notes.extend(names.iter().filter(|name| is_idle(name)).map(|own| {
         let (name, share) = (shown(&own.name), own.idle_share.unwrap_or(0.0));
         format!("{name}: its GPUs were idle {} of the time; does it need them?", percent(share))
     }));
-    notes.extend(names.iter().filter(|own| own.runs >= ENOUGH && failed_share(own) >= OFTEN).map(|own| {
+    notes.extend(names.iter().filter(|name| name.runs >= ENOUGH && failed_share(name) >= OFTEN).map(|own| {
         let (name, kinds) = (shown(&own.name), failures(own));
         format!("{name}: {} of the runs did not complete: {kinds}", percent(failed_share(own)))
     }));
@@ -183,19 +183,20 @@ fn notes(reviewed: &Reviewed) -> Vec<String> {
 /// Idle more than this, the GPUs of a job are of little use to it.
 const IDLE: f64 = 0.8;
 
-fn is_idle(own: &NameReview) -> bool {
-    own.gpus.recommended.is_none() && own.idle_share.is_some_and(|share| share > IDLE)
+fn is_idle(name_review: &NameReview) -> bool {
+    name_review.gpus.recommended.is_none() && name_review.idle_share.is_some_and(|share| share > IDLE)
 }
 
 /// What part of runs that do not complete is often.
 const OFTEN: f64 = 0.25;
 
-fn failed_share(own: &NameReview) -> f64 {
-    to_f64(own.failures.values().sum::<usize>()) / to_f64(own.runs)
+fn failed_share(name_review: &NameReview) -> f64 {
+    to_f64(name_review.failures.values().sum::<usize>()) / to_f64(name_review.runs)
 }
 
-fn failures(own: &NameReview) -> String {
-    let kinds: Vec<String> = own.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+fn failures(name_review: &NameReview) -> String {
+    let kinds: Vec<String> =
+        name_review.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     kinds.join(", ")
 }
 

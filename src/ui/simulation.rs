@@ -51,7 +51,7 @@ impl Simulated {
 
     /// Returns the lower bound on the mean completion time, in seconds, where it was computed.
     pub(super) fn lower_bound(&self) -> Option<f64> {
-        self.cell.bound.as_ref().map(|own| own.lower)
+        self.cell.bound.as_ref().map(|bound| bound.lower)
     }
 
     /// Returns whether every job trains on GPUs that it holds together, neither in copies nor task by task.

@@ -260,7 +260,7 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
     for run in runs {
         let values = run.cell.values.iter().map(|(_, value)| value.to_string());
         let figure =
-            |(_, figure): (&str, Figure)| figure(run).map_or_else(String::new, |own| own.to_string());
+            |(_, figure): (&str, Figure)| figure(run).map_or_else(String::new, |figure| figure.to_string());
         let cells = [run.policy.clone(), run.cell.options.seed.to_string()];
         let cells: Vec<String> = cells.into_iter().chain(values).chain(FIGURES.map(figure)).collect();
         text.push_str(&cells.join(","));

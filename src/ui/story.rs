@@ -218,8 +218,9 @@ impl Story {
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
                 let tracked = state.find(job);
-                let is_stalled =
-                    |own: &Submission| matches!(own.stage, Stage::Stopping { then: AfterStop::Stalled, .. });
+                let is_stalled = |submission: &Submission| {
+                    matches!(submission.stage, Stage::Stopping { then: AfterStop::Stalled, .. })
+                };
                 let what = match tracked {
                     Some(job) if job.stopped_early().is_some() => format!("stopping {why}"),
                     Some(job) if job.phase.submissions().iter().any(is_stalled) => {

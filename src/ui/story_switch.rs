@@ -5,8 +5,8 @@ use hsched_model::JobName;
 
 /// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
 pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
-    let own = |own: &&mut StoryLine| {
-        own.job.as_ref() == Some(job) && matches!(own.topic, Topic::Saved | Topic::Submission)
+    let own = |story_line: &&mut StoryLine| {
+        story_line.job.as_ref() == Some(job) && matches!(story_line.topic, Topic::Saved | Topic::Submission)
     };
     match lines.iter_mut().rev().find(own) {
         Some(line) => line.text = format!("{}; {text}", line.text),

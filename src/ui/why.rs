@@ -64,7 +64,7 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
         line(&format!("What helps: {}", job.way_out.join(" ")), "  ");
     }
     for (keeps, heading) in [(true, "Sooner, keeping its place:"), (false, "Sooner, as a new job:")] {
-        let list: Vec<&WhyAdvice> = job.advice.iter().filter(|own| own.keeps_job == keeps).collect();
+        let list: Vec<&WhyAdvice> = job.advice.iter().filter(|advice| advice.keeps_job == keeps).collect();
         if list.is_empty() {
             continue;
         }
@@ -91,8 +91,8 @@ impl WhyAdvice<'_> {
             }
             None => "when it starts is unknown".to_owned(),
         };
-        let sooner = self.sooner.filter(|own| own.0 >= 60.0);
-        let sooner = sooner.map_or(String::new(), |own| format!(", {} sooner", about(own)));
+        let sooner = self.sooner.filter(|sooner| sooner.0 >= 60.0);
+        let sooner = sooner.map_or(String::new(), |sooner| format!(", {} sooner", about(sooner)));
         let cost = self.drawbacks.join("; ");
         let cost = if cost.is_empty() { cost } else { format!(" ({cost})") };
         format!("{start}{sooner}: {}{cost}", self.change)

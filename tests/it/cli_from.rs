@@ -100,7 +100,8 @@ fn untyped_gpus_are_asked_for_by_what_tells_their_type() {
     let sandbox = Sandbox::with_slurm().file("table.txt", table).file("jobs.yaml", jobs);
     let options = |more: &str| {
         let ran = sandbox.run(&format!("submit jobs.yaml --from table.txt --dry-run {more}")).exits(0);
-        let asks = |line: &&str| ["--gres", "--cons", "--nodelist"].iter().any(|own| line.contains(own));
+        let asks =
+            |line: &&str| ["--gres", "--cons", "--nodelist"].iter().any(|candidate| line.contains(candidate));
         let asked = ran.stdout.lines().filter(|line| line.starts_with("#SBATCH")).filter(asks);
         asked.collect::<Vec<_>>().join("\n")
     };

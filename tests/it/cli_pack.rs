@@ -32,7 +32,8 @@ fn a_dry_run_prints_the_json_of_what_would_be_submitted() {
     // Nine runs, four at a time in each.
     assert_eq!(allocations.len(), 3);
     assert_eq!((&allocations[0]["job_id"], &allocations[0]["script"]), (&Value::Null, &json!(script)));
-    let texts: Vec<&str> = allocations.iter().map(|own| own["text"].as_str().expect("a text")).collect();
+    let texts: Vec<&str> =
+        allocations.iter().map(|allocation| allocation["text"].as_str().expect("a text")).collect();
     assert_eq!(texts.concat(), sandbox.run(&format!("{PACK} --at-most 5 --dry-run")).succeeds());
     assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("together").exists());
 }

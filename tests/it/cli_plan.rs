@@ -357,9 +357,9 @@ fn jobs_of_different_partitions_are_planned_together_each_on_its_own_nodes() {
 #[test]
 fn with_the_objective_deadlines_few_late_jobs_come_before_the_mean() {
     let jobs = |first: &str| {
-        let own =
+        let with_deadline =
             crate::sandbox::JOBS.replacen("command: train", &format!("deadline: {first}, command: train"), 1);
-        own.replace("t4: 884}, command", "t4: 884}, deadline: 12000s, command")
+        with_deadline.replace("t4: 884}, command", "t4: 884}, deadline: 12000s, command")
     };
     let plan = |first: &str, options: &str| {
         let sandbox = Sandbox::new().file("jobs.yaml", jobs(first));

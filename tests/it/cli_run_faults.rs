@@ -14,7 +14,7 @@ use crate::cli_run::{Bench, job};
 fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
     let bench = Bench::new(&[job("a", 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 0s")]);
     let session = bench.start("run jobs.yaml --devices cpu:1");
-    bench.await_that("a process", || bench.processes().iter().any(|own| own.contains("sleep")));
+    bench.await_that("a process", || bench.processes().iter().any(|process| process.contains("sleep")));
     session.signal(Signal::SIGTERM);
     bench.end(session).exits(85);
     assert_eq!(bench.processes(), Vec::<String>::new());
@@ -25,7 +25,7 @@ fn a_job_that_does_not_hear_the_signal_is_killed_after_its_grace() {
 fn a_second_interrupt_ends_all_at_once() {
     let bench = Bench::new(&[job("a", 2, "env: {DEAF: 1, PACE: 60}").replace("grace: 5s", "grace: 600s")]);
     let mut session = bench.start("run jobs.yaml --devices cpu:1");
-    bench.await_that("a process", || bench.processes().iter().any(|own| own.contains("sleep")));
+    bench.await_that("a process", || bench.processes().iter().any(|process| process.contains("sleep")));
     session.signal(Signal::SIGINT);
     // Once it has said so, it listens for the second one.
     let mut said = std::io::BufReader::new(session.0.as_mut().expect("runs").stderr.take().expect("a pipe"));

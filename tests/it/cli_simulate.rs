@@ -159,7 +159,7 @@ fn on_a_shared_cluster_jobs_that_do_not_save_are_never_stopped() {
         let policies = "--policy horizon,srtf,las,gavel-max-min,allox-p --format json --no-bound";
         let json = sandbox.run(&format!("{FILES} {policies} {options}")).json();
         let policies = json["policies"].as_array().expect("policies").clone();
-        policies.iter().map(|own| own["moves_per_job"].as_f64().expect("a number")).sum::<f64>()
+        policies.iter().map(|policy| policy["moves_per_job"].as_f64().expect("a number")).sum::<f64>()
     };
     assert!(moves("") > 0.0);
     assert!(moves("--queue-wait 1m") <= 0.0);

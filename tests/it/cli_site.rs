@@ -88,8 +88,8 @@ fn a_site_switches_features_off_and_nobody_else_does() {
         let said = format!("this site does not allow this: \"{feature}\" is in `forbid`");
         assert!(problem.contains(&said) && problem.contains("site.toml:1"), "{line}: {problem}");
     }
-    let own = Sandbox::new().variable("HSCHED_FORBID", "race").run("config show").fails(78);
-    assert!(own.contains("can only be set in the site's file"), "{own}");
+    let fail = Sandbox::new().variable("HSCHED_FORBID", "race").run("config show").fails(78);
+    assert!(fail.contains("can only be set in the site's file"), "{fail}");
     let wrong = Sandbox::new().file("site.toml", "forbid = ['fun']\n");
     let path = wrong.work("site.toml").display().to_string();
     let problem = wrong.variable("HSCHED_SITE_CONFIG", &path).run("config show").fails(78);

@@ -30,7 +30,7 @@ pub fn small() -> Sandbox {
 
 fn option<'a>(json: &'a Value, gpu_type: &str, gpus: u64) -> &'a Value {
     let options = json["jobs"][0]["options"].as_array().expect("options");
-    options.iter().find(|own| own["type"] == gpu_type && own["gpus"] == gpus).expect("an option")
+    options.iter().find(|option| option["type"] == gpu_type && option["gpus"] == gpus).expect("an option")
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn other_partitions_and_accounts_are_looked_at() {
         .json();
     let options = json["jobs"][0]["options"].as_array().expect("options");
     let places: std::collections::BTreeSet<String> =
-        options.iter().map(|own| format!("{} {}", own["partition"], own["account"])).collect();
+        options.iter().map(|option| format!("{} {}", option["partition"], option["account"])).collect();
     let places: Vec<&str> = places.iter().map(String::as_str).collect();
     assert_eq!(places, [r#""gpu" "a""#, r#""gpu" "b""#, r#""short" "a""#, r#""short" "b""#]);
     let refused = sandbox.run("when jobs.yaml --snapshot queue.json --partition=");
@@ -307,7 +307,8 @@ fn the_example_runs_as_its_file_says() {
     let accounts: Vec<&Value> =
         json["jobs"][0]["options"].as_array().expect("options").iter().map(|own| &own["account"]).collect();
     assert!(accounts.contains(&&Value::from("def-you")) && accounts.contains(&&Value::from("rrg-you")));
-    let partitions = |own: &Value| own["partition"] == "short" && own["limit_s"].as_f64() <= Some(10_800.0);
+    let partitions =
+        |value: &Value| value["partition"] == "short" && value["limit_s"].as_f64() <= Some(10_800.0);
     assert!(json["jobs"][1]["options"].as_array().expect("options").iter().any(partitions));
     assert_eq!(sandbox.run(when).json()["jobs"], json["jobs"], "the same seed, another answer");
     let plan = "plan queue.yaml --queue --snapshot queue.json --futures 4 --budget 1h";
@@ -323,10 +324,10 @@ fn the_explanation_lists_what_no_other_request_beats() {
     let json = small().run(explain).json();
     let options = json["jobs"][0]["options"].as_array().expect("options");
     let figures = |name: &str| -> Vec<f64> {
-        let of = |own: &Value| {
-            if name == "cost" { own["cost"].as_f64() } else { own["finish"]["mean_s"].as_f64() }
+        let of = |value: &Value| {
+            if name == "cost" { value["cost"].as_f64() } else { value["finish"]["mean_s"].as_f64() }
         };
-        options.iter().map(|own| of(own).expect("a number")).collect()
+        options.iter().map(|option| of(option).expect("a number")).collect()
     };
     // Later ones are cheaper, or nobody would list them.
     assert!(figures("finish").is_sorted() && figures("cost").is_sorted_by(|a, b| a > b), "{json}");

@@ -43,8 +43,8 @@ const LOOK: &str = "when train.sh --snapshot queue.json --futures 20 --budget 1h
 
 fn changes(json: &Value) -> Vec<String> {
     let list = json["script"]["changes"].as_array().expect("changes");
-    let words = |own: &Value| {
-        own["options"]
+    let words = |value: &Value| {
+        value["options"]
             .as_array()
             .expect("options")
             .iter()
@@ -107,7 +107,8 @@ fn a_change_is_written_in_place_and_the_old_script_is_kept() {
     let script = sandbox.work("train.sh");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).expect("a mode");
     let json = sandbox.run(&format!("{LOOK} --format json")).json();
-    let number = 1 + changes(&json).iter().position(|own| own == "--time=06:00:00").expect("a shorter limit");
+    let number =
+        1 + changes(&json).iter().position(|change| change == "--time=06:00:00").expect("a shorter limit");
     let diff = "--- train.sh\n+++ train.sh\n@@ line 4 @@\n-#SBATCH --time=24:00:00   # to be safe\n+#SBATCH --time=06:00:00   # to be safe\nCosts you: Slurm ends the job after 6 h; how long it runs is unknown.\n";
     assert_eq!(sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds(), diff);
     assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
@@ -135,7 +136,8 @@ fn a_change_that_nobody_saw_is_shown_first_and_no_old_script_is_lost() {
     );
     assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
     let json = sandbox.run(&format!("{LOOK} --format json")).json();
-    let number = 1 + changes(&json).iter().position(|own| own == "--time=06:00:00").expect("a shorter limit");
+    let number =
+        1 + changes(&json).iter().position(|change| change == "--time=06:00:00").expect("a shorter limit");
     let said = sandbox.run(&format!("{LOOK} --apply {number}")).succeeds();
     assert!(said.contains("The old file is train.sh.bak2."), "{said}");
     assert_eq!(fs::read_to_string(sandbox.work("train.sh.bak")).expect("a file"), "another\n");
@@ -157,8 +159,11 @@ fn numbers_beyond_any_cluster_are_only_too_large() {
 fn another_gpu_type_needs_a_word() {
     let sandbox = small();
     let json = sandbox.run(&format!("{LOOK} --format json")).json();
-    let place =
-        json["script"]["changes"].as_array().expect("changes").iter().position(|own| own["may"] == "a100");
+    let place = json["script"]["changes"]
+        .as_array()
+        .expect("changes")
+        .iter()
+        .position(|candidate| candidate["may"] == "a100");
     let number = place.expect("another type") + 1;
     let refused = sandbox.run(&format!("{LOOK} --apply {number}"));
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);

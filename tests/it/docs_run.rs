@@ -268,7 +268,7 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let name = path.strip_prefix(root()).expect("a page").display().to_string();
     let stem = name.replace(".md", "").replace('/', "-");
     let shown = commands(text);
-    let runs = |own: &&Shown| !NOT_RUN.iter().any(|(command, _)| bare(&own.command) == *command);
+    let runs = |shown: &&Shown| !NOT_RUN.iter().any(|(command, _)| bare(&shown.command) == *command);
     if shown.iter().find(runs).is_none() {
         return (Vec::new(), text.to_owned());
     }
@@ -335,8 +335,9 @@ fn commands_run_and_print_what_the_pages_show() {
         .map(|path| (path.clone(), fs::read_to_string(path).expect("a page")))
         .collect();
     for (command, reason) in NOT_RUN {
-        let is_there =
-            texts.iter().any(|(_, text)| commands(text).iter().any(|own| bare(&own.command) == *command));
+        let is_there = texts
+            .iter()
+            .any(|(_, text)| commands(text).iter().any(|candidate| bare(&candidate.command) == *command));
         assert!(is_there || !only.is_empty(), "no page has {command:?}, which is not run because {reason}");
     }
     let checked: Vec<(Vec<String>, String)> = std::thread::scope(|scope| {
@@ -364,7 +365,7 @@ fn options_in_sentences_exist() {
         // The longest command that the words begin with.
         (1..=words.len().min(3)).rev().find_map(|count| {
             let name = words[..count].join(" ");
-            sections.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+            sections.iter().find(|(candidate, _)| *candidate == name).map(|(_, text)| *text)
         })
     };
     let mut wrong = Vec::new();
@@ -381,7 +382,7 @@ fn options_in_sentences_exist() {
             let Some(section) = section(&words).filter(|_| !words[1].starts_with('-')) else {
                 if words.len() > 1
                     && !words[1].starts_with('-')
-                    && sections.iter().all(|(own, _)| own.split(' ').nth(1) != Some(words[1]))
+                    && sections.iter().all(|(candidate, _)| candidate.split(' ').nth(1) != Some(words[1]))
                 {
                     wrong.push(format!("{}: {code}: no such command", path.display()));
                 }

@@ -49,9 +49,9 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
         let mut state = first.state.clone();
         let ended = heard("a", "r", News::Ended { end, at: Time(310.0) });
         apply(&mut state, Time(310.0), &ended, &rules());
-        let own = &state.jobs[0];
-        assert!(matches!(&own.phase, Phase::Ended { outcome: Outcome::Completed, .. }), "{own:?}");
-        let (_, said) = &own.last;
+        let job = &state.jobs[0];
+        assert!(matches!(&job.phase, Phase::Ended { outcome: Outcome::Completed, .. }), "{job:?}");
+        let (_, said) = &job.last;
         assert!(
             said.starts_with("completed, stopped at epoch 20 of 40: nothing to gain (best 0.20"),
             "{said}"
@@ -70,7 +70,8 @@ fn one_that_waits_or_moves_ends_without_starting_again() {
     let stage = stopping(299.0, AfterStop::GoOn, StopProgress::Asked);
     let moves = JobState { phase: phase(attempt("r", "v1", "v100", 1, 0), stage), ..half_done(BEST) };
     let step = take(state(vec![moves]), 300.0, &lab(), &how(Moves::Never));
-    let stages: Vec<Stage> = step.state.jobs[0].phase.submissions().iter().map(|own| own.stage).collect();
+    let stages: Vec<Stage> =
+        step.state.jobs[0].phase.submissions().iter().map(|submission| submission.stage).collect();
     assert_eq!(stages, [stopping(299.0, AfterStop::Finish, StopProgress::Asked)]);
 }
 
@@ -144,7 +145,7 @@ fn in_the_simulated_world_the_rule_saves_epochs() {
     let mut play =
         Play::new(SimulatedWorld::new(site, Vec::new(), first), orders, policy(Moves::Never), options);
     assert!(play.run(Seconds(1.0), Time(10_000.0)));
-    let done: Vec<u64> = play.state.jobs.iter().map(|own| own.epochs_done).collect();
+    let done: Vec<u64> = play.state.jobs.iter().map(|job| job.epochs_done).collect();
     assert!(done[0] < 25 && done[1] == 40, "{done:?}");
     assert!(
         play.state
@@ -209,7 +210,8 @@ fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Ve
     planner.objective = objective;
     let rules = rules();
     let first = step(state.clone(), Time(160.0), &[], cluster, &rules, &mut planner);
-    planner.forecasts = first.questions.into_iter().map(|own| own.answered(Some(Seconds(100.0)))).collect();
+    planner.forecasts =
+        first.questions.into_iter().map(|question| question.answered(Some(Seconds(100.0)))).collect();
     words(&step(state, Time(160.0), &[], cluster, &rules, &mut planner).actions)
 }
 

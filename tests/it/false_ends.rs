@@ -47,7 +47,8 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     bench.run("run jobs.yaml --devices cpu:3").exits(0);
     let ended = |job: &str| {
         let jobs = bench.sandbox.snapshot();
-        let own = jobs["jobs"].as_array().expect("jobs").iter().find(|own| own["spec"]["name"] == job);
+        let own =
+            jobs["jobs"].as_array().expect("jobs").iter().find(|candidate| candidate["spec"]["name"] == job);
         own.expect("the job")["past"][0]["ended"].as_f64().expect("a time")
     };
     let speeds: Vec<(&str, f64)> = names.iter().map(|name| (*name, ended(name))).collect();

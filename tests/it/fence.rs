@@ -67,7 +67,7 @@ fn begin(folder: &Path, number: u32) {
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> =
-        entries.map(|own| own.expect("an entry").file_name().into_string().expect("a name")).collect();
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect();
     names.sort();
     names
 }
@@ -156,7 +156,7 @@ fn nothing_of_a_rank_outlives_it() {
 fn submissions_that_begin_at_once_take_different_numbers() {
     let folder = folder();
     let all: Vec<Child> = (1..=20).map(|id: u32| start(folder.path(), BATCH, &[&id.to_string()])).collect();
-    let number = |own: Child| text(&own.wait_with_output().expect("its end").stdout).parse::<u32>();
+    let number = |child: Child| text(&child.wait_with_output().expect("its end").stdout).parse::<u32>();
     let mut numbers: Vec<u32> = all.into_iter().map(|own| number(own).expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=20).collect::<Vec<u32>>());

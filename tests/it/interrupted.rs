@@ -118,7 +118,12 @@ fn what_was_reported_or_saved_before_the_stop_counts() {
     assert_eq!((&jobs[2]["state"], &jobs[2]["epochs_done"]), (&"waiting".into(), &1.into()), "{}", jobs[2]);
     assert_eq!(jobs[3]["state"], "waiting", "{}", jobs[3]);
     let word = |job: &str| {
-        let run = jobs.as_array().expect("jobs").iter().find(|own| own["name"] == job).expect("the job");
+        let run = jobs
+            .as_array()
+            .expect("jobs")
+            .iter()
+            .find(|candidate| candidate["name"] == job)
+            .expect("the job");
         let path = format!("runs/{}/report/{job}/ends", run["runs"][0]["run"].as_str().expect("a run"));
         let text = fs::read_to_string(bench.sandbox.state(&path)).expect("a word");
         text.split_once(' ').expect("two words").1.trim().to_owned()

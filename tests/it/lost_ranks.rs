@@ -82,7 +82,8 @@ fn the_checkpoint_directory_is_read_once_at_the_end() {
 fn a_command_that_the_signal_kills_has_saved_what_it_wrote_and_no_more() {
     // Asked to stop after an epoch, with these marks of its ranks.
     let ends = |files: &str, marks: &[&str]| {
-        let marks = marks.iter().map(|own| format!("(hs_end_stopped {own}); ")).collect::<Vec<_>>().concat();
+        let marks =
+            marks.iter().map(|mark| format!("(hs_end_stopped {mark}); ")).collect::<Vec<_>>().concat();
         let find = format!(
             "find() {{ echo {files}; }}; hs_count_epochs() {{ hs_epochs_done=1; }}; hs_epochs_before=0"
         );

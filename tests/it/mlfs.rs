@@ -379,11 +379,11 @@ fn with_the_objective_deadlines_a_long_job_goes_first_where_a_short_one_would_ma
     assert!(waits("mean-jct").contains("long: waits: "), "{}", waits("mean-jct"));
     assert!(waits("deadlines").contains("short: waits: "), "{}", waits("deadlines"));
     let simulate = "simulate --trace t.yaml --cluster one.yaml --objective deadlines --policy";
-    let own = sandbox.run(&format!("{simulate} optimal,srtf,horizon"));
+    let run = sandbox.run(&format!("{simulate} optimal,srtf,horizon"));
     assert!(
-        own.stderr.contains("--objective deadlines has no effect with srtf and horizon"),
+        run.stderr.contains("--objective deadlines has no effect with srtf and horizon"),
         "{}",
-        own.stderr
+        run.stderr
     );
     let refused = sandbox.run(&format!("{simulate} hadare"));
     assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -43,8 +43,8 @@ fn where_the_queue_is_hidden_there_is_no_number() {
         let ran = sandbox.run(WHEN);
         assert_eq!(ran.code, Some(3), "{}", ran.stderr);
         assert!(ran.stdout.contains(why), "{}{}", ran.stdout, ran.stderr);
-        for own in options(&ran) {
-            assert_eq!((&own["outlook"], &own["start"]), (&Value::from("unknown"), &Value::Null));
+        for option in options(&ran) {
+            assert_eq!((&option["outlook"], &option["start"]), (&Value::from("unknown"), &Value::Null));
         }
         let text = sandbox.run("when jobs.yaml").exits(3);
         assert!(text.stdout.contains("unknown"), "{}", text.stdout);
@@ -72,7 +72,7 @@ fn nothing_is_asked_more_often_than_allowed() {
     assert_eq!(sandbox.run("plan jobs.yaml --queue --budget 1h --futures 5").code, Some(0));
     let asked = |program: &str, word: &str| {
         let calls = sandbox.calls(program);
-        calls.into_iter().filter(|call| call.iter().any(|own| own.contains(word))).count()
+        calls.into_iter().filter(|call| call.iter().any(|candidate| candidate.contains(word))).count()
     };
     let looks = (asked("squeue", "--all"), sandbox.calls("sinfo").len(), sandbox.calls("sacct").len());
     assert_eq!(looks, (1, 1, 1));
@@ -124,7 +124,7 @@ fn an_array_is_its_tasks_and_no_more_than_may_run_at_once() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let saved: Value = serde_json::from_str(&sandbox.text(&sandbox.work("queue.json"))).expect("JSON");
     let jobs = saved["jobs"].as_array().expect("jobs");
-    let own = jobs.iter().find(|own| own["array"] == "11").expect("the array");
+    let own = jobs.iter().find(|job| job["array"] == "11").expect("the array");
     assert_eq!((&own["tasks"], &own["at_once"]), (&Value::from(6), &Value::from(2)));
 }
 
@@ -143,7 +143,7 @@ fn nobody_starts_in_a_maintenance() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let all = options(&ran);
     let start = |gpu_type: &str| {
-        let own = all.iter().find(|own| own["type"] == gpu_type).expect("an option");
+        let own = all.iter().find(|candidate| candidate["type"] == gpu_type).expect("an option");
         own["start"]["q10_s"].as_f64().expect("a number") / 3600.0
     };
     // The job on v1 ends within five hours, in the maintenance, which is over after 25.

@@ -193,8 +193,8 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
         .iter()
         .filter_map(serde_json::Value::as_f64)
         .fold(0.0, f64::max);
-    for own in &mut others {
-        own["prediction"]["started"] = (at + last + 4000.0).into();
+    for other in &mut others {
+        other["prediction"]["started"] = (at + last + 4000.0).into();
     }
     let text = serde_json::to_string(&others).expect("JSON");
     std::fs::write(sandbox.state("foretold/r0.json"), text).expect("written");

@@ -44,7 +44,7 @@ fn entry(folder: &Path, id: u32, then: &str) -> Child {
 fn race(folder: &Path, then: &str) -> (Vec<Output>, String) {
     let entries: Vec<Child> = (1..=STARTS).map(|id| entry(folder, id, then)).collect();
     fs::write(folder.join("claim.go"), "").expect("written");
-    let outputs = entries.into_iter().map(|own| own.wait_with_output().expect("its end")).collect();
+    let outputs = entries.into_iter().map(|entry| entry.wait_with_output().expect("its end")).collect();
     (outputs, fs::read_to_string(folder.join("claim.won")).expect("a winner"))
 }
 
@@ -63,7 +63,7 @@ fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     let winner = won.split(' ').next().expect("its number");
     assert_eq!(claim(folder.path()).as_deref(), Some(winner));
     let said = format!("hsched: job {winner} started first and trains; nothing is left to do\n");
-    let losers = outputs.iter().filter(|own| String::from_utf8_lossy(&own.stderr) == said).count();
+    let losers = outputs.iter().filter(|output| String::from_utf8_lossy(&output.stderr) == said).count();
     assert_eq!(losers, STARTS as usize - 1);
 }
 

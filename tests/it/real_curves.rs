@@ -114,7 +114,7 @@ fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
     // By half of the families, and by how much of the curve was seen.
     let mut held = [[(0, 0); 3]; 2];
     for curve in curves.iter().filter(|own| own.is_whole()) {
-        let half = families.iter().position(|own| **own == curve.family).expect("its family") % 2;
+        let half = families.iter().position(|family| **family == curve.family).expect("its family") % 2;
         for quarter in 1..=3 {
             let seen = (curve.values.len() * quarter).div_ceil(4).max(Goal::MIN_REPORTS);
             if seen >= curve.values.len() {

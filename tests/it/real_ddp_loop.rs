@@ -62,7 +62,8 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     assert_eq!(shares(lines, 0), ([32; 4].to_vec(), 0), "{}", told());
     let (mut last, version) = shares(lines, count - 1);
     last.sort_unstable();
-    let right = last.iter().zip([16_u64, 16, 48, 48]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
+    let right =
+        last.iter().zip([16_u64, 16, 48, 48]).all(|(candidate, ideal)| candidate.abs_diff(ideal) <= 1);
     assert!(right && version > 0, "{last:?}, version {version}: {}", told());
     let numbers = lines[0].iter().filter_map(|line| line["epoch"].as_u64());
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>(), "every epoch once");
@@ -125,7 +126,7 @@ fn check_speeds(user: &TestUser<'_>) {
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     for (gpu_type, batch, factor) in [("v100", 48.0, 1.0), ("t4", 16.0, SLOWER)] {
         let speeds = shown["speeds"].as_array().expect("speeds");
-        let own = speeds.iter().find(|own| own["gpu_type"] == gpu_type).expect("a speed");
+        let own = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
         assert_eq!(own["source"], "report");
         let number = |key: &str| own[key].as_f64().unwrap_or(0.0);
         let learnt = own["samples_per_s"]

@@ -86,10 +86,10 @@ fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
     for (node, (name, gpus)) in own.iter().zip(NODES) {
         let shown = node["gpus"].as_array().expect("GPUs").iter();
         let shown: Vec<(&str, u64, u64)> = shown
-            .map(|own| {
-                let number = |key: &str| own[key].as_u64().expect("a number");
+            .map(|shown| {
+                let number = |key: &str| shown[key].as_u64().expect("a number");
                 assert_eq!(number("total"), number("used") + number("free"));
-                (own["type"].as_str().expect("a type"), number("total"), number("used"))
+                (shown["type"].as_str().expect("a type"), number("total"), number("used"))
             })
             .collect();
         let expected: Vec<_> = gpus.iter().map(|&(ty, count)| (ty, count, used(name, ty))).collect();

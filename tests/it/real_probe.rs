@@ -43,7 +43,7 @@ fn known(user: &TestUser<'_>, gpu_type: &str) -> (f64, f64) {
     let done = user.hsched(&["cache", "show", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let speeds = shown["speeds"].as_array().expect("speeds");
-    let own = speeds.iter().find(|own| own["gpu_type"] == gpu_type).expect("a speed");
+    let own = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
     assert_eq!((&own["source"], &own["batches"]), (&json!("probe"), &json!(2)), "{own:#}");
     // Where noise hides the fixed part, the speed is a plain rate.
     match own["samples_per_s"].as_f64() {

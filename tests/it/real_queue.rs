@@ -121,7 +121,7 @@ fn on_a_full_cluster_a_job_is_foretold_submitted_and_looked_after() {
     let told: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
     let own = &told["jobs"][0];
     let chosen = usize::try_from(own["chosen"].as_u64().expect("a choice")).expect("small");
-    let starts = |own: &serde_json::Value| own["start"]["q90_s"].as_f64();
+    let starts = |value: &serde_json::Value| value["start"]["q90_s"].as_f64();
     let latest = own["options"].as_array().expect("options").iter().filter_map(starts).fold(0.0, f64::max);
     assert!(starts(&own["options"][chosen]).is_some() && latest > 600.0, "the cluster is not full: {told}");
     assert_eq!(user.hsched(&["add", "jobs.json"]).code, Some(0));

@@ -30,17 +30,19 @@ fn device_type(node: &str, device: u32) -> &'static str {
 /// Checks that each rank's own device is of its type, and that no two ranks of a node have the same.
 pub fn check_devices(probes: &[BTreeMap<String, String>]) {
     let mut taken = std::collections::BTreeSet::new();
-    for own in probes {
-        let node = own["SLURMD_NODENAME"].as_str();
-        let place: usize = own["LOCAL_RANK"].parse().expect("a number");
-        let devices: Vec<u32> =
-            own["CUDA_VISIBLE_DEVICES"].split(',').map(|device| device.parse().expect("a number")).collect();
+    for probe in probes {
+        let node = probe["SLURMD_NODENAME"].as_str();
+        let place: usize = probe["LOCAL_RANK"].parse().expect("a number");
+        let devices: Vec<u32> = probe["CUDA_VISIBLE_DEVICES"]
+            .split(',')
+            .map(|device| device.parse().expect("a number"))
+            .collect();
         let device = devices[place];
         assert_eq!(
             device_type(node, device),
-            own["HSCHED_GPU_TYPE"],
+            probe["HSCHED_GPU_TYPE"],
             "rank {} on {node}: {devices:?}",
-            own["RANK"]
+            probe["RANK"]
         );
         assert!(taken.insert((node, device)), "device {device} of {node} is there twice");
     }
@@ -65,7 +67,7 @@ fn probe(name: &str, gpus: u32) -> Value {
 
 /// Returns the nodes that the ranks were on, in their order.
 fn nodes(probes: &[BTreeMap<String, String>]) -> Vec<&str> {
-    probes.iter().map(|own| own["SLURMD_NODENAME"].as_str()).collect()
+    probes.iter().map(|probe| probe["SLURMD_NODENAME"].as_str()).collect()
 }
 
 #[test]

@@ -67,10 +67,10 @@ fn part(
     assert_eq!(ended.exit, if stop_after.is_some() { "85:0" } else { "0:0" }, "{name}: {}", said());
     let replicas = plan["jobs"][0]["replicas"].as_array().expect("replicas");
     check_reports(user, name, replicas);
-    let count = |own: &Value| {
-        own["gpus"].as_array().map_or(0, |gpus| gpus.iter().filter_map(|gpu| gpu["count"].as_u64()).sum())
+    let count = |value: &Value| {
+        value["gpus"].as_array().map_or(0, |gpus| gpus.iter().filter_map(|gpu| gpu["count"].as_u64()).sum())
     };
-    replicas.iter().map(|own| (count(own), own["batch"].as_u64().expect("a batch"))).collect()
+    replicas.iter().map(|replica| (count(replica), replica["batch"].as_u64().expect("a batch"))).collect()
 }
 
 /// Returns what the ranks that report have reported, by rank.

@@ -88,7 +88,7 @@ impl<'a> Together<'a> {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
         let jobs = status["jobs"].as_array().expect("a list");
-        let own = jobs.iter().find(|own| own["name"] == name).unwrap_or(&Value::Null);
+        let own = jobs.iter().find(|job| job["name"] == name).unwrap_or(&Value::Null);
         let word = own["state"].as_str().unwrap_or_default().to_owned();
         (word, own["epochs_done"].as_u64().unwrap_or_default())
     }
@@ -151,7 +151,7 @@ fn hsched_of(job: &str) -> Option<i32> {
         let program = words.next().unwrap_or_default();
         program == env!("CARGO_BIN_EXE_hsched").as_bytes()
             && words.next() == Some(&b"run"[..])
-            && read("environ").split(|byte| *byte == 0).any(|own| own == wanted.as_bytes())
+            && read("environ").split(|byte| *byte == 0).any(|candidate| candidate == wanted.as_bytes())
     };
     let pids = fs::read_dir("/proc")
         .expect("a folder")
@@ -238,7 +238,8 @@ impl<'a> Together<'a> {
     fn ends(&self, name: &str) -> (Vec<String>, u64) {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
-        let own = status["jobs"].as_array().expect("a list").iter().find(|own| own["name"] == name);
+        let own =
+            status["jobs"].as_array().expect("a list").iter().find(|candidate| candidate["name"] == name);
         let own = own.unwrap_or_else(|| panic!("{name}: {status}"));
         let ends = own["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str());
         (ends.map(ToOwned::to_owned).collect(), own["failures"].as_u64().expect("a number"))

@@ -57,8 +57,8 @@ fn first() -> Vec<Value> {
 struct Journal(Vec<Value>);
 
 impl Journal {
-    fn read(own: &Together<'_>) -> Self {
-        let text = |name: &str| fs::read_to_string(own.state.join(name)).unwrap_or_default();
+    fn read(together: &Together<'_>) -> Self {
+        let text = |name: &str| fs::read_to_string(together.state.join(name)).unwrap_or_default();
         let lines = [text("journal.old"), text("journal")].concat();
         Self(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }

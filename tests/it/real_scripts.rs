@@ -19,7 +19,7 @@ fn scripts(user: &TestUser) -> Vec<Value> {
 fn reaches(user: &TestUser, name: &str, state: &str) -> Value {
     wait_for(&format!("{name} {state}"), || {
         assert_eq!(user.hsched(&["watch", "--once"]).code, Some(0));
-        scripts(user).into_iter().find(|own| own["name"] == name && own["state"] == state)
+        scripts(user).into_iter().find(|script| script["name"] == name && script["state"] == state)
     })
 }
 
@@ -41,11 +41,11 @@ fn a_script_is_followed_to_its_end() {
     for arguments in [&["submit", "fails.sh", "--", "-J", "a b"][..], &["submit", "tasks.sh"]] {
         assert_eq!(user.hsched(arguments).code, Some(0));
     }
-    let own = reaches(&user, "train.sh", "running");
-    assert_eq!((&own["limit_s"], &own["nodes"].is_string()), (&json!(300.0), &true));
-    let id = own["job_id"].as_str().expect("an id").to_owned();
+    let reache = reaches(&user, "train.sh", "running");
+    assert_eq!((&reache["limit_s"], &reache["nodes"].is_string()), (&json!(300.0), &true));
+    let id = reache["job_id"].as_str().expect("an id").to_owned();
     assert_eq!(
-        own["output"].as_str().map(|path| path.ends_with(&format!("out-train.sh-{id}.txt"))),
+        reache["output"].as_str().map(|path| path.ends_with(&format!("out-train.sh-{id}.txt"))),
         Some(true)
     );
     let failed = reaches(&user, "a_b", "failed");

@@ -32,19 +32,19 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
     let mut nodes: Vec<String> = user.read("node-runs").lines().map(str::to_owned).collect();
     nodes.sort();
     let probes = user.probes("probe");
-    let mut expected: Vec<&str> = probes.iter().map(|own| own["SLURMD_NODENAME"].as_str()).collect();
+    let mut expected: Vec<&str> = probes.iter().map(|probe| probe["SLURMD_NODENAME"].as_str()).collect();
     expected.sort_unstable();
     expected.dedup();
     assert_eq!((nodes.len(), nodes), (3, expected.iter().map(|&name| name.to_owned()).collect()));
-    for own in &probes {
-        let of_node = probes.iter().find(|other| other["SLURMD_NODENAME"] == own["SLURMD_NODENAME"]);
-        assert_eq!(own["TOKEN"], of_node.expect("itself")["TOKEN"]);
-        assert!(own["TOKEN"].starts_with(&own["SLURMD_NODENAME"]), "{}", own["TOKEN"]);
-        assert!(own["PATH"].starts_with("/venv/bin:"), "{}", own["PATH"]);
-        assert_eq!(own["MULTI"], "two\nlines \"quoted\" $(date) \\");
-        assert_eq!((own.get("GONE"), own["SEEN"].as_str()), (None, "from-function-0027"));
-        assert_eq!(own["FROM_SETUP"], "setup-");
-        assert_eq!(own["PWD"], user.folder.display().to_string());
+    for probe in &probes {
+        let of_node = probes.iter().find(|other| other["SLURMD_NODENAME"] == probe["SLURMD_NODENAME"]);
+        assert_eq!(probe["TOKEN"], of_node.expect("itself")["TOKEN"]);
+        assert!(probe["TOKEN"].starts_with(&probe["SLURMD_NODENAME"]), "{}", probe["TOKEN"]);
+        assert!(probe["PATH"].starts_with("/venv/bin:"), "{}", probe["PATH"]);
+        assert_eq!(probe["MULTI"], "two\nlines \"quoted\" $(date) \\");
+        assert_eq!((probe.get("GONE"), probe["SEEN"].as_str()), (None, "from-function-0027"));
+        assert_eq!(probe["FROM_SETUP"], "setup-");
+        assert_eq!(probe["PWD"], user.folder.display().to_string());
     }
 }
 

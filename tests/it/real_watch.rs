@@ -21,7 +21,7 @@ const QUICK: [(&str, &str); 1] = [("HSCHED_RETRY_DELAY", "1s")];
 
 fn command(name: &str, samples: u64) -> Value {
     let program = repository().join("examples/stand-in/train.py");
-    let (_, speeds) = TRUE_SPEEDS.iter().find(|(own, _)| *own == name).expect("a job");
+    let (_, speeds) = TRUE_SPEEDS.iter().find(|(candidate, _)| *candidate == name).expect("a job");
     let speeds: Vec<String> = speeds.iter().map(|(ty, rate)| format!(" --speed {ty}={rate}")).collect();
     let speeds = speeds.concat();
     let run = format!("python3 {} --samples-per-epoch {samples}{speeds}", program.display());

@@ -57,8 +57,11 @@ fn pending_jobs_are_explained_and_started_by_their_advice() {
         (&"never".into(), &"MaxTime".into(), &60.0.into())
     );
     let command = format!("scontrol update JobId={long} TimeLimit=1:00:00");
-    let place =
-        told["advice"].as_array().expect("a list").iter().position(|own| own["command"] == command.as_str());
+    let place = told["advice"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .position(|candidate| candidate["command"] == command.as_str());
     let number = (place.expect("the limit of the partition") + 1).to_string();
     let done = user.hsched(&["why", &long, "--apply", &number]);
     assert_eq!((done.code, done.stdout), (Some(0), format!("Done: {command}\n")), "{}", done.stderr);

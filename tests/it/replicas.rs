@@ -56,7 +56,7 @@ fn the_examples_are_planned_over_two_types() {
     for job in plan["jobs"].as_array().expect("jobs") {
         let replicas = job["replicas"].as_array().expect("replicas").iter();
         let own: Vec<(&Value, &Value)> =
-            replicas.map(|own| (&own["gpus"][0]["type"], &own["gpus"][0]["count"])).collect();
+            replicas.map(|replica| (&replica["gpus"][0]["type"], &replica["gpus"][0]["count"])).collect();
         assert_eq!(own, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
     }
 }

@@ -163,7 +163,8 @@ impl Watch {
                 self.live.remove(job);
             }
             Update::Action(Action::Submit(batch)) => {
-                let names = batch.submissions.iter().map(|own| batch.jobs[own.job].name.clone());
+                let names =
+                    batch.submissions.iter().map(|submission| batch.jobs[submission.job].name.clone());
                 self.acted_on.extend(names);
             }
             Update::Action(

@@ -163,7 +163,7 @@ fn a_job_in_full_has_all_its_submissions() {
 fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
-    state.jobs.iter_mut().for_each(|own| "net".clone_into(&mut Arc::make_mut(&mut own.job).model));
+    state.jobs.iter_mut().for_each(|job| "net".clone_into(&mut Arc::make_mut(&mut job.job).model));
     let own = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
     let metrics = Metrics::from([own("a", 0.123_456), own("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());

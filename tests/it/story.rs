@@ -212,8 +212,9 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
 fn in_words(action: &Action) -> Vec<String> {
     match action {
         Action::Submit(run) => {
-            let word =
-                |own: &PlannedSubmission| format!("submit {} on {}", run.jobs[own.job].name, run.gpus(own));
+            let word = |planned: &PlannedSubmission| {
+                format!("submit {} on {}", run.jobs[planned.job].name, run.gpus(planned))
+            };
             run.submissions.iter().map(word).collect()
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],

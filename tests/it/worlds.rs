@@ -180,8 +180,8 @@ impl<W> Watched<W> {
     fn devices_add_up(&mut self, seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
-        let running = seen.sightings.iter().filter_map(|own| match &own.state {
-            QueueState::Running { gpus: Some(gpus), .. } => Some((own.of.clone(), gpus.total())),
+        let running = seen.sightings.iter().filter_map(|sighting| match &sighting.state {
+            QueueState::Running { gpus: Some(gpus), .. } => Some((sighting.of.clone(), gpus.total())),
             _ => None,
         });
         let running: BTreeMap<SubmissionKey, u32> = running.collect();

@@ -130,7 +130,7 @@ impl Kind {
     pub fn of(ranks: &[PlacedRank]) -> Option<Self> {
         let gpus = Gpus::of(ranks);
         let (_, gpu_type, per_node) = gpus.iter().next()?;
-        let is_one = gpus.iter().all(|(_, own, count)| own == gpu_type && count == per_node);
+        let is_one = gpus.iter().all(|(_, candidate, count)| candidate == gpu_type && count == per_node);
         let nodes = u32::try_from(gpus.0.len()).ok()?;
         // Ranks of several types on one node are several entries of it.
         (is_one && nodes * per_node == gpus.total()).then(|| Self {

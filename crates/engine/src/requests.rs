@@ -69,7 +69,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     let accounts = listing.accounts();
     let (mut list, mut nothing) = (Vec::new(), None);
     for partition in listing.partitions(notes) {
-        let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
+        let own = snapshot.partitions.iter().find(|candidate| Some(&candidate.name) == partition.as_ref());
         if let Some((qos, name)) = own.and_then(|partition| listing.refused_qos(partition)) {
             notes.push(format!("{}: QOS {qos} may not use partition {name}", job.name));
             continue;
@@ -155,7 +155,8 @@ impl Listing<'_> {
     fn lets_in(&self, node: &QueueNode) -> bool {
         let asks = &self.options.asks;
         let reservation = self.options.further.reservation.as_ref();
-        let reserved = self.snapshot.reservations.iter().find(|own| Some(&own.name) == reservation);
+        let reserved =
+            self.snapshot.reservations.iter().find(|candidate| Some(&candidate.name) == reservation);
         (asks.nodelist.is_empty() || asks.nodelist.contains(&node.name))
             && !asks.exclude.contains(&node.name)
             && !self.job.avoided.contains(&node.name)
@@ -211,7 +212,8 @@ impl Listing<'_> {
             Ok(problem) => problem,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let most_nodes = self.snapshot.partitions.iter().find(|own| Some(own.name.as_str()) == partition);
+        let most_nodes =
+            self.snapshot.partitions.iter().find(|candidate| Some(candidate.name.as_str()) == partition);
         let most_nodes = most_nodes.and_then(|partition| partition.max_nodes).unwrap_or(u32::MAX);
         let list = self.of_problem(&problem, most_nodes);
         if list.is_empty() {

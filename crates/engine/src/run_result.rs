@@ -358,8 +358,11 @@ mod tests {
     fn a_job_that_was_added_again_has_its_own_submissions_and_the_epochs_that_it_resumed_from() {
         for (resumed, least) in [(0, (1.0, 1)), (2, (0.1, 1))] {
             let run = result(resumed);
-            let own: Vec<(f64, Option<f64>)> =
-                run.submissions.iter().map(|own| (own.submitted.0, own.trained_s)).collect();
+            let own: Vec<(f64, Option<f64>)> = run
+                .submissions
+                .iter()
+                .map(|submission| (submission.submitted.0, submission.trained_s))
+                .collect();
             assert_eq!(own, [(100.0, Some(4.0))]);
             let loss = run.metrics["loss"];
             assert_eq!((loss.least, loss.least_epoch), least, "resumed after {resumed}");

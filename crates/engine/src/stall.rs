@@ -113,8 +113,8 @@ impl Course<'_> {
             (self.now.since(last).0 > 1.25 * node.interval.0 + 15.0).then_some((node.node.clone(), last))
         };
         let (node, since) = nodes.iter().find_map(|node| silent(&node))?;
-        let own = self.tracks.iter().filter(|track| *track.node == node).map(|track| track.rank);
-        let ranks: Vec<usize> = own.collect();
+        let rank = self.tracks.iter().filter(|track| *track.node == node).map(|track| track.rank);
+        let ranks: Vec<usize> = rank.collect();
         (!ranks.is_empty()).then(|| self.stall(StallKind::Silent, since, ranks, Some(node.to_string())))
     }
 
@@ -172,7 +172,8 @@ impl Course<'_> {
 
     /// Returns whether a GPU of this submission has been seen at work, or has done an epoch.
     fn has_worked(&self) -> bool {
-        let busy = |track: &Track<'_>| track.points.iter().any(|(_, own)| own.is_idle() == Some(false));
+        let busy =
+            |track: &Track<'_>| track.points.iter().any(|(_, candidate)| candidate.is_idle() == Some(false));
         let stepped = |track: &Track<'_>| track.last().steps.is_some_and(|steps| steps > 0);
         self.tracked.epochs_done > self.attempt.epochs_before
             || self.tracks.iter().any(|track| busy(track) || stepped(track))
@@ -227,8 +228,11 @@ impl Course<'_> {
 /// Asks submissions to save and end that are stuck, where their jobs' rules say so, and marks that in the state.
 pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
     let one = |tracked: &JobState| {
-        let own =
-            tracked.phase.submissions().iter().find(|own| own.is_running() && own.attempt.stall.is_some())?;
+        let own = tracked
+            .phase
+            .submissions()
+            .iter()
+            .find(|submission| submission.is_running() && submission.attempt.stall.is_some())?;
         let (attempt, stall) = (&own.attempt, own.attempt.stall.as_ref()?);
         let why = stall.text(attempt.gpus.total());
         (tracked.job.stuck != StuckRule::Warn).then_some(Action::Stop {
@@ -248,9 +252,9 @@ impl JobState {
     /// Has running submissions show these stalls and no others, as a look without a turn does.
     pub fn show_stalls(&mut self, stalls: &[(SubmissionKey, Stall)]) {
         let name = self.job.name.clone();
-        for own in self.phase.submissions_mut() {
-            let seen = stalls.iter().find(|(of, _)| *of == own.attempt.key(&name));
-            own.attempt.stall = seen.map(|(_, stall)| stall.clone());
+        for submission in self.phase.submissions_mut() {
+            let seen = stalls.iter().find(|(of, _)| *of == submission.attempt.key(&name));
+            submission.attempt.stall = seen.map(|(_, stall)| stall.clone());
         }
     }
 }

@@ -23,11 +23,11 @@ pub(super) fn tracks(nodes: &[NodeSamples], started: Time) -> Vec<Track<'_>> {
     for node in nodes {
         let samples = node.samples.iter().filter(|sample| sample.at.0 >= started.0 - SKEW.0);
         for sample in samples {
-            for own in &sample.ranks {
-                if let Some(track) = tracks.iter_mut().find(|track| track.rank == own.rank) {
-                    track.points.push((sample.at, own));
+            for rank in &sample.ranks {
+                if let Some(track) = tracks.iter_mut().find(|track| track.rank == rank.rank) {
+                    track.points.push((sample.at, rank));
                 } else {
-                    tracks.push(Track { rank: own.rank, node: &node.node, points: vec![(sample.at, own)] });
+                    tracks.push(Track { rank: rank.rank, node: &node.node, points: vec![(sample.at, rank)] });
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! The state of all jobs: what was asked for, the phase of each, and its history.
 
+mod phase;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::phase::{Outcome, Phase};
 use crate::{Early, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
@@ -102,32 +104,6 @@ pub struct JobState {
     /// Whether no measurement is behind the assumed speeds yet: predictions that follow from them mean nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
-}
-
-/// Where a job stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// In no queue: waits for GPUs, not before the moment given.
-    Waiting {
-        not_before: Option<Time>,
-        reason: String,
-    },
-    /// Slurm has it, or may have it: one submission, or several copies. Never empty.
-    Submitted(Vec<Submission>),
-    Ended {
-        at: Time,
-        outcome: Outcome,
-    },
-}
-
-/// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Completed,
-    Failed { reason: String },
-    Cancelled,
 }
 
 /// An attempt that has ended.
@@ -345,85 +321,5 @@ impl PastAttempt {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));
         self.end == End::TimedOut || self.end.is_cut() && is_near()
-    }
-}
-
-impl Phase {
-    /// Returns the submissions that have not ended.
-    pub fn submissions(&self) -> &[Submission] {
-        if let Self::Submitted(submissions) = self { submissions } else { &[] }
-    }
-
-    pub(super) fn submissions_mut(&mut self) -> &mut [Submission] {
-        if let Self::Submitted(submissions) = self { submissions } else { &mut [] }
-    }
-
-    /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
-    pub fn foremost(&self) -> Option<&Submission> {
-        self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())
-    }
-
-    /// Returns the attempt that is farthest.
-    pub fn attempt(&self) -> Option<&SubmissionRecord> {
-        self.foremost().map(|submission| &submission.attempt)
-    }
-
-    /// Returns the attempt that runs, the first of several.
-    pub fn running(&self) -> Option<&SubmissionRecord> {
-        self.submissions()
-            .iter()
-            .find(|submission| submission.is_running())
-            .map(|submission| &submission.attempt)
-    }
-
-    /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
-    pub fn queue_reason(&self) -> Option<&String> {
-        let own = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
-        own.attempt.reason.as_ref()
-    }
-
-    /// Returns whether Slurm has it, or may have it.
-    pub fn is_submitted(&self) -> bool {
-        matches!(self, Self::Submitted(_))
-    }
-
-    /// Returns whether the job has ended for good.
-    pub fn is_over(&self) -> bool {
-        matches!(self, Self::Ended { .. })
-    }
-
-    /// Returns whether the job was known to have ended before a moment.
-    pub fn ended_before(&self, moment: Time) -> bool {
-        matches!(self, Self::Ended { at, .. } if *at < moment)
-    }
-
-    /// Returns the phase in one word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Waiting { .. } => "waiting",
-            Self::Submitted(_) => self.foremost().map_or("submitting", |submission| submission.stage.word()),
-            Self::Ended { outcome, .. } => outcome.word(),
-        }
-    }
-}
-
-impl Outcome {
-    /// Returns the outcome in one word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed { .. } => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed { reason } if reason.starts_with("failed") => f.write_str(reason),
-            Self::Failed { reason } => write!(f, "failed: {reason}"),
-            other => f.write_str(other.word()),
-        }
     }
 }

@@ -79,8 +79,8 @@ impl Job {
 
     /// Returns the fewest GPUs that it can train on.
     pub fn least_gpus(&self) -> u32 {
-        let Some(own) = &self.replica else { return self.min_gpus };
-        own.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
+        let Some(replica) = &self.replica else { return self.min_gpus };
+        replica.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
     }
 
     /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times

@@ -23,7 +23,7 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
         offered,
         free: free.iter().map(|node| node[ty]).sum(),
         price: bound.map(|bound| bound.prices[ty]),
-        replica_prices: bound.and_then(|own| own.replica_prices.get(ty).cloned()).unwrap_or_default(),
+        replica_prices: bound.and_then(|bound| bound.replica_prices.get(ty).cloned()).unwrap_or_default(),
     };
     let types: Vec<TypeMarket> = problem.offered().into_iter().enumerate().map(market).collect();
     let placed = plan.verdicts().iter().enumerate().filter(|(_, verdict)| verdict.placement().is_some());
@@ -101,9 +101,9 @@ impl JobSurroundings<'_> {
 
     /// Returns what the job answers to prices (in weighted seconds).
     fn choice(&self, market: &[TypeMarket], weight: f64) -> Option<Alternative> {
-        let of_replica = |(ty, own): (usize, &TypeMarket)| {
-            let whole = own.replica_prices.get(&self.job.block(ty)).copied();
-            Some(whole.unwrap_or(own.price? * f64::from(self.job.size(ty))) / weight)
+        let of_replica = |(ty, type_market): (usize, &TypeMarket)| {
+            let whole = type_market.replica_prices.get(&self.job.block(ty)).copied();
+            Some(whole.unwrap_or(type_market.price? * f64::from(self.job.size(ty))) / weight)
         };
         let prices: Vec<f64> = market.iter().enumerate().map(of_replica).collect::<Option<_>>()?;
         let mut pricer = Pricer::alone(self.problem, &Rings::new(self.problem), self.job);

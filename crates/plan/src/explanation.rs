@@ -146,14 +146,14 @@ impl JobExplanation {
     /// Returns what so many GPUs of a type cost at the prices, in seconds of this job's own time.
     pub fn price(&self, types: &[TypeMarket], gpu_type: usize, count: u32) -> Option<f64> {
         let market = &types[gpu_type];
-        let block = self.replicas.get(gpu_type).map_or(1, |own| own.block);
+        let block = self.replicas.get(gpu_type).map_or(1, |replica| replica.block);
         let each = market.replica_prices.get(&block).map(|price| price / f64::from(block));
         Some(f64::from(count) * each.or(market.price)? / self.weight?)
     }
 
     /// Returns the GPUs of a replica of this job on a type.
     pub fn size(&self, gpu_type: usize) -> u32 {
-        self.replicas.get(gpu_type).map_or(1, |own| own.size)
+        self.replicas.get(gpu_type).map_or(1, |replica| replica.size)
     }
 
     /// Returns what GPUs (by type) cost at the prices, in seconds of this job's own time.

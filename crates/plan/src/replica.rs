@@ -144,9 +144,9 @@ impl JobModel {
         if self.sharing == Sharing::Equal {
             key.push(u64::MAX);
         }
-        if let Some(own) = &self.replica {
-            key.push(own.same_node.into());
-            key.extend(own.sizes.iter().map(|&size| u64::from(size)));
+        if let Some(replica) = &self.replica {
+            key.push(replica.same_node.into());
+            key.extend(replica.sizes.iter().map(|&size| u64::from(size)));
         }
         key
     }

@@ -2,7 +2,7 @@
 //! savings.
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::forecast::Table;
+use crate::forecast::QueueTable;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
@@ -62,7 +62,7 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
 
 struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
-    table: &'a Table,
+    table: &'a QueueTable,
     drawn: Vec<Drawn<'a>>,
     /// The number of each job's first request in the table.
     first: Vec<usize>,
@@ -80,9 +80,9 @@ struct Drawn<'a> {
 type Finishes = Vec<(usize, Vec<f64>)>;
 
 /// Returns the queue with all requests, and the number of each job's first one.
-fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
+fn table(jobs: &Jobs) -> (QueueTable, Vec<usize>) {
     let all: Vec<Request> = jobs.options.iter().flatten().map(|offer| offer.request.clone()).collect();
-    let mut table = Table::new(jobs.snapshot, &all);
+    let mut table = QueueTable::new(jobs.snapshot, &all);
     let (mut first, mut next) = (Vec::new(), 0);
     for (job, offers) in jobs.options.iter().enumerate() {
         first.push(next);
@@ -95,7 +95,7 @@ fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
 }
 
 impl<'a> JointSearch<'a> {
-    fn new(jobs: &'a Jobs<'a>, table: &'a Table, first: Vec<usize>) -> Self {
+    fn new(jobs: &'a Jobs<'a>, table: &'a QueueTable, first: Vec<usize>) -> Self {
         let draw = |sample: usize| {
             let future = Future::of(&table.model, jobs.seed.wrapping_add(sample as u64));
             Drawn { others: Others::new(&table.model, &future), future }

@@ -29,7 +29,7 @@ pub fn uncounted_accelerators(cluster: &Cluster) -> Vec<String> {
 fn is_accelerator(part: &str) -> bool {
     let name = part.strip_prefix("gres/").unwrap_or(part);
     let name = name.split([':', '=', '(']).next().unwrap_or_default();
-    NAMES.iter().any(|own| name.eq_ignore_ascii_case(own))
+    NAMES.iter().any(|candidate| name.eq_ignore_ascii_case(candidate))
 }
 
 #[cfg(test)]

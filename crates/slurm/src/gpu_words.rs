@@ -47,7 +47,7 @@ pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
 
 /// Returns whether a word behind a model makes it another model.
 pub(super) fn is_other_model(word: &str) -> bool {
-    OTHER_MODELS.iter().any(|own| word.eq_ignore_ascii_case(own))
+    OTHER_MODELS.iter().any(|candidate| word.eq_ignore_ascii_case(candidate))
 }
 
 #[cfg(test)]

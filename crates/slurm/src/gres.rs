@@ -47,7 +47,7 @@ impl Gres {
             self.other.push(part.to_owned());
             return;
         };
-        match self.gpus.iter_mut().find(|(own, _)| *own == gpu_type) {
+        match self.gpus.iter_mut().find(|(candidate, _)| *candidate == gpu_type) {
             Some((_, sum)) => *sum = sum.saturating_add(count),
             None => self.gpus.push((gpu_type, count)),
         }

@@ -156,8 +156,8 @@ fn gpu_limit(text: &str) -> Option<u64> {
 /// Returns why a partition takes no such job, if so.
 fn refusal(partition: &PartitionLimits, wanted: Wanted<'_>) -> Option<String> {
     let name = &partition.name;
-    let refused = |allowed: &[String], denied: &[String], own: &str| {
-        let is = |list: &[String]| list.iter().any(|other| other.eq_ignore_ascii_case(own));
+    let refused = |allowed: &[String], denied: &[String], text: &str| {
+        let is = |list: &[String]| list.iter().any(|other| other.eq_ignore_ascii_case(text));
         (!allowed.is_empty() && !is(allowed)) || is(denied)
     };
     if let Some(account) = wanted.account

@@ -24,7 +24,7 @@ pub fn parse(text: &str, scripts: &[impl AsRef<Path>]) -> Vec<PoolJob> {
         let (id, rest) = line.trim().split_once(' ')?;
         let (state, script) = rest.split_once(' ')?;
         let script = script.trim();
-        let is_of_pool = scripts.iter().any(|own| own.as_ref() == Path::new(script));
+        let is_of_pool = scripts.iter().any(|candidate| candidate.as_ref() == Path::new(script));
         let id = JobId(id.parse().ok()?);
         is_of_pool.then(|| PoolJob { id, state: SlurmState::parse(state), script: script.to_owned() })
     };

@@ -38,7 +38,7 @@ pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Import
     } else if keys.get("hydra").is_some_and(Value::is_object) {
         hydra::read(&file, &mut imported);
     } else if file.text_of("run").is_some()
-        || keys.get("resources").is_some_and(|own| own.get("accelerators").is_some())
+        || keys.get("resources").is_some_and(|key| key.get("accelerators").is_some())
     {
         skypilot::read(&file, &mut imported);
     } else {

@@ -83,7 +83,9 @@ fn resources(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     }
     let alternatives =
         ["any_of", "ordered"].into_iter().filter_map(|key| resources.get(key)?.as_array()).flatten();
-    let all = alternatives.filter_map(|own| own.get("accelerators")).chain(resources.get("accelerators"));
+    let all = alternatives
+        .filter_map(|alternative| alternative.get("accelerators"))
+        .chain(resources.get("accelerators"));
     let found: Vec<(String, f64)> = all.flat_map(accelerators).collect();
     let line = file.line("accelerators");
     let mut types: Vec<String> = Vec::new();

@@ -59,7 +59,8 @@ fn trials(tried: &[(&str, bool)]) -> String {
 pub(super) fn steps(server: Option<&str>, client: Option<&str>, het_steps: bool) -> Option<Check> {
     let (server, client) = (server?, client?);
     let patch: u32 = server.split(['.', '-']).nth(2)?.parse().ok()?;
-    let broken = CRASHES.iter().any(|(own, last)| release(server) == Some(*own) && patch <= *last);
+    let broken =
+        CRASHES.iter().any(|(candidate, last)| release(server) == Some(*candidate) && patch <= *last);
     let is_old = release(client)? <= OLD_STEPS;
     (broken && is_old && het_steps).then(|| {
         let found = format!("slurmd {server} crashes on heterogeneous steps of srun {client}");

@@ -113,7 +113,7 @@ impl<'a> Follower<'a> {
             }
             Some((_, mut before)) => {
                 for part in &mut before {
-                    let here = parts.iter_mut().find(|own| own.path == part.path);
+                    let here = parts.iter_mut().find(|candidate| candidate.path == part.path);
                     // Where the file is the same, what was printed of it is not printed again.
                     part.end = here.as_ref().map(|part| part.position);
                     self.output.pass_on(part)?;

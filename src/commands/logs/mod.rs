@@ -60,7 +60,9 @@ impl Subcommand for Args {
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
             // Of several of the name, the last one.
-            if let Some(chain) = chains.iter().rev().find(|own| own.name == self.job || own.run == self.job) {
+            if let Some(chain) =
+                chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
+            {
                 return self.of_chain(context, chain);
             }
             let runs = self.runs(&state);
@@ -129,7 +131,7 @@ impl Args {
             (Some(run), _) => all
                 .iter()
                 .rev()
-                .find(|own| own.key.run == *run)
+                .find(|candidate| candidate.key.run == *run)
                 .map_or_else(|| wrong(format!("{job} has no submission of run {run}")), Ok),
             (None, Some(number)) => number
                 .checked_sub(1)

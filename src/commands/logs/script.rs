@@ -46,11 +46,11 @@ impl Args {
             let several = script.outputs.len() > 1 || script.tasks.is_some();
             return self.follow_files(context, several, || {
                 let state = deferred_commands::expected(context, rules)?;
-                Ok(state.script(&script.name).map(|own| Look {
-                    files: script_output(own, self.task).unwrap_or_default(),
-                    has_started: own.submission.started.is_some(),
-                    is_over: own.is_over(),
-                    word: own.word(),
+                Ok(state.script(&script.name).map(|script| Look {
+                    files: script_output(script, self.task).unwrap_or_default(),
+                    has_started: script.submission.started.is_some(),
+                    is_over: script.is_over(),
+                    word: script.word(),
                 }))
             });
         }
@@ -92,7 +92,7 @@ impl Args {
         let name = chain.run.clone();
         let look = || {
             let root = state::root(context)?;
-            let chain = script_chains(&root).into_iter().find(|own| own.run == name);
+            let chain = script_chains(&root).into_iter().find(|script_chain| script_chain.run == name);
             let Some(chain) = chain else { return Ok(None) };
             let number = self.attempt.unwrap_or(chain.pieces());
             let job = number.checked_sub(1).and_then(|place| chain.started().get(place));

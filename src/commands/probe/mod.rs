@@ -110,7 +110,7 @@ impl Args {
         while !wanted.is_empty() {
             let found = prober.round(&wanted)?;
             for found in &found {
-                let place = wanted.iter().position(|own| own.key() == found.key);
+                let place = wanted.iter().position(|candidate| candidate.key() == found.key);
                 let Some(place) = place else { continue };
                 let own = &mut wanted[place];
                 own.batches.remove(0);
@@ -131,16 +131,17 @@ impl Args {
         found: &[ProbeResult],
         cache: &Cache,
     ) -> Result<Exit, Failure> {
-        let trouble =
-            |own: &MissingSpeed| found.iter().find(|found| found.key == own.key())?.trouble.as_deref();
-        let missed = wanted.iter().any(|own| trouble(own).is_some());
+        let trouble = |missing_speed: &MissingSpeed| {
+            found.iter().find(|found| found.key == missing_speed.key())?.trouble.as_deref()
+        };
+        let missed = wanted.iter().any(|candidate| trouble(candidate).is_some());
         if self.format == Format::Json {
-            let probe = |own: &MissingSpeed| -> Value {
-                let known = cache.estimate(&own.key());
+            let probe = |missing_speed: &MissingSpeed| -> Value {
+                let known = cache.estimate(&missing_speed.key());
                 json!({
-                    "job": own.job.name.as_str(), "model": own.job.model, "gpu_type": own.gpu_type.as_str(),
-                    "batches": own.batches, "speed": known.map(|known| known.speed.to_string()),
-                    "message": trouble(own),
+                    "job": missing_speed.job.name.as_str(), "model": missing_speed.job.model, "gpu_type": missing_speed.gpu_type.as_str(),
+                    "batches": missing_speed.batches, "speed": known.map(|known| known.speed.to_string()),
+                    "message": trouble(missing_speed),
                 })
             };
             let probes: Vec<Value> = wanted.iter().map(probe).collect();

@@ -14,11 +14,11 @@ pub(super) fn json(names: &[NameReview], saved: &[Option<f64>], accounting: &Acc
     json!({"schema": "hsched.review/1", "names": names, "odd": odd, "missing": accounting.missing})
 }
 
-fn of_name(own: &NameReview, saved: Option<f64>) -> Value {
-    let NameReview { time, memory, cpus, gpus, .. } = own;
+fn of_name(name_review: &NameReview, saved: Option<f64>) -> Value {
+    let NameReview { time, memory, cpus, gpus, .. } = name_review;
     json!({
-        "name": own.name,
-        "runs": own.runs,
+        "name": name_review.name,
+        "runs": name_review.runs,
         "time": {
             "limit_s": number(time.asked),
             "used_p50_s": number(time.used_p50),
@@ -39,14 +39,14 @@ fn of_name(own: &NameReview, saved: Option<f64>) -> Value {
         },
         "gpus": {
             "asked": number(gpus.asked),
-            "idle_share": number(own.idle_share),
+            "idle_share": number(name_review.idle_share),
             "recommended": number(gpus.recommended),
         },
-        "failures": own.failures,
-        "cut_share": number(Some(own.cut_share())),
-        "waited_h": number(Some(own.waited_h)),
+        "failures": name_review.failures,
+        "cut_share": number(Some(name_review.cut_share())),
+        "waited_h": number(Some(name_review.waited_h)),
         "saves_h": number(saved),
-        "sbatch": own.sbatch,
+        "sbatch": name_review.sbatch,
     })
 }
 

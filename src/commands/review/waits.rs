@@ -21,7 +21,9 @@ const NO_WAIT: f64 = 60.0;
 
 /// Returns whether a review recommends to ask for less of something.
 pub(super) fn is_smaller(own: &NameReview) -> bool {
-    let less = |own: &Quantity| own.recommended.zip(own.asked).is_some_and(|(new, asked)| new < asked);
+    let less = |quantity: &Quantity| {
+        quantity.recommended.zip(quantity.asked).is_some_and(|(new, asked)| new < asked)
+    };
     [&own.time, &own.memory, &own.cpus, &own.gpus].into_iter().any(less)
 }
 

@@ -28,7 +28,8 @@ impl LocalRun<'_> {
         }
         let run = state::new_run(self.context)?;
         let folder = run_folder(&state::root(self.context)?, &run).join("checkpoints");
-        let probe = |own: &MissingSpeed| own.probe(own.batches[0], LIMIT, &folder);
+        let probe =
+            |missing_speed: &MissingSpeed| missing_speed.probe(missing_speed.batches[0], LIMIT, &folder);
         let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
         self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
         let at = work.session.world.here.now();
@@ -55,8 +56,9 @@ impl LocalRun<'_> {
             (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
         // One type is as good as itself.
-        let several =
-            |own: &MissingSpeed| wanted.iter().filter(|other| other.job.name == own.job.name).count() > 1;
+        let several = |missing_speed: &MissingSpeed| {
+            wanted.iter().filter(|other| other.job.name == missing_speed.job.name).count() > 1
+        };
         wanted.iter().filter(|own| several(own)).cloned().collect()
     }
 
@@ -138,6 +140,7 @@ fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionReco
 
 /// Returns what is measured, for people.
 fn names(wanted: &[MissingSpeed]) -> String {
-    let one = |own: &MissingSpeed| format!("{} on {}", own.job.name, own.gpu_type);
+    let one =
+        |missing_speed: &MissingSpeed| format!("{} on {}", missing_speed.job.name, missing_speed.gpu_type);
     wanted.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -188,14 +188,14 @@ impl ExecutionTarget {
 }
 
 /// Returns a node of an allocation; programs know its devices by their places.
-fn node(own: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
-    let mut node = Node::new(NodeName::new(&own.name).ok()?);
-    node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
-    node.memory = own.memory.map(|memory| Usage { total: memory.0, used: 0 });
+fn node(allocated_node: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
+    let mut node = Node::new(NodeName::new(&allocated_node.name).ok()?);
+    node.cpus = allocated_node.cpus.map(|total| Usage { total, used: 0 });
+    node.memory = allocated_node.memory.map(|memory| Usage { total: memory.0, used: 0 });
     let device = |(place, gpu_type): (usize, &GpuType)| Device {
         gpu_type: gpu_type.clone(),
         name: place.to_string(),
         memory: None,
     };
-    Some((node, own.devices.iter().enumerate().map(device).collect()))
+    Some((node, allocated_node.devices.iter().enumerate().map(device).collect()))
 }

@@ -223,7 +223,7 @@ impl Subcommand for Args {
         let form = Form {
             format: self.format,
             is_sweep: !self.sweep.is_empty(),
-            after_events: events.is_some_and(|own| own.to_stdout),
+            after_events: events.is_some_and(|event| event.to_stdout),
             certificate: self.certificate,
         };
         let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());

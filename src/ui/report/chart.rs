@@ -238,7 +238,8 @@ impl<'a> Scale<'a> {
         }
         let step = (self.high - self.low) / 5.0;
         let power = 10_f64.powf(step.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|part| part * power).into_iter().find(|own| *own >= step);
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|part| part * power).into_iter().find(|candidate| *candidate >= step);
         let step = step.unwrap_or(power);
         let first = (self.low / step).ceil();
         let tick = |number: u32| (first + f64::from(number)) * step;

@@ -109,7 +109,7 @@ fn completion(report: &Report, run: &ReportRun) -> Option<String> {
 
 fn epochs(report: &Report) -> Option<String> {
     let mut errors: Vec<f64> =
-        report.epochs.iter().map(|own| own.observed_s / own.predicted_s - 1.0).collect();
+        report.epochs.iter().map(|epoch| epoch.observed_s / epoch.predicted_s - 1.0).collect();
     errors.sort_by(f64::total_cmp);
     let middle = *errors.get(errors.len() / 2)?;
     let near = errors.iter().filter(|error| error.abs() <= NEAR).count();

@@ -71,13 +71,13 @@ fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)
 }
 
 fn epochs(report: &Report) -> Option<Chart> {
-    let points = report.epochs.iter().map(|own| (own.predicted_s, own.observed_s)).collect();
+    let points = report.epochs.iter().map(|epoch| (epoch.predicted_s, epoch.observed_s)).collect();
     against(points, ("predicted epoch (s)", "observed epoch (s)"))
 }
 
 fn waits(report: &Report) -> Option<Chart> {
     let points =
-        report.waits.iter().filter_map(|own| Some((own.q50_s / HOUR, own.waited_s? / HOUR))).collect();
+        report.waits.iter().filter_map(|wait| Some((wait.q50_s / HOUR, wait.waited_s? / HOUR))).collect();
     against(points, ("estimated wait (h)", "real wait (h)"))
 }
 

@@ -47,7 +47,7 @@ fn thinned(steps: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         let (part, later) = rest.split_at(length);
         let most = part.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
         kept.extend(most);
-        kept.extend(part.last().copied().filter(|own| most.is_some_and(|most| most.0 < own.0)));
+        kept.extend(part.last().copied().filter(|part| most.is_some_and(|most| most.0 < part.0)));
         rest = later;
     }
     kept

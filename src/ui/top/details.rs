@@ -45,7 +45,9 @@ pub fn top_gpus(
         }
         for sample in fresh(&samples_of(tracked), now) {
             let gpu_type = attempt.ranks.get(sample.rank).map(|rank| &rank.gpu_type);
-            if let Some((known, use_)) = gpu_type.and_then(|own| counts.get_mut(own)).zip(sample.gpu) {
+            if let Some((known, use_)) =
+                gpu_type.and_then(|gpu_type| counts.get_mut(gpu_type)).zip(sample.gpu)
+            {
                 known.1.push(use_);
             }
         }

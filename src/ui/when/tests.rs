@@ -4,7 +4,7 @@ use super::*;
 use hsched_queue::Forecast;
 
 fn estimate(low: f64, median: f64, high: f64) -> Estimate {
-    let hours = |own: f64| Seconds(own * 3600.0);
+    let hours = |value: f64| Seconds(value * 3600.0);
     Estimate { low: hours(low), median: hours(median), high: hours(high), mean: hours(median) }
 }
 
@@ -20,7 +20,7 @@ fn estimates_never_come_without_their_interval() {
 
 #[test]
 fn a_mean_is_inside_its_interval() {
-    let minutes = |own: f64| Seconds(own * 60.0);
+    let minutes = |value: f64| Seconds(value * 60.0);
     let estimate =
         Estimate { low: minutes(51.0), median: minutes(51.0), high: minutes(51.0), mean: minutes(50.0) };
     assert_eq!(span(&estimate, estimate.mean, true), "50 min (50–51)");

@@ -119,7 +119,7 @@ impl<F: PoolFiles> Leader<F> {
         // Before the report: the last report of a member that is over is final.
         let is_over = self.is_over(member)?;
         let report = self.report(member)?.unwrap_or_default();
-        if let Some(own) = report.submissions.iter().find(|own| own.of == *of) {
+        if let Some(own) = report.submissions.iter().find(|submission| submission.of == *of) {
             return Ok(match (&own.refusal, &own.ended) {
                 (Some(answer), _) => PoolSighting::Refused(answer.clone()),
                 (None, Some((end, at))) => PoolSighting::Ended { end: end.clone(), at: *at },
@@ -144,8 +144,8 @@ impl<F: PoolFiles> Leader<F> {
     ///
     /// # Errors
     /// When the claim cannot be written.
-    pub fn claim(&self, of: &SubmissionKey, own: &MemberId) -> Result<bool, F::Error> {
-        let (path, text) = (claim_path(of), own.to_string());
+    pub fn claim(&self, of: &SubmissionKey, member_id: &MemberId) -> Result<bool, F::Error> {
+        let (path, text) = (claim_path(of), member_id.to_string());
         // A file system that repeats a request may say that its own link is in the way.
         Ok(self.files.claim(&path, &text)? || self.files.read(&path)? == Some(text))
     }
@@ -213,7 +213,7 @@ impl<F: PoolFiles> Leader<F> {
     /// When a file cannot be read.
     pub fn another_stays(
         &mut self,
-        own: &MemberId,
+        member_id: &MemberId,
         is_silent: impl Fn(&MemberId) -> bool,
     ) -> Result<bool, F::Error> {
         let members = self.members()?;
@@ -221,7 +221,7 @@ impl<F: PoolFiles> Leader<F> {
         let stays = |member: &MemberId, report: &PoolReport| {
             !report.leaving && !is_released(member) && !is_silent(member)
         };
-        Ok(members.iter().any(|(member, report)| member != own && stays(member, report)))
+        Ok(members.iter().any(|(member, report)| member != member_id && stays(member, report)))
     }
 
     /// Drops the orders of submissions that are not `open` in the state on disk. One that its member may still start or run is

@@ -45,9 +45,9 @@ impl<F: PoolFiles> Worker<F> {
     ///
     /// # Errors
     /// When the report cannot be written.
-    pub fn join(files: F, own: MemberId, report: PoolReport) -> Result<Self, F::Error> {
+    pub fn join(files: F, member_id: MemberId, report: PoolReport) -> Result<Self, F::Error> {
         let (asked, claimed, forgotten) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut worker = Self { files, own, report, asked, claimed, forgotten };
+        let mut worker = Self { files, own: member_id, report, asked, claimed, forgotten };
         worker.beat()?;
         Ok(worker)
     }
@@ -79,16 +79,16 @@ impl<F: PoolFiles> Worker<F> {
         let orders = read_orders(&self.files, &self.own)?;
         let (mut duties, mut trouble) = (Vec::new(), None);
         let is_ordered = |of: &SubmissionKey| orders.orders.iter().any(|order| order.of == *of);
-        for own in &self.report.submissions {
-            if own.ended.is_some() && !is_ordered(&own.of) {
-                self.claimed.remove(&own.of);
-                self.forgotten.insert(own.of.clone());
-                duties.push(Duty::Forget(own.of.clone()));
+        for submission in &self.report.submissions {
+            if submission.ended.is_some() && !is_ordered(&submission.of) {
+                self.claimed.remove(&submission.of);
+                self.forgotten.insert(submission.of.clone());
+                duties.push(Duty::Forget(submission.of.clone()));
             }
         }
-        self.report.submissions.retain(|own| own.ended.is_none() || is_ordered(&own.of));
+        self.report.submissions.retain(|submission| submission.ended.is_none() || is_ordered(&submission.of));
         for order in orders.orders {
-            match self.report.submissions.iter().find(|own| own.of == order.of) {
+            match self.report.submissions.iter().find(|submission| submission.of == order.of) {
                 None => match self.take(order) {
                     Ok(duty) => duties.extend(duty),
                     Err(error) => trouble = trouble.or(Some(error)),
@@ -97,10 +97,13 @@ impl<F: PoolFiles> Worker<F> {
                 Some(_) => {}
             }
         }
-        self.asked.retain(|(of, _)| self.report.submissions.iter().any(|own| own.of == *of));
+        self.asked.retain(|(of, _)| self.report.submissions.iter().any(|submission| submission.of == *of));
         let is_claimed = |duty: &Duty| matches!(duty, Duty::Start(_) | Duty::Decline(_));
         let has_open = trouble.is_some() || duties.iter().any(is_claimed);
-        if orders.leave && !has_open && self.report.submissions.iter().all(|own| own.ended.is_some()) {
+        if orders.leave
+            && !has_open
+            && self.report.submissions.iter().all(|submission| submission.ended.is_some())
+        {
             duties.push(Duty::Leave);
         }
         match trouble {
@@ -181,7 +184,7 @@ impl<F: PoolFiles> Worker<F> {
     }
 
     fn note_end(&mut self, of: SubmissionKey, end: End, at: Time, refusal: Option<Answer>) {
-        match self.report.submissions.iter_mut().find(|own| own.of == of) {
+        match self.report.submissions.iter_mut().find(|submission| submission.of == of) {
             Some(own) if own.ended.is_some() => {}
             Some(own) => own.ended = Some((end, at)),
             None => {

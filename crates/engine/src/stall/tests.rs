@@ -203,10 +203,10 @@ fn a_stopped_rank_is_noticed_at_the_next_look() {
 fn gpus_that_wait_for_one_rank_are_counted_and_explained() {
     let mut story = Story::new(4, 3600.0, true, true);
     story.go_on(&training(1200.0), same);
-    let starving = |rank: usize, own: RankSample| match rank {
-        2 => RankSample { gpu: Some(0.0), ..own },
-        3 => RankSample { gpu: Some(1.0), activity: Some(Activity::Data), ..own },
-        _ => own,
+    let starving = |rank: usize, rank_sample: RankSample| match rank {
+        2 => RankSample { gpu: Some(0.0), ..rank_sample },
+        3 => RankSample { gpu: Some(1.0), activity: Some(Activity::Data), ..rank_sample },
+        _ => rank_sample,
     };
     let hangs = Stretch { steps_per_s: 0.0, ..training(600.0) };
     story.go_on(&hangs, starving);

@@ -36,7 +36,8 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
     for entry in fs::read_dir(root.join("fences")).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
-        let is_known = job.is_none_or(|job| state.jobs.iter().any(|own| own.job.name.as_str() == job));
+        let is_known =
+            job.is_none_or(|job| state.jobs.iter().any(|candidate| candidate.job.name.as_str() == job));
         // When the last of its submissions began; what is younger may be of a job that only this state does not know.
         if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
             let _ = fs::remove_dir_all(entry.path());

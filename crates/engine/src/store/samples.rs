@@ -101,7 +101,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder.join("samples")) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|own| own == "jsonl")).collect();
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
     files.sort();
     files
 }

@@ -31,9 +31,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
+mod error;
+
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -42,11 +44,11 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use thiserror::Error;
 
+pub use self::error::StateError;
 use crate::store::deferred_commands::{DeferredCommand, DeferredCommands};
 use crate::store::files::{make_folder, private, replace, write_error};
-use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
+use crate::store::names::{SNAPSHOT, SPEEDS, WISHES};
 use crate::store::recovery::DirectoryContents;
 use crate::store::state_file::Claim;
 use crate::store::{Ledger, last_look, old_runs, random};
@@ -74,67 +76,6 @@ pub struct Peeked {
     pub lost: Vec<String>,
     /// The cluster that the jobs are on; `None` if not given.
     pub cluster: Option<String>,
-}
-
-/// Why the state directory cannot be used.
-#[derive(Debug, Error)]
-pub enum StateError {
-    #[error("{}: locked by another hsched", path.display())]
-    Locked {
-        path: PathBuf,
-        /// The number of its process, where it has left it.
-        by: Option<u32>,
-    },
-    #[error("run {id} already exists in {}", folder.display())]
-    Exists { id: String, folder: PathBuf },
-    #[error("cannot write {}", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{}: {what}", path.display())]
-    Damaged { path: PathBuf, what: String },
-    #[error("{} is missing", path.display())]
-    Missing { path: PathBuf },
-    #[error("{}: the state is damaged and cannot be rebuilt from the other files\n  {}", path.display(), known.join("\n  "))]
-    Lost {
-        path: PathBuf,
-        /// What is known of each file, a sentence each.
-        known: Vec<String>,
-        /// The file with the newest state of those that can be read.
-        restore: Option<PathBuf>,
-    },
-    #[error("{}: the state is intact; nothing was restored", path.display())]
-    Whole { path: PathBuf },
-    #[error("other users can write to {} (mode {mode:o}), and hsched runs commands from it as \
-        you", path.display())]
-    Open { path: PathBuf, mode: u32 },
-    #[error("the jobs in {} are on cluster {own}, but this Slurm is cluster {here}", path.display())]
-    OtherCluster { path: PathBuf, own: String, here: String },
-    #[error("cannot read random numbers from the system")]
-    Random {
-        #[source]
-        source: io::Error,
-    },
-    #[error("the state cannot be written as JSON")]
-    Json {
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-impl StateError {
-    /// Returns the error with its causes.
-    pub fn in_one_line(&self) -> String {
-        chain(self)
-    }
 }
 
 impl StateDir {

@@ -38,7 +38,7 @@ impl Cells {
             own.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
         };
         let list: Vec<Cell> = sizes.iter().enumerate().flat_map(of_node).collect();
-        let is_mixed = list.windows(2).any(|own| own[0].node == own[1].node);
+        let is_mixed = list.windows(2).any(|candidate| candidate[0].node == candidate[1].node);
         Self { list, inside, network, is_mixed }
     }
 

@@ -155,16 +155,16 @@ impl HadarJob {
 }
 
 /// Returns the steps per second that one of some GPUs adds with an equal part of the batch; `None` where that does not fit.
-pub(crate) fn rate(model: &JobModel, own: TypeModel, gpus: u32) -> Option<f64> {
+pub(crate) fn rate(model: &JobModel, type_model: TypeModel, gpus: u32) -> Option<f64> {
     let (batch, quantum) = (to_f64(model.global_batch), to_f64(model.batch_quantum));
     let part = batch / f64::from(gpus);
-    let memory = own.max_batch.map_or(f64::INFINITY, to_f64);
+    let memory = type_model.max_batch.map_or(f64::INFINITY, to_f64);
     if part < quantum * (1.0 - SHARE_TOLERANCE)
-        || own.single_rank && gpus > 1
+        || type_model.single_rank && gpus > 1
         || part > memory && !model.accumulate
     {
         return None;
     }
-    let step = own.speed.alpha() * (part / memory).max(1.0) + own.speed.beta() * part;
+    let step = type_model.speed.alpha() * (part / memory).max(1.0) + type_model.speed.beta() * part;
     Some(part / step / batch)
 }

@@ -39,7 +39,7 @@ impl AllocationPace {
     /// Returns the steps per second of a job.
     pub(super) fn speed(&self, job: &HadarJob, taste: &Taste) -> f64 {
         let rate = |rank: usize| {
-            let own = taste.ranks.iter().position(|own| *own == Some(rank));
+            let own = taste.ranks.iter().position(|candidate| *candidate == Some(rank));
             own.and_then(|gpu_type| job.rates[gpu_type]).unwrap_or(0.0)
         };
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);

@@ -137,7 +137,7 @@ impl States {
     fn is_after(&self, own: u32, state: u32, parts: &[(usize, u32)]) -> bool {
         let more = |cell: usize| parts.iter().find(|part| part.0 == cell).map_or(0, |part| part.1);
         let mut cells = self.taken(own).iter().zip(self.taken(state)).enumerate();
-        cells.all(|(cell, (own, before))| *own == before + more(cell))
+        cells.all(|(cell, (candidate, before))| *candidate == before + more(cell))
     }
 
     /// Returns whether a way that brings so much may be better than the one that is known.

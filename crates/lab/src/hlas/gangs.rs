@@ -326,8 +326,8 @@ impl Hlas {
 
 /// Returns all GPUs of nodes that are up, including those in use.
 fn all_gpus(problem: &Problem) -> Vec<Gpu> {
-    let of_node = |(node, own): (usize, &hsched_plan::WorkerNode)| {
-        let types = own.up.iter().enumerate();
+    let of_node = |(node, worker_node): (usize, &hsched_plan::WorkerNode)| {
+        let types = worker_node.up.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
         (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
     };

@@ -216,7 +216,7 @@ fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Optio
         return Err(NoSuchState::NotThere { job: job.name.clone() });
     }
     let slot = |((node, gpu_type), count): (&(NodeName, GpuType), &u32)| {
-        let node = problem.nodes.iter().position(|own| own.name == *node)?;
+        let node = problem.nodes.iter().position(|candidate| candidate.name == *node)?;
         Some(Slot { node, gpu_type: problem.type_on(node, gpu_type)?, count: *count })
     };
     let slots: Option<Vec<Slot>> = job.held.iter().map(slot).collect();

@@ -255,9 +255,9 @@ impl Running {
 
 /// Returns all GPUs of a problem.
 fn slots(problem: &Problem) -> Vec<Slot> {
-    let of_node = |(node, own): (usize, &WorkerNode)| {
+    let of_node = |(node, worker_node): (usize, &WorkerNode)| {
         let slot = move |(gpu_type, &count): (usize, &u32)| Slot { node, gpu_type, count };
-        own.gpus.iter().enumerate().map(slot).filter(|slot| slot.count > 0).collect::<Vec<_>>()
+        worker_node.gpus.iter().enumerate().map(slot).filter(|slot| slot.count > 0).collect::<Vec<_>>()
     };
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }

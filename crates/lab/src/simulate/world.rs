@@ -1,9 +1,11 @@
 //! The simulated cluster: time passes from one event to the next.
 
+mod nodes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::simulate::fit::{FreeNode, Request};
-use crate::simulate::incident::{Change, Incident, Script};
+use crate::simulate::fit::Request;
+use crate::simulate::incident::{Incident, Script};
 use crate::simulate::site::{Saving, SimulatedSite};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
 use crate::simulate::training::Doing;
@@ -349,55 +351,6 @@ impl SimulatedWorld {
             running.hangs = on_dead;
             running.training.failure = running.training.failure.take().or(failure);
         }
-    }
-
-    fn change_nodes(&mut self) {
-        for change in self.script.due(self.now) {
-            match change {
-                Change::Dies(node) => {
-                    for running in self.submissions.iter_mut().filter_map(Submission::running_mut) {
-                        running.hangs |= running.gpus.0.contains_key(&node);
-                    }
-                    self.dead.insert(node.clone());
-                    self.script.at(self.now.after(self.site.delays.node_down), Change::Noticed(node));
-                }
-                Change::Noticed(node) => self.notice(&node),
-                Change::Returns(node) => {
-                    self.notice(&node);
-                    self.dead.remove(&node);
-                    self.down.remove(&node);
-                    self.look_soon();
-                }
-            }
-        }
-    }
-
-    /// Takes a dead node out; jobs that have GPUs there end as a whole, at once.
-    fn notice(&mut self, node: &NodeName) {
-        if !self.dead.contains(node) || !self.down.insert(node.clone()) {
-            return;
-        }
-        for submission in &mut self.submissions {
-            if submission.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
-                submission.stage = Stage::Ended { end: End::NodeFailed, at: self.now };
-            }
-        }
-        self.look_soon();
-    }
-
-    fn held(&self) -> impl Iterator<Item = &Gpus> {
-        self.submissions.iter().filter_map(|submission| submission.running().map(|running| &running.gpus))
-    }
-
-    fn free(&self) -> Vec<FreeNode> {
-        let cluster = self.cluster();
-        let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
-        let free = |node: &Node| FreeNode {
-            name: node.name.clone(),
-            mixed: node.gpus.len() > 1,
-            gpus: node.gpus.iter().map(|stock| (stock.gpu_type.clone(), stock.free())).collect(),
-        };
-        up.map(free).collect()
     }
 
     fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {

@@ -50,7 +50,8 @@ impl Applications {
                     return Err(NoEntry::Skipped("on several GPUs"));
                 }
                 let name = cells.text(&["gpu"])?;
-                let name = CLUSTERS.iter().find(|(own, _)| *own == name).map_or(name, |(_, own)| own);
+                let name =
+                    CLUSTERS.iter().find(|(candidate, _)| *candidate == name).map_or(name, |(_, own)| own);
                 let gpu_type =
                     GpuType::new(name).ok_or_else(|| NoEntry::Bad(format!("{name:?} is not a GPU type")))?;
                 let point = (cells.number(&["local_bsz"])?, cells.number(&["step_time_s"])?);

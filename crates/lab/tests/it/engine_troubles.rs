@@ -82,7 +82,8 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut other = cluster.nodes[0].clone();
     (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
     cluster.nodes.push(other);
-    let job = |own: &str| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
+    let job =
+        |text: &str| JobState::new(job(text, "{v100: 100}", &format!(", partition: {text}")), Time(0.0));
     let stage = stopping(0.0, AfterStop::GoOn, StopProgress::Asked);
     let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
     let mut jobs = vec![job("long"), job("short"), job("long")];

@@ -254,8 +254,9 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
         let is_for = |request_start_estimate: &&RequestStartEstimate| {
             Kind::asked(&request_start_estimate.request) == kind(gpus, "v100")
         };
-        let own = start_estimates.requests.iter().filter(is_for);
-        own.map(|request_start_estimate| request_start_estimate.request.request.partition.as_deref())
+        let request = start_estimates.requests.iter().filter(is_for);
+        request
+            .map(|request_start_estimate| request_start_estimate.request.request.partition.as_deref())
             .collect::<Vec<_>>()
     };
     // One V100 takes ten hours, and nobody says that the job saves.

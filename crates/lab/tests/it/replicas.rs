@@ -85,7 +85,7 @@ fn papers_that_give_out_single_gpus_say_so() {
     let job = JobModel { replica: Some(replica), ..problems::job("llm", 2, 2400, 40.0, &[100.0]) };
     let problem = problems::problem(&["a100"], &[&[4]], vec![job]);
     let others = registry();
-    let others = others.entries().filter(|own| !own.knows_replicas && own.is_ready());
+    let others = others.entries().filter(|entry| !entry.knows_replicas && entry.is_ready());
     for entry in others {
         let mut policy = find_over_time(entry.name, &Parameters::default()).expect("a policy");
         let error = policy.decide(&problem, &hsched_plan::Budget::until(&|| false)).expect_err("refuses");

@@ -3,12 +3,15 @@
 //! A reader returns `None` after it has reported; a file with a report has no result, so callers may
 //! go on with any stand-in and find the next problem.
 
+mod fields;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+pub(super) use self::fields::Fields;
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
@@ -56,12 +59,6 @@ impl fmt::Display for Path<'_> {
             }
         }
     }
-}
-
-/// A map whose keys are known.
-pub(super) struct Fields<'a> {
-    map: Value<'a>,
-    values: BTreeMap<&'a str, Value<'a>>,
 }
 
 /// Reads a whole file: `read` gets its root and reports into the value's sink.
@@ -347,7 +344,10 @@ impl<'a> Value<'a> {
         let Kind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
-        entries.iter().find(|(own, _)| own.text == key).map_or(self.node.line, |(key, _)| key.line)
+        entries
+            .iter()
+            .find(|(candidate, _)| candidate.text == key)
+            .map_or(self.node.line, |(key, _)| key.line)
     }
 
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
@@ -366,40 +366,6 @@ impl<'a> Value<'a> {
             _ => error,
         });
         None
-    }
-}
-
-impl<'a> Fields<'a> {
-    /// Returns the map that the fields are of.
-    pub(super) fn map(&self) -> &Value<'a> {
-        &self.map
-    }
-
-    /// Returns the value of a key.
-    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
-        self.values.get(key)
-    }
-
-    /// Returns the value of a key, reporting when it is missing.
-    pub(super) fn required(&self, key: &str) -> Option<&Value<'a>> {
-        let value = self.get(key);
-        // What is no map has been reported as that.
-        if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
-            self.map.report(
-                ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
-            );
-        }
-        value
-    }
-
-    /// Reads the value of a key with `read`; `default` where the key is missing.
-    pub(super) fn or<T>(
-        &self,
-        key: &str,
-        default: T,
-        read: impl FnOnce(&Value<'a>) -> Option<T>,
-    ) -> Option<T> {
-        self.get(key).map_or(Some(default), read)
     }
 }
 

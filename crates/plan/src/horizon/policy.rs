@@ -186,7 +186,7 @@ impl Policy for Horizon {
     fn parameters(&self) -> String {
         let HorizonParameters { preempts, repacking } = self.parameters;
         let stops = if preempts { "may stop jobs for other jobs" } else { "never stops a job only to wait" };
-        let named = Repacking::NAMES.iter().find(|(_, own)| *own == repacking);
+        let named = Repacking::NAMES.iter().find(|(_, candidate)| *candidate == repacking);
         let repacking = named.map_or("", |(name, _)| name);
         format!("{stops}, repacking {repacking}")
     }

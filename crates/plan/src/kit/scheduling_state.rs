@@ -162,7 +162,7 @@ impl SchedulingState {
         let speeds: Vec<f64> =
             (0..problem.gpu_types.len()).map(|ty| self.speed(problem, model, ty)).collect();
         let best = speeds.iter().copied().fold(0.0, f64::max);
-        let sizes = model.replica.as_ref().map(|own| own.sizes.clone()).unwrap_or_default();
+        let sizes = model.replica.as_ref().map(|replica| replica.sizes.clone()).unwrap_or_default();
         self.rates.push(Rates { asks: model.asks, sizes, speeds, best });
         self.kinds.insert(key, self.rates.len() - 1);
         self.rates.len() - 1

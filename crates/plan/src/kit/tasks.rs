@@ -77,8 +77,8 @@ impl Tasks {
 impl Gpu {
     /// Returns the GPUs of a problem in the order of its nodes, in each by type.
     pub fn all(problem: &Problem) -> Vec<Self> {
-        let of_node = |(node, own): (usize, &crate::WorkerNode)| {
-            let counts = own.gpus.iter().enumerate();
+        let of_node = |(node, worker_node): (usize, &crate::WorkerNode)| {
+            let counts = worker_node.gpus.iter().enumerate();
             let types = counts.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
             (0..).zip(types).map(|(index, gpu_type)| Self { node, gpu_type, index }).collect::<Vec<_>>()
         };
@@ -105,15 +105,15 @@ fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
 }
 
 /// Returns how long one task of a job computes, an epoch's part of it; `None` where it does not fit.
-fn task_time(model: &JobModel, own: &TypeModel) -> Option<f64> {
+fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
     let scale = model.rounds.scale;
     let (samples, batch) = (to_f64(model.samples_per_epoch), to_f64(model.global_batch));
     let part = batch / to_f64(scale);
-    let passes = own.max_batch.map_or(1.0, |memory| (part / to_f64(memory)).ceil().max(1.0));
-    if (own.single_rank && scale > 1) || (passes > 1.0 && !model.accumulate) {
+    let passes = type_model.max_batch.map_or(1.0, |memory| (part / to_f64(memory)).ceil().max(1.0));
+    if (type_model.single_rank && scale > 1) || (passes > 1.0 && !model.accumulate) {
         return None;
     }
-    Some(samples / batch * (own.speed.alpha() * passes + own.speed.beta() * part))
+    Some(samples / batch * (type_model.speed.alpha() * passes + type_model.speed.beta() * part))
 }
 
 /// Returns how long the gradients of an epoch are on their way, over the network, or inside the only node.

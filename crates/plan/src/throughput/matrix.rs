@@ -104,7 +104,7 @@ impl ThroughputMatrix {
 
     /// Leaves out a GPU type on which the first run of a job failed.
     pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
-        let column = self.columns.iter().position(|own| own == gpu_type);
+        let column = self.columns.iter().position(|candidate| candidate == gpu_type);
         if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
             *cell = Cell::Unusable(Unusable::FailedThere);
         }

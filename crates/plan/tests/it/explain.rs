@@ -129,10 +129,10 @@ fn a_slice_is_the_only_rank() {
     job.types[0].as_mut().expect("usable").single_rank = true;
     let problem = problem(&["a100_1g.5gb"], &[&[4]], vec![job]);
     let (explanation, _) = explained("optimal", &problem);
-    let own = &explanation.jobs[0];
-    assert_eq!(own.counts, [1]);
-    assert_eq!(own.limits, [Limit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
-    assert_eq!(own.types[0].fewer, Some(GpuCountEffect::Not(Obstacle::OnlyGpu)));
+    let job = &explanation.jobs[0];
+    assert_eq!(job.counts, [1]);
+    assert_eq!(job.limits, [Limit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
+    assert_eq!(job.types[0].fewer, Some(GpuCountEffect::Not(Obstacle::OnlyGpu)));
     assert_eq!(explanation.types[0].price, Some(0.0));
 }
 
@@ -150,9 +150,9 @@ fn jobs_without_gpus_are_told_why_by_type() {
     problem.jobs[1].unusable = vec![(1, Exclusion::Speed(Unusable::NoThroughput))];
     problem.jobs[1].min_gpus = 3;
     let (explanation, _) = explained("jps", &problem);
-    let own = &explanation.jobs[1];
-    assert_eq!((own.jct, own.weight, &own.choice), (None, None, &None));
-    assert_eq!(own.types[0].alone, Err(Obstacle::MinGpus { least: 3 }));
-    assert_eq!(own.types[1].alone, Err(Obstacle::Unusable("no throughput known".into())));
-    assert!(own.types.iter().all(|explanation| explanation.more.is_none() && explanation.fewer.is_none()));
+    let job = &explanation.jobs[1];
+    assert_eq!((job.jct, job.weight, &job.choice), (None, None, &None));
+    assert_eq!(job.types[0].alone, Err(Obstacle::MinGpus { least: 3 }));
+    assert_eq!(job.types[1].alone, Err(Obstacle::Unusable("no throughput known".into())));
+    assert!(job.types.iter().all(|explanation| explanation.more.is_none() && explanation.fewer.is_none()));
 }

@@ -21,7 +21,7 @@ fn check(plans: &[ParetoPlan]) {
     assert!(plans.is_sorted_by_key(|plan| plan.mean));
     for (number, plan) in plans.iter().enumerate() {
         assert!(plan.certificate.root <= plan.bound * (1.0 + 1e-12) && plan.bound <= plan.mean, "{plan:?}");
-        let beaten = |(other, own): (usize, &ParetoPlan)| other != number && beats(own, plan);
+        let beaten = |(other, pareto_plan): (usize, &ParetoPlan)| other != number && beats(pareto_plan, plan);
         assert!(!plans.iter().enumerate().any(beaten), "{number}");
     }
 }

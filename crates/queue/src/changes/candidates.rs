@@ -132,7 +132,7 @@ impl Site<'_> {
         let (snapshot, request) = (self.snapshot, self.request);
         let account = request.account.as_deref().or_else(|| snapshot.own_account());
         let now = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
-        let known = snapshot.accounts.iter().find(|own| Some(own.name.as_str()) == account);
+        let known = snapshot.accounts.iter().find(|candidate| Some(candidate.name.as_str()) == account);
         let allowed = known.into_iter().flat_map(|account| &account.allowed_qos).filter(|name| *name != now);
         let change = |name: &String| ChangeSet::new(Change::Qos(name.clone()), None);
         allowed.map(change).filter(|set| self.is_taken(set)).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::forecast::Table;
+use crate::forecast::QueueTable;
 use crate::why::words::{all_gpus, asked, counted};
 use crate::{PendingJob, QueueJob, Request, RequestId, Snapshot};
 use hsched_model::number::to_f64;
@@ -67,7 +67,7 @@ impl Ahead {
         };
         let requests: Vec<Request> = (0..).zip(names).map(request).collect();
         let positions: Vec<_> = requests.iter().map(|request| (request.id, pending.position())).collect();
-        let table = Table::placed(&pending.rest, &requests, &positions);
+        let table = QueueTable::placed(&pending.rest, &requests, &positions);
         let mut places: BTreeSet<usize> = BTreeSet::new();
         let mut order = Vec::new();
         for (part, entry) in table.entries.iter().flatten() {

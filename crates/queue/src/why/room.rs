@@ -1,6 +1,6 @@
 //! The room that there is for a pending job now, and the reservations in its way.
 
-use crate::forecast::Table;
+use crate::forecast::QueueTable;
 use crate::{PendingJob, RequestId, Reservation};
 use hsched_model::{NodeName, Request};
 
@@ -27,7 +27,7 @@ impl Room {
         let partition =
             request.partition.as_deref().and_then(|names| names.split(',').next()).map(str::to_owned);
         let limit = request.limit.0;
-        let table = Table::placed(&pending.rest, &[Request { partition, ..request }], &[]);
+        let table = QueueTable::placed(&pending.rest, &[Request { partition, ..request }], &[]);
         let (_, entry) = table.entries.first()?.as_ref()?;
         let model = &table.model;
         let shape = &model.shapes[entry.shape];

@@ -206,7 +206,8 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
 
 /// Sets a variable for all ranks: a plain value in `env`, another where each node can tell it.
 pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
-    if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|own| name.starts_with(own)) {
+    if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|candidate| name.starts_with(candidate))
+    {
         return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
     }
     if let Some(value) = literal(value) {

@@ -123,11 +123,11 @@ fn is_opaque_part(words: &[String]) -> bool {
     let text = words.join(" ");
     let is_shell_hook = name == "eval"
         && text.contains("$(")
-        && ["hook", "init", "activate"].iter().any(|own| text.contains(own));
+        && ["hook", "init", "activate"].iter().any(|candidate| text.contains(candidate));
     let python = words.iter().position(|word| is_python(word));
     let is_quiet_python = python == Some(0) && !trains(&words[1..]);
     // Of these programs some arguments say that they do more than prepare.
-    let has = |own: &str| words[1..].iter().any(|word| word.contains(own));
+    let has = |text: &str| words[1..].iter().any(|word| word.contains(text));
     let does_more = match name {
         "make" | "ninja" => ["train", "run", "fit"].into_iter().any(has),
         "wandb" => has("agent"),
@@ -138,7 +138,7 @@ fn is_opaque_part(words: &[String]) -> bool {
     let is_tool = WRAPPERS.contains(&name)
         && ["pull", "build", "sync", "install", "create", "import", "add", "lock", "venv", "pip", "activate"]
             .iter()
-            .any(|own| words.get(1).is_some_and(|word| word == own));
+            .any(|candidate| words.get(1).is_some_and(|word| word == candidate));
     !((PREPARING.contains(&name) || ALSO_PREPARING.contains(&name)) && !does_more
         || ["srun", "pdsh"].contains(&name)
         || first.starts_with("$(") && !text.contains("python")

@@ -135,7 +135,7 @@ impl Imported {
         let mut own: Vec<&String> = types.iter().collect();
         own.sort();
         own.dedup();
-        if let Some(wrong) = own.iter().find(|own| parse_type(own).is_err()) {
+        if let Some(wrong) = own.iter().find(|candidate| parse_type(candidate).is_err()) {
             self.remark(line, format!("{wrong:?} is not a GPU type: set gpu_types yourself"));
         } else if !own.is_empty() {
             self.keys.insert("gpu_types", json!(own));

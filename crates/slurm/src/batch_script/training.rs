@@ -47,7 +47,7 @@ pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processe
         let number = word.split_once('=').map(|(_, own)| own).or(value.map(String::as_str));
         if key == "global_batch"
             && !word.contains("global")
-            && number.is_some_and(|own| own.parse::<u64>().is_ok())
+            && number.is_some_and(|number| number.parse::<u64>().is_ok())
         {
             imported.remark(line, batch_remark(word, value));
         }

@@ -20,7 +20,8 @@ struct Ends {
 /// Returns the command that submits a script with the comment by which it is known; `path` is the file that has its text.
 pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
     let tag = Tag::of(&script.key());
-    let comment = script.comment.as_ref().map_or_else(|| tag.to_comment(), |own| tag.to_comment_with(own));
+    let comment =
+        script.comment.as_ref().map_or_else(|| tag.to_comment(), |comment| tag.to_comment_with(comment));
     let options: Vec<String> =
         script.options.iter().cloned().chain([format!("--comment={comment}")]).collect();
     sbatch::command(path, &options)

@@ -1,30 +1,29 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
+mod records;
+
 use hsched_model::number::to_i64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::live::observe;
 use crate::live::observe::Queue;
 use crate::live::script_jobs::{self, script_command};
 use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
-    CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, RequestError, Runner, read, sacct,
-    sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
+    CommandError, CommandLine, Forecast, QueuedJob, Reply, RequestError, Runner, read, sbatch, scancel,
+    scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
-    HeldSignals, LiveError, Prepared, Reported, ScriptContext, Tag, hold, left_word, reported, scripts,
-    word_end,
+    HeldSignals, LiveError, Prepared, Reported, ScriptContext, Tag, hold, reported, scripts,
 };
 use hsched_engine::store::samples::RecentSamples;
-use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
+use hsched_engine::store::{StateDir, lay_output};
 use hsched_engine::{
-    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission,
-    QueueState, Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord,
-    TaggedJob, World,
+    Amendment, Answer, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission, Run,
+    ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -144,129 +143,6 @@ impl<'a> SlurmWorld<'a> {
             unfit,
             notes: std::mem::take(notes),
         })
-    }
-
-    /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
-    /// status for both, but the script's last word or the reports tell.
-    fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
-        for Sighting { of, job_id, state: queue_state, .. } in seen {
-            let QueueState::Ended { end, .. } = queue_state else { continue };
-            let submission = state.find(&of.job).and_then(|tracked| tracked.submission(of));
-            let Some(attempt) = submission.map(|submission| &submission.attempt) else { continue };
-            if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
-                continue;
-            }
-            let folder = report_folder(&self.site.state, &of.run, &of.name());
-            let unread = |source| LiveError::Reports { folder: folder.clone(), source };
-            let word = reports::word(&folder, Some(*job_id)).map_err(unread)?;
-            if let Some(told) = word.and_then(word_end) {
-                *end = told;
-            } else if *end == End::Saved {
-                let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
-                if new.map_err(unread)?.is_empty() {
-                    *end = End::Cut;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells submissions that left a race from those that did the job: both end with status 0. Whoever failed without a claim leaves the job
-    /// to the others.
-    ///
-    /// One that completed without a claim that can be seen is not taken for either: on a shared file system it may come later.
-    fn judge_races(&self, state: &State, seen: Vec<Sighting>) -> Result<Vec<Sighting>, LiveError> {
-        let mut judged = Vec::new();
-        for mut sighting in seen {
-            let tracked = state.find(&sighting.of.job);
-            let submission =
-                tracked.and_then(|job| job.submission(&sighting.of)).map(|submission| &submission.attempt);
-            let race = submission.filter(|submission| submission.race);
-            let QueueState::Ended { end, .. } = &mut sighting.state else {
-                judged.push(sighting);
-                continue;
-            };
-            if let Some(race) = race {
-                let after = race.follows.as_ref().map(|piece| piece.job_id);
-                let claim = claim_file(&self.site.state, race.race_run(), sighting.of.job.as_str(), after);
-                let taken = reports::claimed(&claim)
-                    .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
-                let Some(judged) = observe::end_in_race(end, sighting.job_id, taken) else { continue };
-                *end = judged;
-            }
-            judged.push(sighting);
-        }
-        Ok(judged)
-    }
-
-    /// Returns what Slurm remembers of submissions that the queue does not show.
-    fn records_of(
-        &self,
-        left: &[(&JobName, &SubmissionRecord)],
-        scripts: &[&ScriptJob],
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<JobRecord>, LiveError> {
-        let jobs = left.iter().map(|(_, attempt)| (attempt.job_id, attempt.meant.0));
-        let scripts = scripts.iter().map(|script| (script.submission.job_id, script.submission.meant.0));
-        let all: Vec<(Option<JobId>, f64)> = jobs.chain(scripts).collect();
-        let ids: Vec<JobId> = all.iter().filter_map(|(id, _)| *id).collect();
-        let first = all.iter().map(|(_, meant)| *meant).min_by(f64::total_cmp);
-        match (ids.is_empty(), first) {
-            (false, Some(first)) => self.records(&ids, Time(first), notes),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
-    /// the script left.
-    fn endings(
-        &self,
-        left: &[(&JobName, &SubmissionRecord)],
-        records: &[JobRecord],
-    ) -> Result<Vec<Sighting>, LiveError> {
-        let ending = |&(job, attempt): &(&JobName, &SubmissionRecord)| {
-            let recorded = observe::recorded(job, attempt, records).map(Ok);
-            recorded.or_else(|| self.word_of(job, attempt).transpose())
-        };
-        left.iter().filter_map(ending).collect()
-    }
-
-    /// Returns what Slurm remembers of these jobs.
-    fn records(
-        &self,
-        ids: &[JobId],
-        first: Time,
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<JobRecord>, LiveError> {
-        let since = moment(first) - chrono::TimeDelta::seconds(SACCT_MARGIN_S);
-        match self.ask(&sacct::command(ids, since)) {
-            Ok(printed) => {
-                let (records, unread) = sacct::parse(&printed)?;
-                notes.extend(unread);
-                return Ok(records);
-            }
-            // There is no accounting, or not for this user.
-            Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut records = Vec::new();
-        for &id in ids {
-            match self.ask(&scontrol_job::command(id)) {
-                Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
-                // Not known any more, or nobody to ask: the script's own word is left.
-                Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(records)
-    }
-
-    fn word_of(&self, job: &JobName, attempt: &SubmissionRecord) -> Result<Option<Sighting>, LiveError> {
-        let key = attempt.key(job);
-        let folder = report_folder(&self.site.state, &key.run, &key.name());
-        let word =
-            reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-        Ok(word.map(|word| left_word(job, attempt, word)))
     }
 
     fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {

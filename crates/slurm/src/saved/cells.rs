@@ -205,7 +205,9 @@ impl Header {
                     let is_one = |c: char| c.is_ascii_alphanumeric() || "_+-*~#!%$@^".contains(c);
                     text.chars().all(is_one) && !looks::is_job_state(text) && (named || looks::is_state(text))
                 }
-                What::Avail => ["up", "down", "drain", "inact"].iter().any(|own| text.starts_with(own)),
+                What::Avail => {
+                    ["up", "down", "drain", "inact"].iter().any(|candidate| text.starts_with(candidate))
+                }
                 What::Gres | What::GresUsed => {
                     is_word && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.contains(':')
                 }

@@ -39,8 +39,9 @@ fn severity(state: &str) -> (Availability, bool) {
 /// Returns whether a node in this state has work.
 fn is_busy(state: &str) -> bool {
     let state = state.to_ascii_lowercase();
-    let busy =
-        |word: &str| ["alloc", "mix", "comp", "drng", "draining"].iter().any(|own| word.starts_with(own));
+    let busy = |word: &str| {
+        ["alloc", "mix", "comp", "drng", "draining"].iter().any(|candidate| word.starts_with(candidate))
+    };
     state.split('+').any(busy)
 }
 
@@ -189,7 +190,7 @@ impl Facts {
         }
         let is_unsaid = |gpu_type: &GpuType| match &used {
             None => true,
-            Some(used) => self.is_used_cut && used.iter().all(|(own, _)| own != gpu_type),
+            Some(used) => self.is_used_cut && used.iter().all(|(candidate, _)| candidate != gpu_type),
         };
         let unsaid: Vec<GpuType> =
             gpus.iter().map(|(gpu_type, _)| gpu_type.clone()).filter(is_unsaid).collect();

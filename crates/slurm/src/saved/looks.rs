@@ -45,7 +45,7 @@ pub(super) fn is_job_state(text: &str) -> bool {
 pub(super) fn is_state(text: &str) -> bool {
     text.trim_end_matches('+').split('+').all(|word| {
         let base = word.trim_end_matches(['*', '~', '#', '!', '%', '$', '@', '^', '-']);
-        let shown = ["unk", "unknown", "n/a"].iter().any(|own| base.eq_ignore_ascii_case(own));
+        let shown = ["unk", "unknown", "n/a"].iter().any(|candidate| base.eq_ignore_ascii_case(candidate));
         shown || (!base.is_empty() && NodeState::parse(base).availability() != Availability::Unknown)
     })
 }

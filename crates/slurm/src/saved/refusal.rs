@@ -85,7 +85,8 @@ const HEAD: usize = 20;
 
 /// Returns whether a line names the columns of a table of jobs.
 pub(super) fn is_header_of_jobs(line: &str) -> bool {
-    let named = |word: &str| HEADERS.iter().any(|(own, what)| *own == word && what.starts_with("jobs"));
+    let named =
+        |word: &str| HEADERS.iter().any(|(candidate, what)| *candidate == word && what.starts_with("jobs"));
     let words = || line.split(SEPARATORS).filter(|word| !word.is_empty());
     words().count() > 1 && words().any(named)
 }
@@ -105,8 +106,8 @@ pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<
     let numbered = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
     let begins = TEXTS.iter().find(|(start, _)| all.iter().any(|line| one_line(line).starts_with(start)));
     let header = || {
-        let has = |own: &str| all.iter().any(|line| words(line).iter().any(|word| word == own));
-        HEADERS.iter().find(|(own, _)| has(own) && !is_other_table(own, &all))
+        let has = |text: &str| all.iter().any(|line| words(line).iter().any(|word| word == text));
+        HEADERS.iter().find(|(candidate, _)| has(candidate) && !is_other_table(candidate, &all))
     };
     // R may be a job's state, and anything else.
     let in_words = || all.iter().any(|line| words(line).iter().any(|word| word.len() > 3 && is_state(word)));
@@ -128,8 +129,9 @@ pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<
 pub(super) fn of_text(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> SavedError {
     let all = told(lines, noise);
     let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
-    let header =
-        HEADERS.iter().find(|(word, _)| words().any(|own| own == *word) && !is_other_table(word, &all));
+    let header = HEADERS
+        .iter()
+        .find(|(word, _)| words().any(|candidate| candidate == *word) && !is_other_table(word, &all));
     let what =
         header.map(|(_, what)| (*what).to_owned()).or_else(|| all.iter().find_map(|line| of_sinfo(line)));
     let what = what.or_else(|| shape(&all).map(str::to_owned));
@@ -142,8 +144,8 @@ pub(super) fn of_text(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Saved
 
 /// Returns whether a header line has this word, and others that tables with this word do not have.
 fn is_other_table(word: &str, lines: &[&str]) -> bool {
-    let is_own = |line: &&&str| line.split(SEPARATORS).any(|own| own == word);
-    let is_other = |line: &&str| line.split(SEPARATORS).any(|own| NOT_OF_REASONS.contains(&own));
+    let is_own = |line: &&&str| line.split(SEPARATORS).any(|candidate| candidate == word);
+    let is_other = |line: &&str| line.split(SEPARATORS).any(|candidate| NOT_OF_REASONS.contains(&candidate));
     word == "TIMESTAMP" && lines.iter().filter(is_own).any(is_other)
 }
 

@@ -96,9 +96,10 @@ pub(super) fn check(name: &str, value: Option<&str>, version: SlurmVersion) -> R
         "dependency" => dependency(text),
         "gres-flags" => valid(are_words(text, &GRES_FLAGS)),
         "hint" => valid(are_words(text, &HINTS)),
-        "mail-type" => {
-            valid(text.split(',').any(|word| MAIL_TYPES.iter().any(|own| own.eq_ignore_ascii_case(word))))
-        }
+        "mail-type" => valid(
+            text.split(',')
+                .any(|word| MAIL_TYPES.iter().any(|candidate| candidate.eq_ignore_ascii_case(word))),
+        ),
         "signal" => valid(is_signal(text)),
         "open-mode" => valid(text.starts_with(['a', 'A', 't', 'T'])),
         "no-kill" => valid(value.is_none() || is_any(&["set", "off", "no"])),
@@ -120,7 +121,7 @@ pub(super) fn check(name: &str, value: Option<&str>, version: SlurmVersion) -> R
         "profile" => valid(
             ["none", "all", "energy", "task", "lustre", "network"]
                 .iter()
-                .any(|own| text.to_ascii_lowercase().contains(own)),
+                .any(|candidate| text.to_ascii_lowercase().contains(candidate)),
         ),
         "propagate" => valid(value.is_none_or(|text| are_words(text, &RESOURCE_LIMITS))),
         "get-user-env" => valid(value.is_none_or(|text| {
@@ -169,7 +170,7 @@ fn node_parts(text: &str) -> Result<(), String> {
 }
 
 fn are_words(text: &str, known: &[&str]) -> bool {
-    text.split(',').all(|word| known.iter().any(|own| own.eq_ignore_ascii_case(word)))
+    text.split(',').all(|word| known.iter().any(|candidate| candidate.eq_ignore_ascii_case(word)))
 }
 
 /// Returns whether a text is `[[R][B]:]signal[@seconds]`.
@@ -181,7 +182,7 @@ fn is_signal(text: &str) -> bool {
     let (name, seconds) = body.split_once('@').map_or((body, None), |(name, time)| (name, Some(time)));
     let name = name.trim();
     let bare = name.get(..3).filter(|begin| begin.eq_ignore_ascii_case("sig")).map_or(name, |_| &name[3..]);
-    let is_known = SIGNALS.iter().any(|own| own.eq_ignore_ascii_case(bare))
+    let is_known = SIGNALS.iter().any(|candidate| candidate.eq_ignore_ascii_case(bare))
         || leading_number(name)
             .is_some_and(|(number, rest)| rest.is_empty() && (1..=0xffff).contains(&number));
     let is_time = |text: &str| {
@@ -215,7 +216,9 @@ fn is_memory_bind(text: &str) -> bool {
         ["p", "prefer", "nosort", "sort", "q", "quiet", "v", "verbose", "no", "none", "rank", "local"];
     text.to_ascii_lowercase().split(',').all(|word| {
         WORDS.contains(&word)
-            || ["map_mem", "mapmem", "mask_mem", "maskmem"].iter().any(|own| word.starts_with(own))
+            || ["map_mem", "mapmem", "mask_mem", "maskmem"]
+                .iter()
+                .any(|candidate| word.starts_with(candidate))
             || word.starts_with(|c: char| c.is_ascii_digit())
     })
 }
@@ -232,10 +235,12 @@ fn is_cpu_frequency(text: &str, version: SlurmVersion) -> bool {
     const GOVERNORS: [&str; 6] =
         ["conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"];
     let is_governor = |text: &str| {
-        GOVERNORS.iter().any(|own| own.starts_with(&text.to_ascii_lowercase()) && !text.is_empty())
+        GOVERNORS
+            .iter()
+            .any(|candidate| candidate.starts_with(&text.to_ascii_lowercase()) && !text.is_empty())
     };
     let is_frequency = |text: &str| {
-        ["low", "medium", "high", "highm1"].iter().any(|own| text.eq_ignore_ascii_case(own))
+        ["low", "medium", "high", "highm1"].iter().any(|candidate| text.eq_ignore_ascii_case(candidate))
             || text.starts_with(|c: char| c.is_ascii_digit())
     };
     let (range, governor) = text.split_once(':').map_or((text, None), |(range, own)| (range, Some(own)));

@@ -289,7 +289,7 @@ impl Resources {
             }
         }
         if let (true, Some(cpus), Some(tasks)) =
-            (self.has_select, self.cpus, self.tasks_per_node.filter(|own| *own > 0))
+            (self.has_select, self.cpus, self.tasks_per_node.filter(|tasks_per_node| *tasks_per_node > 0))
             && cpus > tasks
         {
             options.push(("cpus-per-task", (cpus / tasks).to_string()));

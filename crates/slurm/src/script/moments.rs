@@ -44,7 +44,7 @@ fn is_offset(text: &str) -> bool {
     let text = text.trim_start();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let unit = text[digits..].trim_start();
-    digits > 0 && (unit.is_empty() || UNITS.iter().any(|own| unit.starts_with(own)))
+    digits > 0 && (unit.is_empty() || UNITS.iter().any(|candidate| unit.starts_with(candidate)))
 }
 
 /// Returns what follows a time of day.

@@ -254,7 +254,7 @@ fn count_gpus(
         request.nodes_min = Some(least);
     }
     let is_untyped = gpus.iter().all(|gpu_counts| gpu_counts.kind.is_none());
-    if is_untyped && by_node.len() > 1 && by_node.iter().any(|own| *own != by_node[0]) {
+    if is_untyped && by_node.len() > 1 && by_node.iter().any(|candidate| *candidate != by_node[0]) {
         let why =
             "--gpus-per-node and --gres ask for different numbers of GPUs; Slurm allocates that of --gres";
         notes.push(("gres", why.to_owned()));

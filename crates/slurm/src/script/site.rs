@@ -34,7 +34,7 @@ pub(super) fn site_names(settings: &Settings, version: SlurmVersion) -> Vec<Line
         if setting.placeholder.is_some() {
             continue;
         }
-        if let Some((_, what)) = NAMES.iter().find(|(own, _)| *own == name && !text.is_empty()) {
+        if let Some((_, what)) = NAMES.iter().find(|(candidate, _)| *candidate == name && !text.is_empty()) {
             remark(format!("only the site knows whether it has {what}"));
         }
         match name {

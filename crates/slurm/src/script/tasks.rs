@@ -102,7 +102,9 @@ pub(super) fn counts(
             notes.push(("nodes", why));
             (least, most) = (Some(tasks), Some(tasks));
         }
-    } else if let (Some(tasks), Some(per_node)) = (tasks, tasks_per_node.filter(|own| *own > 0)) {
+    } else if let (Some(tasks), Some(per_node)) =
+        (tasks, tasks_per_node.filter(|tasks_per_node| *tasks_per_node > 0))
+    {
         least = Some(tasks.div_ceil(per_node));
         is_late = !version.is_at_least(23, 2);
     }
@@ -144,7 +146,7 @@ fn threads(settings: &Settings) -> Option<u64> {
     let hint = settings.text("hint").filter(|_| !is_overruled).unwrap_or_default().to_ascii_lowercase();
     if ["nomultithread", "compute_bound", "memory_bound"]
         .iter()
-        .any(|own| hint.split(',').any(|word| word == *own))
+        .any(|candidate| hint.split(',').any(|word| word == *candidate))
     {
         return Some(1);
     }

@@ -193,9 +193,9 @@ impl Site<'_> {
             node.usable == NodeUse::Up && is_in && has_features && has_type
         };
         let gpus = |node: &QueueNode| -> u64 {
-            let own =
+            let gpus =
                 node.gpus.iter().filter(|gpu| gpu_type.is_none_or(|gpu_type| gpu.gpu_type == *gpu_type));
-            own.map(|gpu| u64::from(gpu.count)).sum()
+            gpus.map(|gpu| u64::from(gpu.count)).sum()
         };
         let nodes: Vec<&QueueNode> = self.snapshot.nodes.iter().filter(is_in).collect();
         Largest {

@@ -124,10 +124,10 @@ impl Moment {
     }
 
     fn start(&mut self, of: &SubmissionKey, number: usize) {
-        if self.running.iter().any(|(own, _)| own.job == of.job) {
+        if self.running.iter().any(|(candidate, _)| candidate.job == of.job) {
             self.wrong = Some(format!("{} runs twice", of.job));
         }
-        if self.words.iter().any(|own| own.job == of.job) {
+        if self.words.iter().any(|candidate| candidate.job == of.job) {
             self.wrong = Some(format!("{} runs again", of.job));
         }
         self.running.insert((of.clone(), number));

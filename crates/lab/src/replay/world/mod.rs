@@ -3,6 +3,7 @@
 mod behind;
 mod early;
 mod incidents;
+mod pace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -17,9 +18,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{
-    Changed, Eligibility, HeldPlacement, JobModel, Placement, Problem, Progress, Slot, Stage, Taken,
-};
+use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct ReplayWorld<'a> {
@@ -265,47 +264,6 @@ impl<'a> ReplayWorld<'a> {
             ..Event::of_job(self.now, kind, place)
         });
         self.hold(number, placement.slots, epoch, busy_until);
-    }
-
-    /// A job without GPUs holds these from now on, and trains from `busy_until` on.
-    fn hold(&mut self, number: usize, slots: Vec<Slot>, epoch: f64, busy_until: Time) {
-        let model = &mut self.problem.jobs[number];
-        self.taken.take(model, &slots);
-        let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
-        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
-        model.progress.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
-        self.running += 1;
-        self.count_gpus(i64::from(gpus));
-        self.foresee(number, epoch, busy_until);
-    }
-
-    /// A job keeps its GPUs and shares its batch over them in another way, which costs no restart.
-    fn share_anew(&mut self, number: usize, other: f64) {
-        self.settle(number);
-        let Some(hold) = self.problem.jobs[number].progress.holds.first_mut() else { return };
-        let Stage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
-        (hold.epoch, *epoch) = (other, other);
-        let from = Time(busy_until.0.max(self.now.0));
-        self.foresee(number, other, from);
-    }
-
-    /// Puts into the queue when a job will end, or fail; what was due before is void.
-    fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
-        let Some(present) = &mut self.present[number] else { return };
-        self.generations += 1;
-        present.generation = self.generations;
-        let due = Due::End { job: number, generation: present.generation };
-        self.queue.push(from.after(Seconds((present.work - present.done) * epoch)), due);
-        self.foresee_epoch(number, epoch, from);
-        let Some(present) = &self.present[number] else { return };
-        if let Some(mean) = self.options.incidents.job_failures {
-            let place = self.trace.jobs[present.job].place;
-            let moves = self.problem.jobs[number].progress.moves;
-            let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
-            let due = Due::Failure { job: number, generation: present.generation };
-            self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
-        }
-        self.changes.other.insert(number);
     }
 
     /// A job waits, and gives up what it has.

@@ -76,7 +76,7 @@ impl Slurm {
 
     /// Returns the number of a node.
     pub fn node(name: &str) -> usize {
-        NODES.iter().position(|(own, _)| *own == name).expect("a node")
+        NODES.iter().position(|(candidate, _)| *candidate == name).expect("a node")
     }
 
     /// Returns the cluster as `sinfo` shows it.

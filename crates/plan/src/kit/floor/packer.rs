@@ -142,7 +142,7 @@ fn whole(gpus: u32, block: u32) -> u32 {
 /// Returns whether these GPUs are as many replicas as a job needs, where they had to find nodes.
 fn is_enough(job: &JobModel, slots: &[Slot]) -> bool {
     let replicas = job.needs_blocks().then(|| job.replicas_by_type(slots)).flatten();
-    replicas.is_some_and(|own| own.iter().sum::<u32>() >= job.min_gpus.max(1))
+    replicas.is_some_and(|replica| replica.iter().sum::<u32>() >= job.min_gpus.max(1))
 }
 
 fn all_there(counts: &[u32], slots: &[Slot]) -> bool {

@@ -61,9 +61,9 @@ impl<'a> Catalogue<'a> {
 
     /// Returns the number of the kind of replicas that a job has: equal ones take the same resources.
     pub(super) fn shape(&mut self, job: &'a JobModel) -> usize {
-        let is_same = |own: &&JobModel| {
-            let sizes = (0..self.types).all(|ty| own.size(ty) == job.size(ty));
-            sizes && own.needs_blocks() == job.needs_blocks() && own.is_loose() == job.is_loose()
+        let is_same = |model: &&JobModel| {
+            let sizes = (0..self.types).all(|ty| model.size(ty) == job.size(ty));
+            sizes && model.needs_blocks() == job.needs_blocks() && model.is_loose() == job.is_loose()
         };
         self.shapes.iter().position(is_same).unwrap_or_else(|| {
             self.shapes.push(job);

@@ -1,0 +1,114 @@
+//! Where a job is in its life: waiting, submitted, or over with an outcome.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Stage, Submission, SubmissionRecord};
+use hsched_model::Time;
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// In no queue: waits for GPUs, not before the moment given.
+    Waiting {
+        not_before: Option<Time>,
+        reason: String,
+    },
+    /// Slurm has it, or may have it: one submission, or several copies. Never empty.
+    Submitted(Vec<Submission>),
+    Ended {
+        at: Time,
+        outcome: Outcome,
+    },
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Failed { reason: String },
+    Cancelled,
+}
+
+impl Phase {
+    /// Returns the submissions that have not ended.
+    pub fn submissions(&self) -> &[Submission] {
+        if let Self::Submitted(submissions) = self { submissions } else { &[] }
+    }
+
+    pub(crate) fn submissions_mut(&mut self) -> &mut [Submission] {
+        if let Self::Submitted(submissions) = self { submissions } else { &mut [] }
+    }
+
+    /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
+    pub fn foremost(&self) -> Option<&Submission> {
+        self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())
+    }
+
+    /// Returns the attempt that is farthest.
+    pub fn attempt(&self) -> Option<&SubmissionRecord> {
+        self.foremost().map(|submission| &submission.attempt)
+    }
+
+    /// Returns the attempt that runs, the first of several.
+    pub fn running(&self) -> Option<&SubmissionRecord> {
+        self.submissions()
+            .iter()
+            .find(|submission| submission.is_running())
+            .map(|submission| &submission.attempt)
+    }
+
+    /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
+    pub fn queue_reason(&self) -> Option<&String> {
+        let foremost = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
+        foremost.attempt.reason.as_ref()
+    }
+
+    /// Returns whether Slurm has it, or may have it.
+    pub fn is_submitted(&self) -> bool {
+        matches!(self, Self::Submitted(_))
+    }
+
+    /// Returns whether the job has ended for good.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Ended { .. })
+    }
+
+    /// Returns whether the job was known to have ended before a moment.
+    pub fn ended_before(&self, moment: Time) -> bool {
+        matches!(self, Self::Ended { at, .. } if *at < moment)
+    }
+
+    /// Returns the phase in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting { .. } => "waiting",
+            Self::Submitted(_) => self.foremost().map_or("submitting", |submission| submission.stage.word()),
+            Self::Ended { outcome, .. } => outcome.word(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the outcome in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { reason } if reason.starts_with("failed") => f.write_str(reason),
+            Self::Failed { reason } => write!(f, "failed: {reason}"),
+            other => f.write_str(other.word()),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The fields of a map in a file: looked up by key, with what is missing or unknown reported.
+
+use std::collections::BTreeMap;
+
+use super::super::problem::ValueError;
+use super::Value;
+use crate::ErrorId;
+
+/// A map whose keys are known.
+pub(in crate::formats) struct Fields<'a> {
+    pub(super) map: Value<'a>,
+    pub(super) values: BTreeMap<&'a str, Value<'a>>,
+}
+
+impl<'a> Fields<'a> {
+    /// Returns the map that the fields are of.
+    pub(in crate::formats) fn map(&self) -> &Value<'a> {
+        &self.map
+    }
+
+    /// Returns the value of a key.
+    pub(in crate::formats) fn get(&self, key: &str) -> Option<&Value<'a>> {
+        self.values.get(key)
+    }
+
+    /// Returns the value of a key, reporting when it is missing.
+    pub(in crate::formats) fn required(&self, key: &str) -> Option<&Value<'a>> {
+        let value = self.get(key);
+        // What is no map has been reported as that.
+        if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
+            self.map.report(
+                ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
+            );
+        }
+        value
+    }
+
+    /// Reads the value of a key with `read`; `default` where the key is missing.
+    pub(in crate::formats) fn or<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&Value<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).map_or(Some(default), read)
+    }
+}

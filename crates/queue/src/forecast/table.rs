@@ -1,0 +1,198 @@
+//! The jobs and requests of a forecast, each in the part of the queue in which it waits.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::{FEW_OF, THREADS};
+use crate::future::Future;
+use crate::line::{Joins, Key, Waiting};
+use crate::node_timeline::Viewer;
+use crate::others::Others;
+use crate::play::{Entry, HORIZON, Ours, play};
+use crate::queue_model::{NumberedRequest, QueueModel};
+use crate::{QueuePosition, Request, RequestId, Snapshot};
+
+/// The queue with the requests in it, as it is asked again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueTable {
+    pub model: QueueModel,
+    /// What each request is in line.
+    pub entries: Vec<Option<(usize, Entry)>>,
+}
+
+impl QueueTable {
+    pub(crate) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
+        Self::placed(snapshot, requests, &[])
+    }
+
+    /// Returns the same where some requests have a position in the queue already.
+    pub(crate) fn placed(
+        snapshot: &Snapshot,
+        requests: &[Request],
+        positions: &[(RequestId, QueuePosition)],
+    ) -> Self {
+        let model = QueueModel::new(snapshot, requests);
+        let entries = (0_u32..).zip(requests).zip(&model.requests);
+        let entries = entries.map(|((number, request), known)| {
+            let NumberedRequest { part, shape, rule } = (*known)?;
+            let estimate = snapshot.priority_of(request);
+            let partitions: Vec<String> = request.partition.iter().cloned().collect();
+            let key = Key {
+                tier: snapshot.tier(&partitions),
+                priority: estimate.priority,
+                submitted: model.now,
+                // After all that wait, before all that come.
+                order: u32::MAX / 4 + number,
+            };
+            let key = match positions.iter().find(|(id, _)| *id == request.id) {
+                Some((_, QueuePosition { priority, submitted })) => {
+                    Key { priority: *priority, submitted: submitted.0, ..key }
+                }
+                None => key,
+            };
+            let entry = Entry {
+                key,
+                shape,
+                limit: request.limit.0,
+                run: request.run.0.min(request.limit.0),
+                job: number as usize,
+                branch: model
+                    .ranks
+                    .as_ref()
+                    .and_then(|ranks| ranks.shares.branch_of(None, request.account.as_deref())),
+                rule,
+                begin: request.further.begin.map_or(f64::NEG_INFINITY, |begin| begin.0),
+            };
+            Some((part, entry))
+        });
+        let entries = entries.collect();
+        Self { model, entries }
+    }
+
+    /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon where one does not before.
+    /// `None` when stopped.
+    fn starts_alone(
+        &self,
+        part: usize,
+        entries: &[Entry],
+        future: &Future,
+        others: Option<&mut Others>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Vec<f64>> {
+        let starts = play(&self.model, part, future, others, Ours { entries, viewer: Viewer::Guest }, stop)?;
+        let after = |at: f64| (at - self.model.now).min(HORIZON);
+        Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
+    }
+
+    /// Returns some requests by part, in groups of those that may be tried in one play: a play for each would be as exact and take
+    /// as much longer as there are.
+    fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
+        let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
+        for (number, known) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
+            let Some((part, entry)) = known else { continue };
+            let nodes = self.model.shapes[entry.shape].nodes;
+            let most = if self.model.rules.backfill { self.model.parts[*part].nodes / FEW_OF } else { 0 };
+            let fitting = |group: &&mut (usize, Vec<usize>, u32)| {
+                group.0 == *part && group.2.saturating_add(nodes) <= most
+            };
+            match groups.iter_mut().find(fitting) {
+                Some(group) => {
+                    group.1.push(number);
+                    group.2 += nodes;
+                }
+                None => groups.push((*part, vec![number], nodes)),
+            }
+        }
+        groups.into_iter().map(|(part, list, _)| (part, list)).collect()
+    }
+}
+
+impl QueueTable {
+    /// Returns the waiting jobs that compete with an entry for nodes, in order.
+    pub(crate) fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+        let rivals = &self.model.rivals;
+        let group = rivals[entry.shape];
+        let mut several = BTreeSet::new();
+        let waiting = self.model.parts[part].waiting.iter().filter(|job| job.joins == Joins::Now);
+        // Those for several partitions are one job.
+        let each_once = waiting.filter(move |job| job.job.is_none_or(|number| several.insert(number)));
+        each_once.filter(move |job| rivals[job.shape] == group)
+    }
+
+    /// Returns the waiting jobs that compete with an entry and are looked at before it, in order.
+    pub(crate) fn before(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+        let key = entry.key;
+        self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
+    }
+
+    /// Returns how many waiting jobs are looked at before an entry.
+    pub(crate) fn ahead(&self, part: usize, entry: &Entry) -> usize {
+        self.before(part, entry).count()
+    }
+
+    pub(crate) fn at_limits(&self) -> Vec<Option<f64>> {
+        let mut list = vec![None; self.entries.len()];
+        for (part, group) in self.groups(&vec![true; list.len()]) {
+            let starts =
+                self.starts_alone(part, &self.entries_of(&group), &Future::at_limits(), None, &|| false);
+            for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
+                list[number] = Some(start);
+            }
+        }
+        list
+    }
+
+    /// Returns the entries of some requests.
+    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
+        group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
+    }
+
+    /// Tries each request that is meant in the futures of some seeds, several at a time; returns the first of these for which there
+    /// was time, each with the requests and their starts.
+    pub(crate) fn samples(
+        &self,
+        seeds: &[u64],
+        meant: &[bool],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Vec<Vec<(usize, f64)>> {
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(BTreeMap::new());
+        let work = || {
+            while let Some(seed) = seeds.get(next.fetch_add(1, Relaxed)) {
+                let Some(starts) = self.sample(*seed, meant, stop) else { break };
+                found.lock().unwrap_or_else(PoisonError::into_inner).insert(*seed, starts);
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(seeds.len());
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        seeds.iter().map_while(|seed| found.remove(seed)).collect()
+    }
+
+    /// Tries each request that is meant in one future; `None` if there was no time for all.
+    pub(crate) fn sample(
+        &self,
+        seed: u64,
+        meant: &[bool],
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Vec<(usize, f64)>> {
+        let future = Future::of(&self.model, seed);
+        let mut others = Others::new(&self.model, &future);
+        let mut starts = Vec::new();
+        for (part, group) in self.groups(meant) {
+            let entries = self.entries_of(&group);
+            let found = self.starts_alone(part, &entries, &future, others.as_mut(), stop)?;
+            starts.extend(group.into_iter().zip(found));
+        }
+        Some(starts)
+    }
+}

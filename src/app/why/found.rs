@@ -1,0 +1,78 @@
+//! A Slurm job that was named, in the queue, in `scontrol` or in the accounting.
+
+use crate::app::array_tasks::stands_for;
+use hsched_queue::QueueJob;
+use hsched_slurm::JobRecord;
+use hsched_slurm::job_details::JobDetails;
+
+/// A Slurm job with all that is known of it.
+pub(crate) struct FoundJob {
+    /// As `squeue` shows it.
+    pub id: String,
+    pub name: Option<String>,
+    /// The job in the queue; `None` after its end.
+    pub job: Option<QueueJob>,
+    /// What the controller says of it; `None` with a snapshot, and for jobs that it has forgotten.
+    pub details: Option<JobDetails>,
+    /// What the accounting says of one that has ended.
+    pub record: Option<JobRecord>,
+}
+
+/// Returns whether a word is the id of a job, of a task or of a component; else it is a name.
+pub(super) fn is_id(wanted: &str) -> bool {
+    wanted.starts_with(|c: char| c.is_ascii_digit())
+        && wanted.chars().all(|c| c.is_ascii_digit() || "_+[]-,%".contains(c))
+}
+
+pub(super) fn of_record(record: JobRecord) -> FoundJob {
+    let id =
+        record.het.map_or_else(|| record.id.to_string(), |(leader, offset)| format!("{leader}+{offset}"));
+    FoundJob { id, name: Some(record.name.clone()), job: None, details: None, record: Some(record) }
+}
+
+/// Returns whether a job of the queue is the one that the controller told of.
+pub(super) fn is_same(job: &QueueJob, details: &JobDetails) -> bool {
+    let plain = |id: &str| id.split('%').next().unwrap_or_default().trim_end_matches(']').to_owned();
+    job.id == details.record.id.to_string()
+        || job.id == details.shown_id
+        || plain(&job.id) == plain(&details.shown_id)
+        || job.running.is_none() && stands_for(&job.id, &details.shown_id)
+        || job.running.is_none()
+            && job.array.is_some()
+            && details.shown_id.contains('[')
+            && job.array.as_deref() == details.shown_id.split('_').next()
+}
+
+/// Returns whether one of the jobs that the controller printed is meant: with a task, Slurm prints all that wait with it.
+pub(super) fn is_meant(details: &JobDetails, wanted: &str) -> bool {
+    let Some((_, task)) = wanted.split_once('_') else { return true };
+    stands_for(&details.shown_id, wanted) || task.starts_with('[')
+}
+
+/// Returns those tasks of an array that are worth an explanation: the pending ones, else those that run, else the last that ended.
+pub(super) fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
+    if list.iter().any(|candidate| candidate.record.state.is_pending()) {
+        list.retain(|own| own.record.state.is_pending());
+    } else if list.iter().any(|candidate| !candidate.record.state.is_final()) {
+        list.retain(|own| !own.record.state.is_final());
+    } else if list.iter().all(|candidate| candidate.record.het.is_none()) {
+        list.truncate(1);
+    }
+    list
+}
+
+/// Returns the jobs of a snapshot that an id means.
+pub(super) fn in_queue(jobs: &[QueueJob], wanted: &str) -> Vec<QueueJob> {
+    let exact = |job: &&QueueJob| job.id == wanted;
+    let of_array = |job: &&QueueJob| {
+        job.array.as_deref() == Some(wanted)
+            || job.id.split('+').next() == Some(wanted) && job.id.contains('+')
+    };
+    let with_task = |job: &&QueueJob| stands_for(&job.id, wanted);
+    let found: Vec<QueueJob> = jobs.iter().filter(exact).cloned().collect();
+    if found.is_empty() {
+        jobs.iter().filter(|job| of_array(job) || with_task(job)).cloned().collect()
+    } else {
+        found
+    }
+}

@@ -1,0 +1,53 @@
+//! Sentences about what keeps a job from more or other GPUs.
+
+use super::Explained;
+use hsched_plan::throughput::Source;
+use hsched_plan::{JobExplanation, Limit};
+
+impl Explained<'_> {
+    /// Says what a limit is; GPUs that others have are told with their price.
+    pub(super) fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
+        let name = |ty: usize| &self.problem.labels[ty];
+        Some(match limit {
+            Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
+            Limit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
+                format!("cannot use fewer GPUs: min_replicas is {least}")
+            }
+            Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
+            Limit::Illegal { gpu_type, obstacle } => {
+                format!("cannot use another {}: {obstacle}", name(*gpu_type))
+            }
+            Limit::NoGain => "no additional GPU would shorten it".into(),
+            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
+                "each {} splits its {batch} samples into {micro_batches} micro-batches: {memory} fit in its memory",
+                name(*gpu_type)
+            ),
+            Limit::Taken { .. } => return None,
+        })
+    }
+
+    /// Returns the types that the job cannot use, with the reasons.
+    pub(super) fn unused(&self, job: &JobExplanation) -> Vec<String> {
+        let not = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
+            let obstacle = explanation.alone.as_ref().err()?;
+            Some(format!("cannot use {} alone: {obstacle}", self.problem.labels[ty]))
+        };
+        let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
+        let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
+        let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
+        let never = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
+            Some(format!("{} not used: {}", self.problem.labels[ty], explanation.alone.as_ref().err()?))
+        };
+        unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
+    }
+
+    /// Returns the speeds that are not simply the job file's, with how sure they are.
+    pub(super) fn speeds(&self, job: &JobExplanation) -> Vec<String> {
+        let model = &self.problem.jobs[job.job];
+        let speed = |(column, source): &(usize, Source)| {
+            let speed = model.types[*column]?.speed;
+            Some(format!("speed on {}: {speed} {source}", self.problem.labels[*column]))
+        };
+        model.sources.iter().filter_map(speed).collect()
+    }
+}
