@@ -129,7 +129,6 @@ impl<'a> Pool<'a> {
         let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);
         let last_begun = logs.iter().filter_map(first).fold(0.0, f64::max);
         let (mut longest, mut filled) = (0.0_f64, 0);
-        let _ = fs::write(format!("{:?}\n{cuts:?}\n{logs:?}\n{}", self.began.borrow(), self.output()));
         for (id, beginnings) in self.began.borrow().iter() {
             for (number, &begun) in beginnings.iter().enumerate() {
                 let next = beginnings.get(number + 1).copied().unwrap_or(f64::INFINITY);
