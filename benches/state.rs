@@ -2,15 +2,11 @@
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
-use std::collections::BTreeMap;
-
 use divan::Bencher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{
-    BackendKind, JobState, Keeper, Phase, Rules, Stage, State, Submission, SubmissionRecord,
-};
+use hsched_engine::{JobState, Keeper, Phase, Rules, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
-use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
+use hsched_model::{BitRate, GpuType, JobId, NodeName, PlacedRank, Seconds, Time};
 
 const NOW: Time = Time(1.8e9);
 
@@ -20,18 +16,7 @@ fn main() {
 
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
-    Rules {
-        backend: BackendKind::Queue,
-        most_gpus: None,
-        pinned: false,
-        defaults: JobDefaults::default(),
-        network: rate,
-        intra_node: rate,
-        capacity: BTreeMap::new(),
-        restart_cost: Seconds(60.0),
-        retry_delay: Seconds(30.0),
-        learning_rate: 0.3,
-    }
+    Rules::new(rate, rate)
 }
 
 /// Returns a state of 1000 jobs that run on four GPUs each.

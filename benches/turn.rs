@@ -2,18 +2,15 @@
 
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, BackendKind, JobState, KeepsNothing, Observation, PlannedSubmission, Planner, Rules, Run, State,
+    Answer, JobState, KeepsNothing, Observation, PlannedSubmission, Planner, Rules, Run, State,
     SubmissionKey, World, look, turn,
 };
 use hsched_model::formats;
-use hsched_model::{
-    BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
-};
+use hsched_model::{BitRate, Cluster, GpuStock, GpuType, JobId, Node, NodeName, NodeState, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters, Policy};
 
 const NOW: Time = Time(1.8e9);
@@ -83,18 +80,7 @@ fn full(free: u32) -> Full {
 
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
-    Rules {
-        backend: BackendKind::Queue,
-        most_gpus: None,
-        pinned: false,
-        defaults: JobDefaults::default(),
-        network: rate,
-        intra_node: rate,
-        capacity: BTreeMap::new(),
-        restart_cost: Seconds(60.0),
-        retry_delay: Seconds(30.0),
-        learning_rate: 0.3,
-    }
+    Rules::new(rate, rate)
 }
 
 /// Returns a state of so many jobs that wait.

@@ -137,7 +137,7 @@ hs_mark_done() { : >"$hs_report_dir/.done.$hs_token.$hs_rank" || hs_fail "rank $
 hs_mark_failed() {
   if ((hs_terminated)); then return; fi
   (set -o noclobber
-   printf '%s rank %s on %s\n' "$1" "$hs_rank" "${SLURMD_NODENAME:-?}" >"$hs_report_dir/.failed.$hs_token") 2>/dev/null
+   printf '%s rank %s on %s\n' "$1" "$hs_rank" "${SLURMD_NODENAME:-this node}" >"$hs_report_dir/.failed.$hs_token") 2>/dev/null
   hs_say "rank $hs_rank on ${SLURMD_NODENAME:-this node}: $2 (status $1)"
 }
 

@@ -40,7 +40,10 @@ impl CurrentState {
         let rules = state::rules(context);
         let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
-        let follower = state::follower(cluster.as_deref());
+        // In a new state directory, either one may come first.
+        let is_new = cluster.is_none() && state.jobs.is_empty() && state.scripts.is_empty();
+        let follower =
+            if is_new { "hsched watch or hsched run" } else { state::follower(cluster.as_deref()) };
         let troubles = troubles.iter().map(|trouble| format!("{trouble}; the next {follower} repairs it"));
         let lost =
             lost.iter().map(|command| format!("{command}; the deferred command is lost: run it again"));

@@ -109,10 +109,10 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
         for event in events_of(&command.wanted, state) {
             let (name, what) = match &event {
                 Event::Added { job, .. } => {
-                    (job.name.clone(), format!("{follower} will add it at its next turn"))
+                    (job.name.clone(), format!("{follower} adds it at its next turn"))
                 }
                 Event::CancelAsked { job } => {
-                    (job.clone(), format!("{follower} will cancel it at its next turn"))
+                    (job.clone(), format!("{follower} cancels it at its next turn"))
                 }
                 _ => continue,
             };

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, RequestOption};
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
 /// The policy of plans that were made through the queue, as plan files name it.
@@ -74,7 +74,7 @@ pub(crate) fn entries(
         solve: None,
         proven: None,
     };
-    let file = PlanFile::new(solved, Vec::new(), "up", false);
+    let file = PlanFile::new(solved, Vec::new(), Capacity::Up, false);
     let PlanningInput { jobs, problem, .. } = input;
     Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
 }

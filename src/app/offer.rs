@@ -10,12 +10,13 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, ErrorId, GpuType, Holdings, Job, NodeName};
+use hsched_plan::plan_file::Capacity;
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, ClusterView, Problem};
 
-/// Which GPUs a plan may use.
+/// The values of `--capacity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Capacity {
+pub(crate) enum CapacityChoice {
     /// GPUs that are free now or held by jobs of this plan.
     Free,
     /// All GPUs on nodes that are up.
@@ -24,12 +25,12 @@ pub(crate) enum Capacity {
     Limits,
 }
 
-impl Capacity {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Up => "up",
-            Self::Limits => "limits",
+impl From<CapacityChoice> for Capacity {
+    fn from(choice: CapacityChoice) -> Self {
+        match choice {
+            CapacityChoice::Free => Self::Free,
+            CapacityChoice::Up => Self::Up,
+            CapacityChoice::Limits => Self::Limits,
         }
     }
 }
@@ -42,18 +43,28 @@ pub(crate) struct Offered {
     pub is_in_use: bool,
 }
 
+/// Jobs, and the cluster on which they are to be placed.
+pub(crate) struct OfferRequest<'a> {
+    /// Which GPUs the plan may use, where the command line says so.
+    pub wanted: Option<CapacityChoice>,
+    /// Whether the cluster is one to which Slurm answers now.
+    pub is_live: bool,
+    pub cluster: &'a Cluster,
+    pub access: &'a Access,
+    pub jobs: &'a [Job],
+    pub speeds: &'a ThroughputMatrix,
+}
+
 /// Returns the problem of placing all of the jobs on what they may use; adds notes on what they may not.
 pub(crate) fn offer(
-    wanted: Option<Capacity>,
-    is_live: bool,
+    request: &OfferRequest<'_>,
     context: &Context,
-    (cluster, access): (&Cluster, &Access),
-    (jobs, speeds): (&[Job], &ThroughputMatrix),
     notes: &mut Vec<String>,
 ) -> Result<Offered, Failure> {
+    let &OfferRequest { wanted, is_live, cluster, access, jobs, speeds } = request;
     let settings = &context.settings;
     let usual = if settings.capacity.is_empty() { Capacity::Free } else { Capacity::Limits };
-    let capacity = wanted.unwrap_or(usual);
+    let capacity = wanted.map_or(usual, Capacity::from);
     let held = match capacity {
         Capacity::Free => held_by(jobs, context, cluster, is_live, notes)?,
         Capacity::Limits if settings.capacity.is_empty() => {

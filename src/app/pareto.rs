@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::ui::ProgressLine;
 use hsched_model::catalogue::reference_units;
 use hsched_model::{ErrorId, Seconds, Unit};
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{PlanFile, PlanVerdict, Solved};
 use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
 
 /// The policy that makes the plans: the only one that proves bounds.
@@ -46,8 +46,7 @@ pub(crate) fn front(
     let prices = prices(&problem);
     let stop = args.stop_by_parts(context, USUAL_BUDGET);
     let progress = ProgressLine::start(format!("looking for plans (jobs: {})", problem.jobs.len()));
-    let plans =
-        hsched_plan::pareto(&problem, (policy.as_mut(), those_behind(&jobs)), prices.as_deref(), &stop);
+    let plans = hsched_plan::pareto(&problem, policy.as_mut(), those_behind(&jobs), prices.as_deref(), &stop);
     drop(progress);
     let plans = plans.map_err(|error| match error {
         PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
@@ -68,7 +67,7 @@ pub(crate) fn front(
             solve: None,
             proven: proven.as_ref(),
         };
-        let file = PlanFile::new(solved, notes.clone(), capacity.name(), args.pin);
+        let file = PlanFile::new(solved, notes.clone(), capacity, args.pin);
         (own, file)
     };
     let plans = plans.into_iter().map(with_file).collect();
@@ -79,7 +78,7 @@ impl ParetoFront {
     /// Returns the exit code: 3 where a job was rejected or none placed.
     pub(crate) fn exit(&self) -> Exit {
         match self.plans.first() {
-            Some((_, file)) if file.jobs.iter().all(|job| job.verdict != "reject") => Exit::Done,
+            Some((_, file)) if file.jobs.iter().all(|job| job.verdict != PlanVerdict::Reject) => Exit::Done,
             _ => Exit::Unplaced,
         }
     }

@@ -12,7 +12,7 @@ use crate::app::file_kind;
 use crate::app::goals;
 use crate::app::guesses;
 use crate::app::input::{self, ClusterWithNotes};
-use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
+use crate::app::offer::{CapacityChoice, OfferRequest, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
 use crate::app::speeds::{self, SpeedArgs};
@@ -25,7 +25,7 @@ use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, ErrorId, Job, QueueChoice, Seconds};
-use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, PlanFileError, Solved};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
@@ -40,7 +40,7 @@ pub(crate) struct PlanningArgs {
     pub policy: PolicyArgs,
     /// Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free].
     #[arg(long, value_enum, value_name = "WHICH")]
-    capacity: Option<Capacity>,
+    capacity: Option<CapacityChoice>,
     /// Request the nodes of the plan by name, instead of any nodes with the same GPUs.
     #[arg(long)]
     pub pin: bool,
@@ -82,7 +82,7 @@ impl PlanningArgs {
 
     /// Returns the same, with all GPUs of nodes that are up: who waits in the queue may get any of them.
     pub(crate) fn over_all_up(&self) -> Self {
-        Self { capacity: Some(Capacity::Up), ..self.clone() }
+        Self { capacity: Some(CapacityChoice::Up), ..self.clone() }
     }
 
     /// Returns whether the time for a search that begins now is over, when asked: the budget, or else `usual`.
@@ -163,7 +163,7 @@ pub(crate) fn plan(
         solve: Some(solve),
         proven: proven.as_ref(),
     };
-    let file = PlanFile::new(solved, notes, capacity.name(), args.pin);
+    let file = PlanFile::new(solved, notes, capacity, args.pin);
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
@@ -224,12 +224,11 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
             .collect();
         wrong(list.join("; "))
     })?;
-    if let Some((job, planned)) =
-        jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name.as_str() != planned.name)
+    if let Some((job, planned)) = jobs.iter().zip(&file.jobs).find(|(job, planned)| job.name != planned.name)
     {
         return Err(wrong(format!(
             "job {:?} contains the spec of job {:?}",
-            planned.name,
+            planned.name.as_str(),
             job.name.as_str()
         )));
     }
@@ -263,8 +262,15 @@ pub(crate) fn prepare(
     let live = args.source.is_live();
     let types = Problem::types_of(&cluster);
     let speeds = args.speeds.matrix(context, &jobs, &types)?;
-    let Offered { capacity, mut problem, is_in_use } =
-        offer(args.capacity, live, context, (&cluster, &access), (&jobs, &speeds), &mut notes)?;
+    let request = OfferRequest {
+        wanted: args.capacity,
+        is_live: live,
+        cluster: &cluster,
+        access: &access,
+        jobs: &jobs,
+        speeds: &speeds,
+    };
+    let Offered { capacity, mut problem, is_in_use } = offer(&request, context, &mut notes)?;
     notes.extend(speeds::advice(context, &jobs, &problem, &speeds));
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();

@@ -25,7 +25,7 @@ use hsched_engine::{
     Timed, TurnExecutor, Update, World, apply, notice,
 };
 use hsched_model::{Access, Cluster, ErrorId, Estimates, Holdings, Job, JobId, JobName, Seconds};
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
 
@@ -146,7 +146,7 @@ impl Prober<'_> {
             solve: None,
             proven: None,
         };
-        let file = PlanFile::new(solved, notes, "free", false);
+        let file = PlanFile::new(solved, notes, Capacity::Free, false);
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = PlannedSubmission::of(&plan, placed).collect();
         Ok(Run { id, jobs, epochs_done, problem, file, submissions })

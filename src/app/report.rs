@@ -20,7 +20,7 @@ pub(crate) struct ReportArgs {
     /// Also write the numbers behind the charts into this directory, as CSV.
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
-    /// Replace names of jobs, models, nodes, partitions and accounts by numbers in what --report, --svg and --csv write.
+    /// Replace all names by numbers, and leave out dates, notes and paths, in what --report, --svg and --csv write.
     #[arg(long)]
     anonymise: bool,
 }

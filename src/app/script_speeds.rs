@@ -21,7 +21,8 @@ pub(crate) fn relative_speeds(
     context: &Context,
     speeds: &SpeedArgs,
     name: &str,
-    (from, snapshot): (&GpuType, &Snapshot),
+    from: &GpuType,
+    snapshot: &Snapshot,
 ) -> Result<BTreeMap<GpuType, f64>, Failure> {
     let types: BTreeSet<&GpuType> =
         snapshot.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| &gpu.gpu_type).chain([from]).collect();

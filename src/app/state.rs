@@ -9,10 +9,10 @@ use crate::app::input;
 use crate::app::session::{LOCAL_CLUSTER, backend_kind};
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::Rules;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, Site, absolute};
+use hsched_engine::live::{LiveError, ScriptContext, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
-use hsched_engine::{BackendKind, Rules};
 use hsched_model::{ErrorId, Time};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
@@ -86,16 +86,12 @@ pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
 pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
-        backend: BackendKind::Queue,
         defaults: settings.jobs.clone(),
-        network: settings.network,
-        intra_node: settings.intra_node,
         capacity: settings.capacity.clone(),
-        most_gpus: None,
-        pinned: false,
         restart_cost: settings.restart_cost,
         retry_delay: settings.retry_delay,
         learning_rate: settings.learning_rate,
+        ..Rules::new(settings.network, settings.intra_node)
     }
 }
 
@@ -103,8 +99,8 @@ pub(crate) fn rules(context: &Context) -> Rules {
 ///
 /// # Errors
 /// When a template cannot be read or no state directory is known.
-pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure> {
-    Ok(Site {
+pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<ScriptContext, Failure> {
+    Ok(ScriptContext {
         defaults: context.settings.jobs.clone(),
         template: input::template(context)?,
         state: root(context)?,

@@ -259,7 +259,8 @@ impl<'a> JobFinder<'a> {
         &self,
         found: FoundJob,
         advised: bool,
-        (seed, samples): (u64, usize),
+        seed: u64,
+        samples: usize,
         budget: Duration,
     ) -> ExplainedJob {
         let now = self.queue.snapshot.taken_at;

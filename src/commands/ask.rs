@@ -126,7 +126,7 @@ fn refuse_other_values(jobs: &[Job], known: &State) -> Result<(), Failure> {
         Some(variant) => {
             format!("{} has other values: {}", job.name, Value::Object(variant.parameters.clone()))
         }
-        None => format!("{} is no trial", job.name),
+        None => format!("{} is not a trial", job.name),
     };
     Err(Failure::new(Exit::BadInput, message)
         .id(ErrorId::NameTaken)

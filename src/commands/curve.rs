@@ -14,7 +14,7 @@ use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
-    CurveVerdict, Goal, MetricKind, Prediction, Reason, Report, Unsettled, judge, predict_at,
+    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, Reason, Unsettled, judge, predict_at,
 };
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
@@ -80,7 +80,7 @@ const FAR: u64 = 100;
 /// A curve with all that is asked of it.
 struct CurveQuestion {
     metric: String,
-    reports: Vec<Report>,
+    reports: Vec<CurvePoint>,
     goal: Goal,
     stop: Stop,
     busy: bool,
@@ -251,8 +251,8 @@ fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
     words.iter().find(|(own, _)| *own == word).map(|(_, value)| *value)
 }
 
-fn reports(points: &[(u64, f64)]) -> Vec<Report> {
-    points.iter().map(|&(epoch, value)| Report { epoch, value }).collect()
+fn reports(points: &[(u64, f64)]) -> Vec<CurvePoint> {
+    points.iter().map(|&(epoch, value)| CurvePoint { epoch, value }).collect()
 }
 
 /// Returns what is drawn: at most one point of the band for each column of a wide terminal.

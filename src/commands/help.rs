@@ -34,6 +34,8 @@ impl Subcommand for Args {
             ["topics"] => topics(),
             ["errors"] => errors(),
             ["error", id] => error(id)?,
+            ["error"] => return Err(unnamed("error ID", "hsched help errors lists the ids")),
+            ["topic"] => return Err(unnamed("topic NAME", "hsched help topics lists the names")),
             ["topic", name] => topic(name)?.to_owned(),
             [name] if !is_command(name) => topic(name)?.to_owned(),
             _ => return Ok(command(&words)),
@@ -106,6 +108,11 @@ fn error(id: &str) -> Result<String, Failure> {
     let found = sections().find(|(own, _)| *own == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));
     page.ok_or_else(|| unknown("error", id, sections().map(|(id, _)| id), "hsched help errors"))
+}
+
+/// Returns that a word is missing.
+fn unnamed(form: &str, list: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("write hsched help {form}")).id(ErrorId::MissingArgument).hint(list)
 }
 
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>, list: &str) -> Failure {

@@ -40,8 +40,10 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
         let Results { runs, curves, damaged } = results;
         warn_of_damage(context, &root, &damaged);
-        let rows: Vec<HistoryRow> =
-            meant(runs, &self.names)?.into_iter().map(|run| HistoryRow::new(run, now)).collect();
+        let rows: Vec<HistoryRow> = meant(runs, &self.names, "hsched history")?
+            .into_iter()
+            .map(|run| HistoryRow::new(run, now))
+            .collect();
         if wants_report {
             let predicted = Predictions::of(&root).known(&known, now);
             let speeds = speeds::load(context)?.cache;

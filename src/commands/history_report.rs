@@ -31,7 +31,7 @@ pub(super) struct Seen<'a> {
 
 /// Returns the report of these jobs.
 pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
-    let mut report = Report::new(ReportKind::History, "History of jobs".to_owned(), Clock::Unix);
+    let mut report = Report::new(ReportKind::History, Clock::Unix);
     let parameters =
         json!({ "state_dir": seen.root.display().to_string(), "at": seen.now.0, "jobs": rows.len() });
     report.parameters = parameters.as_object().cloned().unwrap_or_default();
@@ -126,12 +126,14 @@ fn figures(rows: &[HistoryRow]) -> PolicyRow {
     }
 }
 
-/// Returns the predicted and observed epochs of each submission that reported their lengths.
+/// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction that no measurement was
+/// behind predicts nothing.
 fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
     let own = |submission: &RunSubmission| {
         let epochs = to_f64(usize::try_from(submission.epochs).ok().filter(|epochs| *epochs > 0)?);
         let observed_s = submission.trained_s? / epochs;
-        (submission.epoch_s > 0.0 && observed_s > 0.0).then(|| ReportEpochs {
+        let is_predicted = submission.epoch_s > 0.0 && !submission.unmeasured;
+        (is_predicted && observed_s > 0.0).then(|| ReportEpochs {
             job: run.name.to_string(),
             gpus: submission.gpus.to_string(),
             epochs: submission.epochs,

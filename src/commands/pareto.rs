@@ -19,7 +19,8 @@ use crate::ui::{ParetoRow, pareto_text};
 pub(super) fn run(
     context: &Context,
     args: &PlanningArgs,
-    (text, path): (&str, &Path),
+    text: &str,
+    path: &Path,
     format: Format,
 ) -> Result<Exit, Failure> {
     let front = front(args, context, text, path)?;

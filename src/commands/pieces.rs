@@ -87,9 +87,9 @@ impl PiecesArgs {
         }
         let root = state::root(context)?;
         let folder = pieces_folder(&root, chain.run);
-        let text = self.wrapper(context, chain, &folder, (name, &text), &reading)?;
+        let text = self.wrapper(context, chain, &folder, name, &text, &reading)?;
         if chain.dry_run {
-            return said(context, chain, name, &folder, ("dry_run", None, Some(&text)));
+            return said(context, chain, name, &folder, &FirstPiece::Shown { script: &text });
         }
         let directory = state::open(context)?;
         let (wrapper, original) = (Path::new(WRAPPER).join(name), Path::new("script").join(name));
@@ -101,7 +101,7 @@ impl PiecesArgs {
         if let Err(error) = keep_first_piece(&root, chain.run, id) {
             context.warn(&format!("hsched cancel will not know job {id}: {error}"));
         }
-        said(context, chain, name, &folder, ("submitted", Some(id.to_string()), None))
+        said(context, chain, name, &folder, &FirstPiece::Submitted { job_id: id.to_string() })
     }
 
     /// Returns the text of the script that Slurm gets.
@@ -110,7 +110,8 @@ impl PiecesArgs {
         context: &Context,
         chain: &Chain,
         folder: &Path,
-        (name, text): (&str, &str),
+        name: &str,
+        text: &str,
         reading: &ScriptReading,
     ) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
@@ -221,35 +222,53 @@ fn header(text: &str) -> String {
     lines.join("\n")
 }
 
+/// What became of the first piece of a chain.
+enum FirstPiece<'a> {
+    /// A dry run shows its script.
+    Shown {
+        script: &'a str,
+    },
+    Submitted {
+        job_id: String,
+    },
+}
+
 /// Says what was submitted.
 fn said(
     context: &Context,
     chain: &Chain,
     name: &str,
     folder: &Path,
-    (state, id, script): (&str, Option<String>, Option<&str>),
+    piece: &FirstPiece<'_>,
 ) -> Result<Exit, Failure> {
-    let text = match (chain.format, &id, script) {
-        (Format::Json, ..) => {
-            let mut job = json!({"name": name, "state": state, "job_id": id, "message": null});
-            if let Some(script) = script {
-                job["script"] = json!(script);
-            }
-            let folder = id.as_ref().map(|_| folder);
+    let text = match (chain.format, piece) {
+        (Format::Json, _) => {
+            let (job, folder) = match piece {
+                FirstPiece::Shown { script } => {
+                    let job = json!({
+                        "name": name, "state": "dry_run", "job_id": null, "message": null, "script": script,
+                    });
+                    (job, None)
+                }
+                FirstPiece::Submitted { job_id } => {
+                    let job = json!({"name": name, "state": "submitted", "job_id": job_id, "message": null});
+                    (job, Some(folder))
+                }
+            };
             json_text(
                 &json!({"schema": "hsched.submit/1", "run": chain.run, "folder": folder, "jobs": [job]}),
             )?
         }
-        (Format::Table, Some(id), _) => {
+        (Format::Table, FirstPiece::Submitted { job_id }) => {
             let limit = duration(chain.limit);
             let limit = limit.strip_suffix(" 00 min").unwrap_or(&limit);
             let word = shell_words::quote(name);
             format!(
-                "{name}: submitted as job {id}, the first piece of {limit}\n\
+                "{name}: submitted as job {job_id}, the first piece of {limit}\n\
                  hsched status shows the chain; hsched cancel {word} ends it\n"
             )
         }
-        (Format::Table, None, script) => script.unwrap_or_default().to_owned(),
+        (Format::Table, FirstPiece::Shown { script }) => (*script).to_owned(),
     };
     print(context, &text).map(|()| Exit::Done)
 }

@@ -11,8 +11,9 @@ use crate::app::start_estimates::{QueueViewArgs, without_queue};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;
+use crate::commands::pareto;
+use crate::commands::plan_queue::QueuePlanArgs;
 use crate::commands::plan_report::plan_report;
-use crate::commands::{pareto, plan_queue};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -87,15 +88,22 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message));
         }
         if self.queue {
-            let written = (self.format, self.output.as_deref());
-            let view = (&self.view, explain);
-            return plan_queue::run(context, &self.planning, view, (&text, path), written);
+            let queue_plan = QueuePlanArgs {
+                planning: &self.planning,
+                view: &self.view,
+                explain,
+                text: &text,
+                path,
+                format: self.format,
+                output: self.output.as_deref(),
+            };
+            return queue_plan.run(context);
         }
         if self.view.is_given() {
             return Err(without_queue("--snapshot, --cost-weight and --futures"));
         }
         if self.pareto {
-            return pareto::run(context, &self.planning, (&text, path), self.format);
+            return pareto::run(context, &self.planning, &text, path, self.format);
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);

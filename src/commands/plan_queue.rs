@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
+use crate::app::planning::PlanningArgs;
 use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
-use crate::app::{input, planning, replicas};
+use crate::app::{input, replicas};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::row;
 use crate::commands::when_json::option_json;
@@ -25,59 +26,70 @@ const USUAL_BUDGET: Duration = Duration::from_secs(20);
 /// What is said of the request of an only job.
 const CHOSEN: &str = "the chosen request";
 
-/// Plans the jobs of a file through the queue, and prints what was chosen.
-///
-/// # Errors
-/// When a file is wrong, or Slurm does not answer.
-pub(super) fn run(
-    context: &Context,
-    planning: &planning::PlanningArgs,
-    (view, explain): (&QueueViewArgs, Option<&str>),
-    (text, path): (&str, &Path),
-    (format, output): (Format, Option<&Path>),
-) -> Result<Exit, Failure> {
-    let jobs = input::jobs(text, path)?;
-    replicas::refuse_spread(&jobs)?;
-    let mut notes = Vec::new();
-    note_unknown(&jobs, &mut notes);
-    for note in &notes {
-        context.note(note);
+/// What `hsched plan --queue` was asked for.
+pub(super) struct QueuePlanArgs<'a> {
+    pub planning: &'a PlanningArgs,
+    pub view: &'a QueueViewArgs,
+    /// The job to explain; an empty name is all of them.
+    pub explain: Option<&'a str>,
+    /// The text of the job file.
+    pub text: &'a str,
+    pub path: &'a Path,
+    pub format: Format,
+    /// The file for the plan.
+    pub output: Option<&'a Path>,
+}
+
+impl QueuePlanArgs<'_> {
+    /// Plans the jobs of a file through the queue, and prints what was chosen.
+    ///
+    /// # Errors
+    /// When a file is wrong, or Slurm does not answer.
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let &Self { planning, view, explain, text, path, format, output } = self;
+        let jobs = input::jobs(text, path)?;
+        replicas::refuse_spread(&jobs)?;
+        let mut notes = Vec::new();
+        note_unknown(&jobs, &mut notes);
+        for note in &notes {
+            context.note(note);
+        }
+        let queues = view.learnt_queues(context)?;
+        let [queue] = queues.as_slice() else {
+            let failure = Failure::new(Exit::Usage, "cannot plan jobs across several queues")
+                .id(ErrorId::OptionsConflict);
+            return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
+        };
+        let stop = planning.stop(context, Some(USUAL_BUDGET));
+        let all: Vec<&Job> = jobs.iter().collect();
+        let found = through_queue::choose(
+            context,
+            &planning.speeds,
+            &all,
+            queue,
+            view.search,
+            planning.policy.seed(),
+            &stop,
+        )?;
+        let made = QueuePlan { jobs: &jobs, together: found.together(), found: &found, queue };
+        if let Some(name) = explain {
+            check_name(name, &jobs)?;
+            print(context, &made.explained(name, format, context)?)?;
+            return Ok(made.exit());
+        }
+        let json = json_text(&made.json())?;
+        if let Some(path) = output {
+            write_output(path, &json).map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                    .id(ErrorId::FileUnwritable)
+            })?;
+        }
+        match format {
+            Format::Json => print(context, &json)?,
+            Format::Table => print(context, &made.table(context))?,
+        }
+        Ok(made.exit())
     }
-    let queues = view.learnt_queues(context)?;
-    let [queue] = queues.as_slice() else {
-        let failure =
-            Failure::new(Exit::Usage, "cannot plan jobs across several queues").id(ErrorId::OptionsConflict);
-        return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
-    };
-    let stop = planning.stop(context, Some(USUAL_BUDGET));
-    let all: Vec<&Job> = jobs.iter().collect();
-    let found = through_queue::choose(
-        context,
-        &planning.speeds,
-        &all,
-        queue,
-        view.search,
-        planning.policy.seed(),
-        &stop,
-    )?;
-    let made = QueuePlan { jobs: &jobs, together: found.together(), found: &found, queue };
-    if let Some(name) = explain {
-        check_name(name, &jobs)?;
-        print(context, &made.explained(name, format, context)?)?;
-        return Ok(made.exit());
-    }
-    let json = json_text(&made.json())?;
-    if let Some(path) = output {
-        write_output(path, &json).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
-                .id(ErrorId::FileUnwritable)
-        })?;
-    }
-    match format {
-        Format::Json => print(context, &json)?,
-        Format::Table => print(context, &made.table(context))?,
-    }
-    Ok(made.exit())
 }
 
 /// Refuses the name of a job to explain that there is not; an empty name is all of them.

@@ -5,36 +5,43 @@ use serde_json::{Map, Value};
 use crate::ui::report::{
     Clock, Counter, Held, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Timeline,
 };
-use hsched_plan::plan_file::{PlanFile, PlannedJob};
+use hsched_plan::Objective;
+use hsched_plan::plan_file::{PlanFile, PlanVerdict, PlannedJob};
 
 /// Returns the report of a plan.
 pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {
-    let mut report = Report::new(ReportKind::Plan, "Plan".to_owned(), Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
     report.parameters = parameters;
     report.notes.clone_from(&file.notes);
     let reason = |job: &PlannedJob| Some(format!("{}: {}", job.name, job.reason.as_ref()?));
     report.notes.extend(file.jobs.iter().filter_map(reason));
-    let one =
-        |job: &PlannedJob| ReportJob { name: job.name.clone(), arrival_s: 0.0, deadline_s: job.deadline_s };
+    let one = |job: &PlannedJob| ReportJob {
+        name: job.name.to_string(),
+        arrival_s: 0.0,
+        deadline_s: job.deadline_s,
+    };
     report.jobs = file.jobs.iter().map(one).collect();
     let mut timeline = Timeline::default();
     for node in &file.nodes {
-        node.gpus.iter().for_each(|own| timeline.add(&node.name, &own.gpu_type, own.count));
+        node.gpus
+            .iter()
+            .for_each(|gpus| timeline.add(node.name.as_str(), gpus.gpu_type.as_str(), gpus.count));
     }
     let held = |(job, planned): (usize, &PlannedJob)| {
-        let gpus = planned.gpus.iter().map(|own| (own.node.clone(), own.gpu_type.clone(), own.count));
+        let gpus =
+            planned.gpus.iter().map(|gpus| (gpus.node.to_string(), gpus.gpu_type.to_string(), gpus.count));
         Some(Held { job, start: 0.0, work: 0.0, end: planned.jct_s?, gpus: gpus.collect() })
     };
     let held: Vec<Held> = file.jobs.iter().enumerate().filter_map(held).collect();
     let (mut queue, mut in_use) = (Counter::default(), Counter::default());
-    let deferred = file.jobs.iter().filter(|job| job.verdict == "defer");
+    let deferred = file.jobs.iter().filter(|job| job.verdict == PlanVerdict::Defer);
     deferred.for_each(|_| queue.change(0.0, 1.0));
-    for own in &held {
-        let gpus = own.gpus.iter().map(|(_, _, count)| f64::from(*count)).sum::<f64>();
-        in_use.change(own.start, gpus);
-        in_use.change(own.end, -gpus);
+    for job in &held {
+        let gpus = job.gpus.iter().map(|(_, _, count)| f64::from(*count)).sum::<f64>();
+        in_use.change(job.start, gpus);
+        in_use.change(job.end, -gpus);
     }
-    let is_mean = file.objective == "mean-jct";
+    let is_mean = file.objective == Objective::MeanJct;
     let row = PolicyRow {
         mean_jct_s: file.mean_jct_s,
         lower_bound_s: file.lower_bound.filter(|_| is_mean),

@@ -68,7 +68,7 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, state::now(context));
         let Results { runs, damaged, .. } = results.map_err(|error| state::failure(&error))?;
         warn_of_damage(context, &root, &damaged);
-        let runs = meant(runs, &self.names)?;
+        let runs = meant(runs, &self.names, "hsched results")?;
         let metric = self.metric(&runs)?;
         let mut rows: Vec<ResultRow> = runs.iter().map(|run| row(run, metric, &runs)).collect();
         if let Some(key) = &self.sort {
@@ -129,24 +129,25 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
     }
 }
 
-/// Returns the runs of these names or sweeps, in their order; all where no name is given.
+/// Returns the runs of these names or sweeps, in their order; all where no name is given. `list` is the command that lists all names.
 ///
 /// # Errors
 /// When a name is of no run and no sweep.
-pub(super) fn meant(runs: Vec<RunResult>, names: &[String]) -> Result<Vec<RunResult>, Failure> {
+pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Result<Vec<RunResult>, Failure> {
     let is_one = |name: &str, run: &RunResult| {
         let sweep = run.sweep.as_deref();
         sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
     };
     for name in names {
         if !runs.iter().any(|run| is_one(name, run)) {
-            let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"))
+            let failure = Failure::new(Exit::Usage, format!("there is no job and no sweep {name:?}"))
                 .id(ErrorId::UnknownSweep);
             let known =
                 runs.iter().flat_map(|run| run.sweep.as_deref().into_iter().chain([run.name.as_str()]));
             return Err(match formats::nearest(name, known) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),
-                None => failure.hint("hsched results lists all runs"),
+                None if runs.is_empty() => failure.hint("hsched submit, hsched add and hsched run add jobs"),
+                None => failure.hint(format!("{list} lists them all")),
             });
         }
     }

@@ -19,7 +19,7 @@ use crate::app::state;
 use crate::app::submission::{self, SubmissionOptions, SubmissionOutcome};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::pack::PackArgs;
+use crate::commands::pack::{PackArgs, PackRequest};
 use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::submit_script::{FollowArgs, ScriptInput};
@@ -228,9 +228,15 @@ impl Args {
     fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
         if self.pack.is_wanted() {
             let run = self.run_id(context)?;
-            let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
-            let format = (self.dry_run, self.format);
-            return self.pack.submit(context, submission, &self.planning, format).map(Some);
+            let request = PackRequest {
+                path: &self.input,
+                run: &run,
+                sbatch: &self.sbatch,
+                planning: &self.planning,
+                dry_run: self.dry_run,
+                format: self.format,
+            };
+            return self.pack.submit(context, &request).map(Some);
         }
         let Some(limit) = self.pieces.pieces else { return Ok(None) };
         let run = self.run_id(context)?;

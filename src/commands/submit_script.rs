@@ -88,7 +88,7 @@ impl FollowArgs {
         let version = context.config().and_then(|own| SlurmVersion::parse(own.get("SLURM_VERSION")?));
         let reading = script.reading(version);
         refuse(&crate::app::input::name(input.path), &reading)?;
-        let job = self.job(context, input, (&script, &path), &reading)?;
+        let job = self.job(context, input, &script, &path, &reading)?;
         let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or("script");
         let kept = kept_script(&state::root(context)?, input.run, file_name);
         let submitted = if is_stdin { &kept } else { &path };
@@ -107,7 +107,8 @@ impl FollowArgs {
         &self,
         context: &Context,
         input: &ScriptInput,
-        (script, path): (&Script, &Path),
+        script: &Script,
+        path: &Path,
         reading: &ScriptReading,
     ) -> Result<ScriptJob, Failure> {
         let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::FileEncoding);

@@ -1,6 +1,6 @@
 //! `hsched tell`: what comes of trials, for an optimiser outside hsched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// Prints a line for each epoch that a run of the sweep has reported, {"trial": 7, "epoch": 3, "metric": 0.31,
 /// "state": "running"}, and one when it has ended, with its last epoch and metric and the state `completed`, `failed` or
-/// `cancelled`. A number that is none is null. Everything is printed again each time, so an optimiser that was interrupted
-/// starts over with what there is. `hsched ask` adds the runs, and `hsched cancel NAME-t7` prunes one. Runs of a sweep that no
+/// `cancelled`. NaN and infinities are printed as null. Every call prints all lines from the beginning, so an optimiser that was
+/// interrupted can read them again. `hsched ask` adds the runs, and `hsched cancel NAME-t7` prunes one. Runs of a sweep that no
 /// trial made have their name as trial. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -90,8 +90,11 @@ impl Args {
         let runs: Vec<RunResult> = if self.follow || runs.iter().any(is_of_sweep) {
             runs.into_iter().filter(is_of_sweep).collect()
         } else {
-            meant(runs, std::slice::from_ref(&self.sweep))?
+            meant(runs, std::slice::from_ref(&self.sweep), "hsched results")?
         };
+        if let Some(metric) = self.metric.as_deref().filter(|_| !self.follow) {
+            note_unknown_metric(context, &runs, metric);
+        }
         let mut text = String::new();
         for run in &runs {
             let tracked = known.find(&run.name).filter(|tracked| tracked.added == run.added);
@@ -112,6 +115,15 @@ impl Args {
             }
         }
         if text.is_empty() { Ok(()) } else { print(context, &text) }
+    }
+}
+
+/// Notes that no run has reported a metric, if runs have reported others: all its values are null then.
+fn note_unknown_metric(context: &Context, runs: &[RunResult], metric: &str) {
+    let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.metrics.keys().map(String::as_str)).collect();
+    if !names.is_empty() && !names.contains(metric) {
+        let known = names.into_iter().collect::<Vec<_>>().join(", ");
+        context.note(&format!("no run has reported a metric {metric:?}; known: {known}"));
     }
 }
 

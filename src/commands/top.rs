@@ -24,7 +24,7 @@ use hsched_model::{JobName, Time};
 ///
 /// Reads the state directory every two seconds and asks Slurm at most once a minute when it expects pending jobs to start. It changes
 /// nothing by itself. Keys: up and down select a job, l shows its output, e explains where it stands and why it is pending, c cancels
-/// it after a question, as hsched cancel does, q quits. hsched status shows the same once, also as JSON.
+/// it after you confirm, q quits. hsched status shows the same once, also as JSON.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 

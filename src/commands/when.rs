@@ -168,7 +168,16 @@ impl Args {
                 .id(ErrorId::OptionsConflict)
                 .hint("give a script's options for sbatch after --"));
         }
-        let queues = self.view.learnt_queues(context)?;
+        let queues = self.view.learnt_queues(context).map_err(|failure| match failure.exit {
+            Exit::SlurmUnavailable => {
+                let file = self.jobs.as_ref().map_or_else(
+                    || "--request -- OPTIONS".to_owned(),
+                    |path| format!("{} --request", path.display()),
+                );
+                failure.hint(format!("to see what it asks for, without Slurm: hsched when {file}"))
+            }
+            _ => failure,
+        })?;
         let [queue] = queues.as_slice() else {
             return Err(Failure::new(
                 Exit::Usage,

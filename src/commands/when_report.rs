@@ -9,7 +9,7 @@ use hsched_queue::Estimate;
 
 /// Returns the report of what is known of each job's requests.
 pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, Value)]) -> Report {
-    let mut report = Report::new(ReportKind::When, "When jobs would start".to_owned(), Clock::Elapsed);
+    let mut report = Report::new(ReportKind::When, Clock::Elapsed);
     report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     for own in told {
         let name = own.job.name.as_str();

@@ -92,7 +92,7 @@ impl ScriptQuestion<'_> {
             self.was_shown(context, &report)?;
         }
         if let Some(number) = self.args.apply {
-            return self.apply(context, &report, (number, version));
+            return self.apply(context, &report, number, version);
         }
         if let Some(number) = self.args.submit {
             return self.submit(context, &report, number);
@@ -159,7 +159,7 @@ impl ScriptQuestion<'_> {
         let gpu_type = reading.request.as_ref().and_then(|own| GpuType::new(own.total.gpu_type.as_deref()?));
         let job_name = reading.request.as_ref().map_or("", |own| own.job_name.as_str());
         let speeds = match &gpu_type {
-            Some(from) => relative_speeds(context, self.speeds, job_name, (from, &queue.snapshot))?,
+            Some(from) => relative_speeds(context, self.speeds, job_name, from, &queue.snapshot)?,
             None => BTreeMap::new(),
         };
         let _progress = ProgressLine::start(format!("{}: simulating the queue", self.script.name()));
@@ -260,7 +260,8 @@ impl ScriptQuestion<'_> {
         &self,
         context: &Context,
         report: &ScriptReport,
-        (number, version): (u32, Option<SlurmVersion>),
+        number: u32,
+        version: Option<SlurmVersion>,
     ) -> Result<Exit, Failure> {
         let Some(ScriptFile { path, bytes }) = &self.script.file else {
             return Err(Failure::new(Exit::Usage, "--apply needs a script: give its file before --")

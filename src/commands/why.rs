@@ -117,7 +117,7 @@ impl Subcommand for Args {
         let share = self.budget / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
         let samples = usize::try_from(self.view.search.futures_alone()).unwrap_or(usize::MAX);
         let progress = ProgressLine::start("simulating the queue".to_owned());
-        let explain = |own| JobPage::new(look.explained(own, !is_list, (self.seed, samples), share));
+        let explain = |own| JobPage::new(look.explained(own, !is_list, self.seed, samples, share));
         let shown: Vec<JobPage> = found.into_iter().map(explain).collect();
         drop(progress);
         if let ([job], [one]) = (self.jobs.as_slice(), shown.as_slice()) {

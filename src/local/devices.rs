@@ -78,6 +78,12 @@ fn refusal(text: &str) -> String {
         let own = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
         own.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{own}:1"))
     };
+    let has_no_slot = |part: &str| {
+        part.rsplit_once(['x', ':']).is_some_and(|(count, slots)| slots == "0" && count.contains(':'))
+    };
+    if text.split(',').any(has_no_slot) {
+        return format!("{text:?}: the number after x, of runs that share a device, must be at least 1");
+    }
     match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
         Some(counted) => format!("{text:?} has no count: write {}", counted.join(",")),
         None => format!(

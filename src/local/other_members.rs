@@ -191,7 +191,8 @@ impl OtherMembers {
     pub(super) fn order(
         &mut self,
         of: &SubmissionKey,
-        (ranks, needs): (&[PlacedRank], RankNeeds),
+        ranks: &[PlacedRank],
+        needs: RankNeeds,
         mut start: Start,
     ) -> Result<JobId, Answer> {
         let failed = |message: String| Answer::Unreachable { message };

@@ -103,7 +103,7 @@ impl PoolWorld<'_> {
         }
         let (start, _) = self.here.describe(run, intent)?;
         let needs = self.here.site.site.defaults.rank_needs(&run.jobs[intent.job]);
-        lead.others.order(&of, (&ranks, needs), start)
+        lead.others.order(&of, &ranks, needs, start)
     }
 
     /// Passes on to the others what is to become of a submission that is not here.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::local::devices::{Device, DeviceIndex, Devices, DevicesError, Lease};
 use crate::probe::Facts;
 use hsched_engine::{End, SubmissionKey};
+use hsched_model::catalogue::recognise;
 use hsched_model::{Bytes, GpuType, JobName};
 
 /// The most slots of a GPU.
@@ -154,10 +155,11 @@ fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
     counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
 }
 
-/// Returns whether a found type is what a user calls by another name; a MIG slice is no whole GPU.
+/// Returns whether a found type is what a user calls by another name, as `h100` for `nvidia_h100_80gb_hbm3`; a MIG slice is no whole GPU.
 fn is_like(name: &GpuType, found: &GpuType) -> bool {
-    let is_slice = |gpu_type: &GpuType| gpu_type.as_str().contains("mig");
-    name == found || found.as_str().contains(name.as_str()) && is_slice(name) == is_slice(found)
+    let recognised = |gpu_type: &GpuType| recognise(gpu_type.as_str());
+    name.as_str().eq_ignore_ascii_case(found.as_str())
+        || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
 /// Who shares GPUs, and who did not bear that.
@@ -268,6 +270,33 @@ mod tests {
         for wrong in ["a100:4x", "a100:4x0", "a100:4x65", "a100x3", "a100:x3", ""] {
             assert!(DeviceCount::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// An H100 as NVML shows it.
+    fn h100(uuid: &str) -> crate::probe::Gpu {
+        crate::probe::Gpu {
+            name: "NVIDIA H100 80GB HBM3".into(),
+            uuid: uuid.into(),
+            address: "00000000:00:06.0".into(),
+            memory: Some(85_520_809_984),
+            ..crate::probe::Gpu::default()
+        }
+    }
+
+    #[test]
+    fn gpus_of_this_machine_are_chosen_by_their_short_names() {
+        let machine = Devices::found(&Facts { gpus: vec![h100("GPU-8c"), h100("GPU-a4")], ..facts() });
+        let chosen = |text: &str| {
+            let chosen = machine.chosen(&DeviceCount::parse(text).expect("a list"))?;
+            Some(chosen.nodes()[0].1.iter().map(|device| device.name.clone()).collect::<Vec<_>>())
+        };
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(chosen("h100:1"), names(&["GPU-8c"]));
+        assert_eq!(chosen("H100-80gb:2"), names(&["GPU-8c", "GPU-a4"]));
+        assert_eq!(chosen("nvidia_h100_80gb_hbm3:1x2"), names(&["GPU-8c", "GPU-8c"]));
+        assert_eq!(chosen("h100:3"), None);
+        assert_eq!(chosen("a100:1"), None);
+        assert_eq!(chosen("h100_1g.10gb:1"), None, "a slice is no whole GPU");
     }
 
     #[test]

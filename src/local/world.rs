@@ -14,7 +14,7 @@ use crate::local::running::{Running, Step};
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
-use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
+use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -27,7 +27,7 @@ use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]
 pub struct LocalSite {
-    pub site: Site,
+    pub site: ScriptContext,
     /// The program that has the guard as a subcommand: hsched itself.
     pub program: PathBuf,
     /// Threads that a rank may use where its job does not say; `None` leaves it to the program.
@@ -115,12 +115,12 @@ impl<'a> LocalWorld<'a> {
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
         {
-            let why = "parked jobs may have left it too little memory; it will start again without them";
+            let why = "may have run out of memory beside parked jobs; restarting on GPUs without parked jobs";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }
         if self.sharing.is_to_blame(&of, &end) {
-            let why = "it ran out of memory beside others on its GPU; it will start again alone";
+            let why = "ran out of memory while sharing its GPU; restarting on a GPU of its own";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use hsched_model::number::{to_f64, to_usize};
-use hsched_plan::curve::Report;
+use hsched_plan::curve::CurvePoint;
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePicture<'a> {
     pub metric: &'a str,
-    pub reports: &'a [Report],
+    pub reports: &'a [CurvePoint],
     /// What is expected after the last report: epoch, mean, and the bounds of nine cases in ten.
     pub expected: Vec<(u64, f64, (f64, f64))>,
     pub target: Option<f64>,
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn reports_band_and_target_are_drawn() {
-        let reports: Vec<Report> = (1_u32..=6)
-            .map(|epoch| Report { epoch: epoch.into(), value: 1.0 - 0.1 * f64::from(epoch) })
+        let reports: Vec<CurvePoint> = (1_u32..=6)
+            .map(|epoch| CurvePoint { epoch: epoch.into(), value: 1.0 - 0.1 * f64::from(epoch) })
             .collect();
         let expected =
             (7_u32..=12).map(|epoch| (epoch.into(), 0.3, (0.4 - 0.02 * f64::from(epoch), 0.34))).collect();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn one_value_is_a_curve_too() {
-        let reports = [Report { epoch: 1, value: 3.0 }];
+        let reports = [CurvePoint { epoch: 1, value: 3.0 }];
         let picture =
             CurvePicture { metric: "x", reports: &reports, expected: Vec::new(), target: None, epochs: 1 };
         assert!(curve_text(&picture, 20).contains('●'));

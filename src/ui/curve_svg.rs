@@ -75,11 +75,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_plan::curve::Report;
+    use hsched_plan::curve::CurvePoint;
 
     #[test]
     fn a_picture_has_all_its_parts() {
-        let reports = [Report { epoch: 1, value: 2.0 }, Report { epoch: 2, value: 1.0 }];
+        let reports = [CurvePoint { epoch: 1, value: 2.0 }, CurvePoint { epoch: 2, value: 1.0 }];
         let expected = vec![(3, 0.8, (0.5, 1.0)), (4, 0.7, (0.4, 1.0))];
         let picture =
             CurvePicture { metric: "a<b", reports: &reports, expected, target: Some(0.6), epochs: 4 };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::ui::quantity::duration;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{GpuUsage, RunResult};
+use hsched_engine::{EnergySource, GpuUsage, RunResult};
 use hsched_model::{Seconds, Time, Unit};
 
 /// A job with what it has used.
@@ -40,6 +40,8 @@ fn total(rows: &[HistoryRow]) -> GpuUsage {
 
 /// Returns the rows as a table, with a last row for all.
 pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
+    let all = total(rows);
+    let is_billed = all.billed_hours.is_some();
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -49,7 +51,7 @@ pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
         ("IDLE", Align::Right),
         ("LOST", Align::Right),
         ("KWH", Align::Right),
-        ("RGU HOURS", Align::Right),
+        (if is_billed { "BILLED" } else { "RGU HOURS" }, Align::Right),
     ]);
     let mut starts = 0;
     for row in rows {
@@ -57,23 +59,26 @@ pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
         starts += own;
         let wait = row.wait().map_or_else(|| "-".to_owned(), duration);
         let cells = [row.run.name.to_string(), row.run.state.clone(), wait, own.to_string()];
-        table.row(cells.into_iter().chain(amounts(&row.usage)));
+        table.row(cells.into_iter().chain(amounts(&row.usage, is_billed)));
     }
-    let all = [format!("all {}", rows.len()), String::new(), String::new(), starts.to_string()];
-    table.row(all.into_iter().chain(amounts(&total(rows))));
+    let cells = [format!("all {}", rows.len()), String::new(), String::new(), starts.to_string()];
+    table.row(cells.into_iter().chain(amounts(&all, is_billed)));
     table.show(terminal)
 }
 
-/// Returns GPU hours, idle and lost ones, energy and RGU hours as cells.
-fn amounts(usage: &GpuUsage) -> [String; 5] {
+/// Returns GPU hours, idle and lost ones, energy, and what was billed or else RGU hours as cells.
+fn amounts(usage: &GpuUsage, is_billed: bool) -> [String; 5] {
     let hours = |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"));
-    let energy = usage.energy.map(|energy| format!("~{:.2}", energy.kilowatt_hours));
+    let energy = usage.energy.map(|energy| {
+        let mark = if energy.source() == EnergySource::Samples { "" } else { "~" };
+        format!("{mark}{:.2}", energy.kilowatt_hours())
+    });
     [
         hours(Some(usage.hours())),
         hours(usage.idle),
         hours(usage.lost),
         energy.unwrap_or_else(|| "-".to_owned()),
-        hours(usage.reference_hours),
+        hours(if is_billed { usage.billed_hours } else { usage.reference_hours }),
     ]
 }
 
@@ -113,10 +118,13 @@ fn add(value: &mut Value, usage: &GpuUsage) {
     value["gpu_hours"] = json!(usage.hours());
     value["gpu_hours_by_type"] = Value::Object(by_type);
     value["idle_gpu_hours"] = json!(usage.idle);
+    value["sampled_gpu_hours"] = json!(usage.sampled);
     value["lost_gpu_hours"] = json!(usage.lost);
-    value["energy_kwh"] = json!(usage.energy.map(|energy| energy.kilowatt_hours));
-    value["energy_from"] = json!(usage.energy.map(|energy| energy.source.word()));
+    value["energy_kwh"] = json!(usage.energy.map(|energy| energy.kilowatt_hours()));
+    value["energy_from"] = json!(usage.energy.map(|energy| energy.source().word()));
     value["energy_missing_gpu_hours"] = json!(usage.energy.map(|energy| energy.missing));
-    value["cost"] = json!(usage.reference_hours);
-    value["cost_unit"] = json!(usage.reference_hours.map(|_| Unit::Rgu.word()));
+    let billed = usage.billed_hours.map(|hours| (hours, Unit::Billing));
+    let cost = billed.or(usage.reference_hours.map(|hours| (hours, Unit::Rgu)));
+    value["cost"] = json!(cost.map(|(hours, _)| hours));
+    value["cost_unit"] = json!(cost.map(|(_, unit)| unit.word()));
 }

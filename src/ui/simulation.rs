@@ -117,9 +117,9 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     text.push_str(&table(runs).show(terminal));
     let notes = runs.iter().filter_map(unfinished).chain(runs.iter().filter_map(task_by_task));
     let notes = notes.chain(runs.iter().filter_map(stopped_early));
-    for note in notes {
-        text.push('\n');
-        text.push_str(&wrap(&note, terminal.width(), ""));
+    for (number, note) in notes.enumerate() {
+        text.push_str(if number == 0 { "\n" } else { "" });
+        let _ = writeln!(text, "{}", wrap(&note, terminal.width(), ""));
     }
     let names = runs.iter().map(|run| run.policy.chars().count()).max().unwrap_or(0);
     let width = terminal.width().saturating_sub(names + 2).min(WIDEST);
@@ -184,7 +184,7 @@ fn table(runs: &[Simulated]) -> Table {
 /// Returns why there are no figures, or how many jobs have not ended and why the first has not.
 fn unfinished(run: &Simulated) -> Option<String> {
     if let Some(error) = &run.error {
-        return Some(format!("{error}\n"));
+        return Some(error.clone());
     }
     let open = run.cell.trace.jobs.iter().zip(&run.record.jobs).filter(|(_, job)| job.completed.is_none());
     let mut open: Vec<_> = open.collect();
@@ -194,8 +194,8 @@ fn unfinished(run: &Simulated) -> Option<String> {
     let (count, all, name) = (open.len(), run.record.jobs.len(), &entry.model.name);
     let rest = if count == all { "" } else { "; the figures cover the other jobs" };
     Some(match count {
-        1 => format!("{}: job {name} has not ended: {why}{rest}\n", run.policy),
-        _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}\n", run.policy),
+        1 => format!("{}: job {name} has not ended: {why}{rest}", run.policy),
+        _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}", run.policy),
     })
 }
 
@@ -203,7 +203,7 @@ fn unfinished(run: &Simulated) -> Option<String> {
 fn stopped_early(run: &Simulated) -> Option<String> {
     let count = run.figures?.stopped_early;
     let jobs = if count == 1 { "job" } else { "jobs" };
-    (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch\n", run.policy))
+    (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch", run.policy))
 }
 
 /// Returns that jobs were replayed task by task, and how near the best possible that comes.
@@ -218,7 +218,7 @@ fn task_by_task(run: &Simulated) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "{}: runs task by task, which no real cluster can do (use --execution gangs for that){near}\n",
+        "{}: runs task by task, which no real cluster can do (use --execution gangs for that){near}",
         run.policy
     ))
 }

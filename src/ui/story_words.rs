@@ -139,10 +139,10 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
 
 /// Returns whether the end of a submission is told by that of another one: of several the one that completed the job speaks.
 fn is_told(end: &End, tracked: &JobState) -> bool {
-    let completed = |past: &PastAttempt| past.end == End::Completed && past.ended >= tracked.added;
+    let completed = |past: &PastAttempt| past.end == End::Completed;
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => {
-            *end != End::Completed && tracked.past.iter().any(completed)
+            *end != End::Completed && tracked.past_since_added().any(completed)
         }
         Phase::Ended { .. } => false,
         _ => *end == End::Yielded,

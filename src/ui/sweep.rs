@@ -1,6 +1,7 @@
 //! A sweep as a table: a line for each policy at each point, means over the seeds with their confidence.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
@@ -34,11 +35,10 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     if unended > 0 {
         let note = format!(
             "In {unended} of {} runs some jobs have not ended; the figures cover the other jobs \
-             (--format json lists them).\n",
+             (--format json lists them).",
             runs.len()
         );
-        text.push('\n');
-        text.push_str(&wrap(&note, terminal.width(), ""));
+        let _ = writeln!(text, "\n{}", wrap(&note, terminal.width(), ""));
     }
     text
 }

@@ -41,7 +41,8 @@ def leave(status: int = 0) -> None:
     """Exits cleanly: raises SystemExit. All ranks must call it."""
     global _left
     if torch is not None and dist.is_initialized():
-        dist.barrier()  # nobody's end breaks what another one still exchanges
+        on_gpu = dist.get_backend() == "nccl"  # which otherwise warns that it has to guess the device
+        dist.barrier(device_ids=[torch.cuda.current_device()] if on_gpu else None)  # nobody's end breaks what another one still exchanges
         dist.destroy_process_group()
         _left = status
     sys.exit(status)

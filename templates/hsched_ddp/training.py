@@ -218,7 +218,8 @@ class Training(Epochs, Saving, Evaluation):
         state = random_state(self.me.device)
         parameters = [parameter for module in self._modules for parameter in module.parameters()]
         buffers = [buffer for module in self._modules for buffer in module.buffers()]
-        gradients, before = [parameter.grad for parameter in parameters], [buffer.clone() for buffer in buffers]
+        # On the host: a GPU may have no room for its buffers twice.
+        gradients, before = [parameter.grad for parameter in parameters], [buffer.to("cpu", copy=True) for buffer in buffers]
         pairs = []
         self.exchange.off(True)
         # Two sizes on every rank, if they are the same: some layers exchange statistics in every pass.

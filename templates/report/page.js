@@ -33,8 +33,14 @@ function policies() {
 function usage() {
   const all = report.usage;
   if (!all) return;
-  const own = section("Use of GPUs", all.energy_from === "nominal" ? "Energy is the nominal power of the GPUs times the time that they were held: an upper estimate." : null);
-  const rows = [["GPU hours", number(all.gpu_hours, 4)], ["of them idle", number(all.idle_gpu_hours, 4)], ["lost to restarts", number(all.lost_gpu_hours, 4)],
+  const notes = {
+    nominal: "Energy is the nominal power of the GPUs times the time that they were held: an upper estimate.",
+    mixed: "Energy is the mean power that samples have shown times the time held, and nominal power for jobs without samples.",
+    samples: "Energy is the mean power that samples have shown times the time that the GPUs were held.",
+  };
+  const own = section("Use of GPUs", notes[all.energy_from] ?? null);
+  const idle = all.idle_gpu_hours === null ? "–" : `${number(all.idle_gpu_hours, 4)} (of ${number(all.sampled_gpu_hours, 4)} sampled)`;
+  const rows = [["GPU hours", number(all.gpu_hours, 4)], ["of them idle", idle], ["lost to restarts", number(all.lost_gpu_hours, 4)],
     ["Energy (kWh)", number(all.energy_kwh, 4)], [all.cost_unit ?? "RGU-hours", number(all.cost, 4)]];
   own.append(table("All jobs together; – is not known", [["What", (row) => row[0], true], ["Amount", (row) => row[1]]], rows));
 }

@@ -120,6 +120,14 @@ fn pages_and_commands_have_one_help() {
     hint: did you mean job-file?
     hint: hsched help topics lists them
     "#);
+    assert_snapshot!(sandbox.run("help error").fails(2), @r"
+    error: write hsched help error ID
+    hint: hsched help errors lists the ids
+    ");
+    assert_snapshot!(sandbox.run("help topic").fails(2), @r"
+    error: write hsched help topic NAME
+    hint: hsched help topics lists the names
+    ");
     assert_snapshot!(sandbox.run("help error time").fails(2), @r#"
     error: there is no error "time"
     hint: hsched help errors lists them

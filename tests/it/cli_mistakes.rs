@@ -42,6 +42,16 @@ fn a_file_of_another_kind_names_the_command_that_reads_it() {
 
     For more information, try '--help'.
     "#);
+    assert_snapshot!(sandbox.run("run base.yaml --devices v100:2x0").fails(2), @r#"
+    error: invalid value 'v100:2x0' for '--devices <TYPE:COUNT[xSLOTS],…>': "v100:2x0": the number after x, of runs that share a device, must be at least 1
+
+    For more information, try '--help'.
+    "#);
+    let told = sandbox.run("when vit.sh").fails(69);
+    assert!(
+        told.ends_with("hint: to see what it asks for, without Slurm: hsched when vit.sh --request\n"),
+        "{told}"
+    );
     assert_snapshot!(sandbox.run("watch --interval 5").fails(2), @r#"
     error: invalid value '5' for '--interval <TIME>': has no unit: "5"; write 5s, 5m or 5h
 

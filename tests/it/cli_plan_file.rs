@@ -92,7 +92,7 @@ fn shares_that_would_make_a_rank_wait_are_refused() {
 fn ranks_elsewhere_are_refused() {
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("a"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "a""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("gone"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "gone""#);
-    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "v100" of "b\n#SBATCH --uid=0""#);
+    assert_snapshot!(refusal(set("/jobs/1/ranks/0/node", json!("b\n#SBATCH --uid=0"))), @r#"not a plan file: node name "b\n#SBATCH --uid=0" contains '\n'; only letters, digits, '-', '_' and '.' are allowed at line 1"#);
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "a100" of "b""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks", json!([]))), @"jobs[1] (vgg19): may not run on these GPUs");
     assert_snapshot!(refusal(set("/jobs/0/ranks/2/local_rank", json!(3))), @"the plan is invalid: job resnet18: has ranks of one node that are not consecutive");
@@ -102,7 +102,7 @@ fn ranks_elsewhere_are_refused() {
 
 #[test]
 fn verdicts_must_agree_with_what_they_give() {
-    assert_snapshot!(refusal(set("/jobs/0/verdict", json!("run"))), @r#"jobs[0] (resnet18): unknown verdict "run""#);
+    assert_snapshot!(refusal(set("/jobs/0/verdict", json!("run"))), @"not a plan file: unknown variant `run`, expected one of `place`, `defer`, `reject` at line 1");
     assert_snapshot!(refusal(set("/jobs/0/verdict", json!("defer"))), @"jobs[0] (resnet18): jct_s is 16750.418760469012, but the formulas give null");
     assert_snapshot!(refusal(set("/jobs/0/jct_s", json!(1.0))), @"jobs[0] (resnet18): jct_s is 1.0, but the formulas give 16750.418760469012");
     assert_snapshot!(refusal(set("/jobs/0/jct_s", Value::Null)), @"jobs[0] (resnet18): jct_s is null, but the formulas give 16750.418760469012");
@@ -114,7 +114,7 @@ fn verdicts_must_agree_with_what_they_give() {
 fn nodes_that_cannot_be_are_refused() {
     assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(1))), @"the plan is invalid: a gives 2 GPUs of type t4, but it has 1");
     assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(4_294_967_295_u32))), @"nodes[0]: brings the plan to 4294967295 GPUs; the limit is 1000000");
-    assert_snapshot!(refusal(set("/nodes/0/name", json!("a b"))), @"nodes[0]: has an invalid name or GPU type, a type twice, or no rate above 0");
+    assert_snapshot!(refusal(set("/nodes/0/name", json!("a b"))), @r#"not a plan file: node name "a b" contains ' '; only letters, digits, '-', '_' and '.' are allowed at line 1"#);
     assert_snapshot!(refusal(set("/nodes/0/name", json!("b"))), @"nodes[1]: b appears twice");
     assert_snapshot!(refusal(set("/network_gbps", json!(0))), @"network_gbps: must be above 0");
     assert_snapshot!(refusal(set("/partitions", json!([{"name": "p", "default": true, "max_time_s": -5}]))), @"partitions[0].max_time_s: must be above 0");

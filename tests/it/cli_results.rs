@@ -87,7 +87,7 @@ fn unknown_names_and_keys_are_refused() {
     assert_eq!(sandbox.run("results --format csv").succeeds().lines().count(), 1);
     assert!(sandbox.run("results").exits(0).stderr.contains("there are no runs yet"));
     let text = sandbox.run("results lr").fails(2);
-    assert!(text.contains("no sweep and no run \"lr\""), "{text}");
+    assert!(text.contains("no job and no sweep \"lr\""), "{text}");
     let sandbox = ran();
     let text = sandbox.run("results --sort val_los").fails(2);
     assert!(text.contains("did you mean val_loss?"), "{text}");

@@ -409,3 +409,20 @@ fn a_machine_without_gpus_and_a_wrong_list_of_devices_are_said_to_be_such() {
     let error = bench.sandbox.run("run jobs.yaml --devices cpu").fails(2);
     assert!(error.contains("\"cpu\" has no count: write cpu:1"), "{error}");
 }
+
+#[test]
+fn speeds_and_types_of_a_job_file_hold_for_devices_with_longer_names() {
+    let job = |more: &str| {
+        let jobs = format!(
+            "jobs:\n  - name: a\n    samples_per_epoch: 4000\n    epochs: 1\n    global_batch: 8\n    model_size: 0\n    {more}\n    command: \"true\"\n"
+        );
+        let sandbox = Sandbox::new().file("jobs.yaml", jobs);
+        sandbox.run("run jobs.yaml --devices nvidia_h100_80gb_hbm3:1 --dry-run").succeeds()
+    };
+    let told = job("throughput: {h100: 1000}");
+    assert!(told.contains("on 1 nvidia_h100_80gb_hbm3; predicted 4.00 s per epoch"), "{told}");
+    let told = job("gpu_types: [h100]");
+    assert!(told.contains("on 1 nvidia_h100_80gb_hbm3"), "{told}");
+    let told = job("gpu_types: [a100]");
+    assert!(told.contains("too few of the GPUs that it can use"), "{told}");
+}

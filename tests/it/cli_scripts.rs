@@ -80,7 +80,7 @@ fn what_is_no_single_submission_is_refused() {
     assert_snapshot!(refused("submit train.sh -- --wait", 78), @"error: train.sh: --wait cannot be used: hsched does not wait for its jobs; hsched watch does");
     assert!(refused("submit train.sh -j a", 2).starts_with("error: train.sh is a batch script: --job, "));
     assert_snapshot!(refused("submit jobs.yaml --may limit", 2), @"error: --may is for a batch script; for a job file, see the job keys");
-    assert!(refused("submit train.sh -- 0.1", 78).contains("is no option"));
+    assert!(refused("submit train.sh -- 0.1", 78).contains("is not an option"));
     assert!(sandbox.calls("sbatch").is_empty());
 }
 

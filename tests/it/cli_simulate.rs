@@ -68,6 +68,22 @@ fn json_has_every_job_and_table_every_policy() {
 }
 
 #[test]
+fn a_policy_named_twice_is_simulated_once() {
+    let ran = sandbox().run(&format!("{FILES} --policy fifo,las,fifo --format json")).exits(0);
+    let policies = ran.json()["policies"].as_array().expect("a list").clone();
+    let names: Vec<&str> = policies.iter().filter_map(|policy| policy["policy"].as_str()).collect();
+    assert_eq!((names, ran.stderr.as_str()), (vec!["fifo", "las"], ""));
+}
+
+#[test]
+fn notes_on_jobs_that_have_not_ended_end_their_lines() {
+    let short = format!("{FILES} --policy fifo,las --rounds 1 --round 1s");
+    let text = sandbox().run(&short).exits(0).stdout;
+    let notes: Vec<&str> = text.lines().filter(|line| line.contains("have not ended")).collect();
+    assert!(notes.len() == 2 && text.ends_with('\n'), "{text}");
+}
+
+#[test]
 fn events_come_in_order_and_end_with_the_summary() {
     let sandbox = sandbox();
     let text = sandbox.run(&format!("{FILES} --policy fifo,las --events -")).succeeds();

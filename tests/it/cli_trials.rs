@@ -51,7 +51,9 @@ fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
         line(1, 2, 2.9, "failed"),
     ];
     assert_eq!(told, expected);
-    let other = lines(&sandbox.run("tell net --metric none").succeeds());
+    let ran = sandbox.run("tell net --metric none").exits(0);
+    assert_eq!(ran.stderr, "note: no run has reported a metric \"none\"; known: val_loss\n");
+    let other = lines(&ran.stdout);
     assert_eq!(other[2], json!({ "trial": 0, "epoch": 2, "metric": null, "state": "completed" }));
 
     // The one that failed may be asked again, the other is there.
@@ -89,7 +91,7 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
     assert!(message(3).contains("would overwrite the variable PATH"), "{}", message(3));
     assert!(message(5).contains("line 6"), "{}", message(5));
     let unknown = sandbox.run("tell other").fails(2);
-    assert!(unknown.contains("no sweep and no run \"other\""), "{unknown}");
+    assert!(unknown.contains("no job and no sweep \"other\""), "{unknown}");
 
     let sandbox = self::sandbox();
     let dry = sandbox.run_with_input("ask job.yaml --dry-run", "{\"trial\": 1, \"parameters\": {\"lr\": 1}}");

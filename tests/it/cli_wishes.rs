@@ -84,7 +84,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("later")]);
     let status = sandbox.run("status --format json").exits(0).json();
     let shown = |job: usize| [&status["jobs"][job]["state"], &status["jobs"][job]["last_event"]["text"]];
-    let asked = "hsched watch will cancel it at its next turn";
+    let asked = "hsched watch cancels it at its next turn";
     assert_eq!(
         (shown(1), shown(2)),
         ([&json!("stopping"), &json!(asked)], [&json!("waiting"), &json!(asked)])
@@ -155,7 +155,7 @@ fn the_last_wish_for_a_name_counts() {
     sandbox.run("add third.yaml").succeeds();
     sandbox.run_with_input("add -", &third().replace("epochs: 200", "epochs: 7")).succeeds();
     let one = sandbox.run("status third").succeeds();
-    assert!(one.contains("hsched watch will add it at its next turn"), "{one}");
+    assert!(one.contains("hsched watch or hsched run adds it at its next turn"), "{one}");
     drop(held);
     // Not only `watch` takes them in.
     sandbox.run("cancel --all --dry-run").succeeds();

@@ -7,7 +7,7 @@ use hsched_engine::{
 };
 use hsched_lab::simulate::{Play, PlayOptions, SimulatedWorld};
 use hsched_model::{Cluster, Seconds, Time};
-use hsched_plan::curve::Report;
+use hsched_plan::curve::CurvePoint;
 use hsched_plan::{Moves, Objective};
 
 use crate::cli_run::{Bench, TRAIN, job as training};
@@ -29,7 +29,7 @@ fn losses(count: u32) -> Vec<f64> {
 fn half_done(more: &str) -> JobState {
     let own = job("a", "{v100: 100}", &format!(", {more}"));
     let own = hsched_model::Job { epochs: 40, ..own };
-    let curve = (1..).zip(losses(20)).map(|(epoch, value)| Report { epoch, value }).collect();
+    let curve = (1..).zip(losses(20)).map(|(epoch, value)| CurvePoint { epoch, value }).collect();
     JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
 }
 
@@ -115,7 +115,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let own = |name: &str, value: f64, epochs: u64| {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving}";
         let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
-        let curve = (1..=epochs).map(|epoch| Report { epoch, value }).collect();
+        let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
         JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
     let jobs = vec![own("a", 0.3, 9), own("b", 0.2, 9), own("c", 0.4, 9), own("d", 0.1, 2)];
@@ -130,7 +130,7 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
     let own = |(name, value): (&str, f64), epochs: u64| {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving, brackets: 2}";
         let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
-        let curve = (1..=epochs).map(|epoch| Report { epoch, value }).collect();
+        let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
         JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
     // Of every four, the last one is in the second bracket.

@@ -116,6 +116,7 @@ mod replicas;
 mod report_lines;
 mod samples;
 mod sandbox;
+mod schemas;
 mod simulate_stories;
 mod status_table;
 mod story;

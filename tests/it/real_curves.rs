@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use hsched_model::{GoalMode, Stop, StopRule};
-use hsched_plan::curve::{Goal, MetricKind, Report, behind, judge_running, predict};
+use hsched_plan::curve::{CurvePoint, Goal, MetricKind, behind, judge_running, predict};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
@@ -25,8 +25,8 @@ struct Curve {
 }
 
 impl Curve {
-    fn reports(&self) -> Vec<Report> {
-        (1..).zip(&self.values).map(|(epoch, &value)| Report { epoch, value }).collect()
+    fn reports(&self) -> Vec<CurvePoint> {
+        (1..).zip(&self.values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect()
     }
 
     /// Returns whether the training came to its last epoch; some diverge until there are no numbers for it.
@@ -249,7 +249,7 @@ fn curves_with_plateaus_are_foretold_and_stopped_as_well() {
 }
 
 /// The curves of a made-up sweep: a loss that falls as a power of the epoch, with noise.
-fn sweep(seed: u64) -> Vec<Vec<Report>> {
+fn sweep(seed: u64) -> Vec<Vec<CurvePoint>> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut from = |low: f64, high: f64| low + (high - low) * random.random::<f64>();
     let mut curve = |_| {
@@ -257,26 +257,27 @@ fn sweep(seed: u64) -> Vec<Vec<Report>> {
         (1_u32..=81)
             .map(|epoch| {
                 let value = end + fall * f64::from(epoch).powf(-power) + from(-noise, noise);
-                Report { epoch: epoch.into(), value }
+                CurvePoint { epoch: epoch.into(), value }
             })
             .collect()
     };
     (0..27).map(&mut curve).collect()
 }
 
-fn lowest(curve: &[Report]) -> f64 {
+fn lowest(curve: &[CurvePoint]) -> f64 {
     curve.iter().map(|report| report.value).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns the epochs that each job of a sweep trains where all go on together, an epoch at a time, and some stop.
-fn trained(curves: &[Vec<Report>], stops: impl Fn(usize, &[&[Report]]) -> bool) -> Vec<usize> {
+fn trained(curves: &[Vec<CurvePoint>], stops: impl Fn(usize, &[&[CurvePoint]]) -> bool) -> Vec<usize> {
     let mut done = vec![0; curves.len()];
     let mut open: Vec<usize> = (0..curves.len()).collect();
     for epoch in 1..=81 {
         for &job in &open {
             done[job] = epoch;
         }
-        let seen: Vec<&[Report]> = curves.iter().zip(&done).map(|(curve, done)| &curve[..*done]).collect();
+        let seen: Vec<&[CurvePoint]> =
+            curves.iter().zip(&done).map(|(curve, done)| &curve[..*done]).collect();
         open.retain(|&job| !stops(job, &seen));
     }
     done
@@ -290,7 +291,7 @@ fn halving_and_the_rule_best_on_the_same_sweeps() {
         let curves = sweep(seed);
         let best = curves.iter().map(|curve| lowest(curve)).fold(f64::INFINITY, f64::min);
         let halving = trained(&curves, |job, seen| {
-            let others: Vec<&[Report]> =
+            let others: Vec<&[CurvePoint]> =
                 seen.iter().enumerate().filter(|(own, _)| *own != job).map(|(_, own)| *own).collect();
             behind(seen[job], &others, GoalMode::Min, (81, 0)).is_some()
         });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hsched_engine::{BackendKind, End, Event, News, Rules, SubmissionKey, Update};
 use hsched_lab::find_over_time;
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedWorld, Site, When};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedSite, SimulatedWorld, When};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ fn simulated(journal: &Journal) -> Ends {
     }
     let cluster: Cluster = cluster(CLUSTER);
     let delays = Delays { setup: Seconds(journal.latency()), ..Delays::default() };
-    let site = Site { delays, pinned: true, ..site(cluster, &all) };
+    let site = SimulatedSite { delays, pinned: true, ..site(cluster, &all) };
     let rules = Rules {
         backend: BackendKind::Devices,
         pinned: true,

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::schemas;
+
 /// The worked example's cluster: 2 T4 and 2 V100.
 pub const CLUSTER: &str = "\
 network_gbps: 10
@@ -136,7 +138,9 @@ impl Sandbox {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&root, "ROOT");
         let status = output.status;
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-        Ran { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        let ran = Ran { code, stdout: text(&output.stdout), stderr: text(&output.stderr) };
+        schemas::check(&ran.stdout);
+        ran
     }
 
     /// Returns the arguments of each call of a fake program.

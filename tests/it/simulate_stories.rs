@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched::ui::Story;
 use hsched_engine::{Action, Answer, End, Event, News, Phase, State, SubmissionKey, Update, look};
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, SimulatedWorld, Site, When};
+use hsched_lab::simulate::{
+    Delays, Incident, Play, PlayOptions, Saving, SimulatedSite, SimulatedWorld, When,
+};
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;
@@ -18,7 +20,7 @@ const FIRST: Time = Time(1e6);
 /// A whole story: where, what, and what goes wrong.
 #[derive(Clone, Debug)]
 struct Script {
-    site: Site,
+    site: SimulatedSite,
     jobs: Vec<(u32, Job)>,
     cancelled: Vec<(u32, usize)>,
     incidents: Vec<Incident>,
@@ -255,7 +257,12 @@ proptest! {
 }
 
 /// Plays jobs in a cluster, with moves; returns the lines of the story.
-fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut Site)) -> Vec<String> {
+fn told(
+    nodes: &str,
+    text: &str,
+    incidents: Vec<Incident>,
+    change: impl Fn(&mut SimulatedSite),
+) -> Vec<String> {
     let jobs = jobs(text);
     let mut site = site(cluster(nodes), &jobs);
     change(&mut site);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hsched_engine::{Action, Answer, End, Event, News, PlannedSubmission, Rules, SubmissionKey, Update};
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, SimulatedWorld, Site, When};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedSite, SimulatedWorld, When};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};
@@ -225,7 +225,7 @@ fn in_words(action: &Action) -> Vec<String> {
     }
 }
 
-fn site(delays: Delays) -> Site {
+fn site(delays: Delays) -> SimulatedSite {
     let nodes = "nodes:\n  - {name: 'v[1-2]', gpus: {v100: 2}}\n  - {name: t1, gpus: {t4: 4}}\n";
     let cluster: Cluster = hsched_model::formats::cluster::parse(nodes).expect("a cluster");
     let speed = |&(gpu_type, rate): &(&str, f64)| {
@@ -233,19 +233,7 @@ fn site(delays: Delays) -> Site {
     };
     let speeds = TRUE_SPEEDS.iter().map(|(job, own)| ((*job).to_owned(), own.iter().map(speed).collect()));
     let rate = BitRate::new(10.0).expect("a rate");
-    Site {
-        cluster,
-        network: rate,
-        intra_node: rate,
-        speeds: speeds.collect(),
-        noise: 0.0,
-        seed: 0,
-        delays,
-        saving: Saving::AfterStep,
-        pinned: false,
-        walltime: None,
-        grace: Seconds(10.0),
-    }
+    SimulatedSite { delays, ..SimulatedSite::new(cluster, [rate, rate], speeds.collect()) }
 }
 
 fn incidents() -> Vec<Incident> {

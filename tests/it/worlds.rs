@@ -10,7 +10,7 @@ use std::time::Duration;
 use hsched::local::{Devices, LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched::probe::Facts;
 use hsched_engine::clock::SystemClock;
-use hsched_engine::live::Site;
+use hsched_engine::live::ScriptContext;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
@@ -340,15 +340,15 @@ proptest! {
         let delays = Delays { start: tenths(start), setup: tenths(setup), end: tenths(end), ..Delays::default() };
         let bad = JobName::new("bad").expect("a name");
         let fails = Incident::Failure { job: bad, submission: 1, epoch: 1, end: End::Failed { exit: 3, signal: 0 } };
-        let site = hsched_lab::simulate::Site { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
+        let site = hsched_lab::simulate::SimulatedSite { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
         let world = hsched_lab::simulate::SimulatedWorld::new(site, vec![fails], Time(0.0));
         is_the_story(&play(world, (jobs, wide), |world| world.pass(tenths(look))));
     }
 }
 
 /// A site whose state is in a folder.
-fn live_site(folder: &Path, inside: Option<Launcher>) -> Site {
-    Site {
+fn live_site(folder: &Path, inside: Option<Launcher>) -> ScriptContext {
+    ScriptContext {
         defaults: rules().defaults,
         template: Template::default(),
         state: folder.join("state"),

@@ -7,7 +7,7 @@ use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 use hsched_plan::curve::{
-    CurveVerdict, Goal, MetricKind, Report, behind, bracket, first_rung, judge_running,
+    CurvePoint, CurveVerdict, Goal, MetricKind, behind, bracket, first_rung, judge_running,
 };
 
 /// That a job need not train until its last epoch.
@@ -135,7 +135,7 @@ impl State {
         let is_own = |job: &JobState| job.job.name == tracked.job.name;
         let own_bracket = sweep.iter().find(|(job, _)| is_own(job))?.1;
         let others = sweep.iter().filter(|(job, bracket)| *bracket == own_bracket && !is_own(job));
-        let others: Vec<&[Report]> = others.map(|(job, _)| job.curve.as_slice()).collect();
+        let others: Vec<&[CurvePoint]> = others.map(|(job, _)| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let own = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
@@ -196,7 +196,7 @@ impl JobState {
     pub(super) fn remember(&mut self, epoch: u64, metrics: &[(String, f64)]) {
         let Some(target) = &self.job.target else { return };
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
-        self.curve.push(Report { epoch, value: *value });
+        self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
             // Every other one tells as much of so long a curve.
             let mut place = 0;

@@ -129,7 +129,7 @@ impl JobState {
     fn after_stall(&mut self, ended: Time, now: Time, epochs: u64, rules: &Rules) {
         let last = self.past.last().map(|past| &past.attempt);
         let stall = last.and_then(|attempt| Some(attempt.stall.as_ref()?.text(attempt.gpus.total())));
-        let why = stall.unwrap_or_else(|| "it did not get on".to_owned());
+        let why = stall.unwrap_or_else(|| "no progress".to_owned());
         match self.job.stuck {
             StuckRule::Restart => self.fail(now, Some(epochs), &format!("stopped: {why}"), rules),
             StuckRule::Warn | StuckRule::Stop => {

@@ -229,10 +229,10 @@ impl JobState {
             submission.clone_from(&attempt);
         }
         let attempt = &attempt;
-        let samples = teach::by_epoch(self, attempt, report, cache);
         let before = attempt.epochs_before;
         let startup = startup(attempt, report);
         let seen = self.since_the_last(before, report);
+        let samples = teach::by_epoch(self, attempt, report, seen, cache);
         self.epochs_done = report.epoch;
         (self.fruitless, self.cuts) = (0, 0);
         // The first one after a stop may have begun before it.
@@ -250,7 +250,7 @@ impl JobState {
     }
 
     /// Returns how long an epoch took whose length nobody reports: the time since the one before it in the same submission was seen.
-    /// It may have waited for others in it, so this teaches no speed.
+    /// It may have waited for others in it, so this teaches a speed only while none was measured.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
         let epochs = to_f64(report.epoch.saturating_sub(self.epochs_done));

@@ -6,10 +6,10 @@ use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
     Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Question, Rules, Run,
-    Stage, State, Submission, Trials,
+    Stage, State, Submission, SubmissionRecord, Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::{
     Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
     verify,
@@ -334,7 +334,7 @@ impl PlanExecutor<'_> {
             solve: None,
             proven: None,
         };
-        let file = PlanFile::new(solved, Vec::new(), "free", self.rules.pinned);
+        let file = PlanFile::new(solved, Vec::new(), Capacity::Free, self.rules.pinned);
         Run {
             id: self.run.to_owned(),
             jobs,
@@ -347,7 +347,7 @@ impl PlanExecutor<'_> {
 
     /// Writes down that a job is about to be submitted.
     fn mark(&self, tracked: &mut JobState, run: &Run, intent: &PlannedSubmission) {
-        let attempt = run.attempt(intent, self.at);
+        let attempt = SubmissionRecord { unmeasured: tracked.unmeasured, ..run.attempt(intent, self.at) };
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.backend {
             BackendKind::Queue => attempt.within(walltime, tracked.resumes()),

@@ -105,7 +105,11 @@ impl PlanExecutor<'_> {
         let at_least = tracked.least_limit();
         let of_request = request.map(|option| option.queue_choice.clone());
         let before = || {
-            tracked.phase.submissions().iter().find_map(|submission| submission.attempt.queue_choice.clone())
+            let submissions = tracked.phase.submissions().iter();
+            let choice =
+                submissions.clone().find_map(|submission| submission.attempt.queue_choice.clone())?;
+            // It may be for other GPUs.
+            Some(QueueChoice { billed_per_hour: None, ..choice })
         };
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);

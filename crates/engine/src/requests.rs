@@ -281,6 +281,7 @@ impl Listing<'_> {
             longest: partition.and_then(|partition| partition.max_time_s),
             basis: shape.basis,
             at_least: self.at_least,
+            billed_per_hour: None,
         };
         let walltime = queue_choice.walltime(job, shape.run, defaults);
         let limit = walltime.limit();
@@ -301,6 +302,8 @@ impl Listing<'_> {
         let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
         let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);
         let cost = cost(&request, &shape.gpu_type, partition, run);
+        let billed = cost.filter(|cost| cost.unit == Unit::Billing && run.0 > 0.0);
+        let billed_per_hour = billed.map(|cost| cost.hours * 3600.0 / run.0);
         RequestOption {
             gpu_type: shape.gpu_type.clone(),
             gpus: shape.nodes * shape.per_node,
@@ -311,7 +314,7 @@ impl Listing<'_> {
             preemptible: partition.is_some_and(|partition| partition.preemptible),
             not_counted: self.not_counted(),
             request,
-            queue_choice,
+            queue_choice: QueueChoice { billed_per_hour, ..queue_choice },
         }
     }
 }

@@ -31,6 +31,22 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Returns the rules for jobs in a queue, with these rates between and in nodes, without limits.
+    pub fn new(network: BitRate, intra_node: BitRate) -> Self {
+        Self {
+            backend: BackendKind::Queue,
+            defaults: JobDefaults::default(),
+            network,
+            intra_node,
+            capacity: BTreeMap::new(),
+            most_gpus: None,
+            pinned: false,
+            restart_cost: Seconds(60.0),
+            retry_delay: Seconds(30.0),
+            learning_rate: 0.3,
+        }
+    }
+
     /// How long a submission without a clear answer is looked for before it counts as never made.
     pub const UNCLEAR: Seconds = Seconds(60.0);
     /// How long Slurm may not know a job before it counts as gone; the time begins again with each epoch that the job

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::render::quote;
-use crate::{EpochReport, Gpus, JobState, Outcome, Phase, SubmissionRecord};
+use crate::{EpochReport, Gpus, JobState, Outcome, Phase, SampledUse, SubmissionRecord};
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 
@@ -63,12 +63,29 @@ pub struct RunSubmission {
     pub gpus: Gpus,
     /// Predicted length of an epoch in seconds.
     pub epoch_s: f64,
+    /// Whether no measurement was behind that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmeasured: bool,
     pub epochs_before: u64,
     /// Epochs that it finished.
     pub epochs: u64,
     /// Seconds of those epochs, as rank 0 reported them; `None` where one of them has no length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trained_s: Option<f64>,
+    /// What samples say of the use of its GPUs.
+    #[serde(default, skip_serializing_if = "SampledUse::is_empty")]
+    pub sampled: SampledUse,
+    /// What its partition bills for each hour, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed_per_hour: Option<f64>,
+}
+
+/// What the files of one submission say of it.
+#[derive(Clone, Debug, Default)]
+pub struct Reports {
+    /// The epochs that rank 0 has reported.
+    pub epochs: Vec<EpochReport>,
+    pub sampled: SampledUse,
 }
 
 /// The values that a metric had.
@@ -105,9 +122,12 @@ impl RunSubmission {
             end: None,
             gpus: attempt.gpus.clone(),
             epoch_s: attempt.epoch.0,
+            unmeasured: attempt.unmeasured,
             epochs_before: attempt.epochs_before,
             epochs,
             trained_s: None,
+            sampled: SampledUse::default(),
+            billed_per_hour: attempt.queue_choice.as_ref().and_then(|choice| choice.billed_per_hour),
         }
     }
 
@@ -118,9 +138,9 @@ impl RunSubmission {
 }
 
 impl RunResult {
-    /// Returns the result of a job at the time `now`; `reported` has the epochs that rank 0 has reported, by submission: those
-    /// of the past ones, then those of the others.
-    pub fn new(tracked: &JobState, reported: &[Vec<EpochReport>], now: Time) -> Self {
+    /// Returns the result of a job at the time `now`; `reported` has what the files of each submission say: those of the past ones,
+    /// then those of the others.
+    pub fn new(tracked: &JobState, reported: &[Reports], now: Time) -> Self {
         let job = &tracked.job;
         let (ended, why) = match &tracked.phase {
             Phase::Ended { at, outcome: Outcome::Failed { reason } } => (Some(*at), Some(reason.clone())),
@@ -145,10 +165,28 @@ impl RunResult {
                 .target
                 .as_ref()
                 .and_then(|target| Some((target.metric.clone(), mode(target.mode)?.to_owned()))),
-            metrics: ranges(&curve(reported)),
+            metrics: ranges(&curve(tracked, reported)),
             command: command(tracked),
             submissions: submissions(tracked, reported),
         }
+    }
+
+    /// Leaves out what was submitted for an earlier job of the same name: version 0.2.0 kept that with the later one, too.
+    pub(super) fn without_earlier(mut self) -> Self {
+        let count = self.submissions.len();
+        self.submissions.retain(|submission| submission.submitted >= self.added);
+        if self.submissions.len() < count {
+            self.gpu_s = BTreeMap::new();
+            for submission in &self.submissions {
+                let Some(seconds) = submission.ended.and_then(|ended| submission.held_s(ended)) else {
+                    continue;
+                };
+                for (gpu_type, gpus) in submission.gpus.by_type() {
+                    *self.gpu_s.entry(gpu_type).or_default() += f64::from(gpus) * seconds;
+                }
+            }
+        }
+        self
     }
 
     /// Returns what tells it from other results: of two of one key the later replaces the earlier.
@@ -158,13 +196,14 @@ impl RunResult {
 
     /// Returns the GPU hours of all types.
     pub fn gpu_hours(&self) -> f64 {
-        self.gpu_s.values().sum::<f64>() / 3600.0
+        // A sum of nothing is -0.
+        self.gpu_s.values().sum::<f64>() / 3600.0 + 0.0
     }
 }
 
 /// Returns how long the job held GPUs of each type, times their number.
 fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
-    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
+    let past = tracked.past_since_added().map(|past| (&past.attempt, past.ended));
     let current = tracked.phase.submissions().iter().map(|submission| (&submission.attempt, now));
     let mut seconds = BTreeMap::new();
     let mut count = |(attempt, end): (&SubmissionRecord, Time)| {
@@ -177,8 +216,8 @@ fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
     seconds
 }
 
-/// Returns what was submitted for a job, with what each got done.
-fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubmission> {
+/// Returns what was submitted for a job since it was added, with what each got done.
+fn submissions(tracked: &JobState, reported: &[Reports]) -> Vec<RunSubmission> {
     let past = tracked.past.iter().map(|past| RunSubmission {
         ended: Some(past.ended),
         end: Some(past.end.to_string()),
@@ -191,8 +230,10 @@ fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubm
     });
     let mut all: Vec<RunSubmission> = past.chain(current).collect();
     for (submission, reported) in all.iter_mut().zip(reported) {
-        submission.trained_s = trained(submission, reported);
+        submission.trained_s = trained(submission, &reported.epochs);
+        submission.sampled = reported.sampled;
     }
+    all.retain(|submission| submission.submitted >= tracked.added);
     all
 }
 
@@ -208,9 +249,20 @@ fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> 
     lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())
 }
 
-/// Returns the metrics by epoch. An epoch that was trained again counts as it was then.
-pub(super) fn curve(reported: &[Vec<EpochReport>]) -> BTreeMap<u64, Vec<(String, f64)>> {
-    reported.iter().flatten().map(|report| (report.epoch, report.metrics.clone())).collect()
+/// Returns the metrics by epoch. An epoch that was trained again counts as it was then. Of a job that was added again, epochs of the
+/// job before it count as far as it resumed from them.
+pub(super) fn curve(tracked: &JobState, reported: &[Reports]) -> BTreeMap<u64, Vec<(String, f64)>> {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt));
+    let is_earlier = |attempt: &SubmissionRecord| attempt.meant < tracked.added;
+    let first = attempts.clone().find(|attempt| !is_earlier(attempt));
+    let resumed = first.map_or(tracked.epochs_done, |attempt| attempt.epochs_before);
+    let counts = |(attempt, reports): (&SubmissionRecord, &Reports)| {
+        let last = if is_earlier(attempt) { resumed } else { u64::MAX };
+        let reports = reports.epochs.iter().filter(move |report| report.epoch <= last);
+        reports.map(|report| (report.epoch, report.metrics.clone())).collect::<Vec<_>>()
+    };
+    attempts.zip(reported).flat_map(counts).collect()
 }
 
 fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {
@@ -252,5 +304,66 @@ fn command(tracked: &JobState) -> String {
         // The variables must also hold for what comes after the first word.
         Command::Shell(own) if launch.env.is_empty() => own.clone(),
         Command::Shell(own) => format!("sh -c {}", quoted(own)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{End, PastAttempt};
+    use hsched_model::Seconds;
+    use hsched_model::formats::jobs;
+    use hsched_model::number::to_f64;
+
+    /// A job that was added again at 100: its first submission trained four epochs, the second goes on after `resumed`.
+    fn result(resumed: u64) -> RunResult {
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 9, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let mut tracked = JobState::new(jobs::parse(text).expect("a job").remove(0), Time(100.0));
+        let past = |run: &str, epochs_before: u64, meant: f64| PastAttempt {
+            attempt: SubmissionRecord {
+                started: Some(Time(meant + 1.0)),
+                ..SubmissionRecord::new(run, Vec::new(), Seconds(1.0), epochs_before, Time(meant))
+            },
+            ended: Time(meant + 9.0),
+            end: End::Completed,
+            epochs: 4,
+        };
+        tracked.past = vec![past("r1", 0, 50.0), past("r2", resumed, 100.0)];
+        let epoch = |epoch: u64, loss: f64| EpochReport {
+            epoch,
+            at: Time(0.0),
+            length: Some(Seconds(1.0)),
+            metrics: vec![("loss".to_owned(), loss)],
+            ranks: Vec::new(),
+        };
+        let first = (1..=4).map(|number| epoch(number, 0.1 * to_f64(number))).collect();
+        let second = (resumed + 1..=resumed + 4).map(|number| epoch(number, to_f64(number))).collect();
+        let reported = [first, second].map(|epochs| Reports { epochs, ..Reports::default() });
+        RunResult::new(&tracked, &reported, Time(500.0))
+    }
+
+    #[test]
+    fn results_of_version_0_2_0_lose_what_was_submitted_before_their_job_was_added() {
+        let text = r#"{"name": "a", "added": 100, "state": "completed", "epochs_done": 5, "epochs": 5, "command": "x",
+            "gpu_s": {"t4": 30}, "submissions": [
+            {"submitted": 1, "started": 2, "ended": 12, "gpus": {"n": {"t4": 1}}, "epoch_s": 1, "epochs_before": 0, "epochs": 2},
+            {"submitted": 100, "started": 110, "ended": 120, "gpus": {"n": {"t4": 2}}, "epoch_s": 1, "epochs_before": 0,
+             "epochs": 5}]}"#;
+        let run = serde_json::from_str::<RunResult>(text).expect("a result").without_earlier();
+        assert_eq!((run.submissions.len(), run.gpu_s.into_values().collect::<Vec<f64>>()), (1, vec![20.0]));
+    }
+
+    #[test]
+    fn a_job_that_was_added_again_has_its_own_submissions_and_the_epochs_that_it_resumed_from() {
+        for (resumed, least) in [(0, (1.0, 1)), (2, (0.1, 1))] {
+            let run = result(resumed);
+            let own: Vec<(f64, Option<f64>)> =
+                run.submissions.iter().map(|own| (own.submitted.0, own.trained_s)).collect();
+            assert_eq!(own, [(100.0, Some(4.0))]);
+            let loss = run.metrics["loss"];
+            assert_eq!((loss.least, loss.least_epoch), least, "resumed after {resumed}");
+            assert_eq!((loss.last_epoch, loss.last), (resumed + 4, to_f64(resumed + 4)));
+        }
     }
 }

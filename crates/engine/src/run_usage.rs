@@ -14,20 +14,26 @@ const HOUR: f64 = 3600.0;
 pub struct GpuUsage {
     /// GPU hours held, by type.
     pub held: BTreeMap<GpuType, f64>,
-    /// GPU hours without any work, as samples of the GPUs tell.
+    /// GPU hours for which samples tell whether the GPU did something.
+    pub sampled: f64,
+    /// What of those the GPUs did nothing; `None` without samples.
     pub idle: Option<f64>,
     /// GPU hours of submissions after which another one started, without the epochs that they finished.
     pub lost: Option<f64>,
     pub energy: Option<Energy>,
     /// RGU hours; `None` where a type has no reference units.
     pub reference_hours: Option<f64>,
+    /// What the partitions billed; `None` where that is not known of all that was held.
+    pub billed_hours: Option<f64>,
 }
 
 /// Energy of GPUs alone, without their nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Energy {
-    pub kilowatt_hours: f64,
-    pub source: EnergySource,
+    /// Kilowatt-hours by the power that samples have shown, on average over each submission.
+    pub measured: f64,
+    /// Kilowatt-hours by nominal power, of submissions without samples.
+    pub nominal: f64,
     /// GPU hours of types whose power is unknown; they are not in it.
     pub missing: f64,
 }
@@ -35,16 +41,51 @@ pub struct Energy {
 /// How an energy is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnergySource {
+    /// The mean power that samples have shown times time held.
+    Samples,
     /// Nominal power times time held: no measurement, and usually too high.
     Nominal,
+    /// Some submissions by samples, others by nominal power.
+    Mixed,
 }
 
 impl EnergySource {
     /// Returns its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Samples => "samples",
             Self::Nominal => "nominal",
+            Self::Mixed => "mixed",
         }
+    }
+}
+
+impl Energy {
+    /// Returns all that is known.
+    pub fn kilowatt_hours(&self) -> f64 {
+        self.measured + self.nominal
+    }
+
+    /// Returns how it is known.
+    pub fn source(&self) -> EnergySource {
+        match (self.measured > 0.0, self.nominal > 0.0) {
+            (true, false) => EnergySource::Samples,
+            (true, true) => EnergySource::Mixed,
+            (false, _) => EnergySource::Nominal,
+        }
+    }
+
+    /// Adds GPU hours of a type of which nobody has measured the power.
+    fn add_nominal(&mut self, gpu_type: &GpuType, hours: f64) {
+        match nominal_watts(gpu_type) {
+            Some(watts) => self.nominal += watts * hours / 1000.0,
+            None => self.missing += hours,
+        }
+    }
+
+    /// Returns it unless nothing of it is known.
+    fn known(self) -> Option<Self> {
+        (self.kilowatt_hours() > 0.0).then_some(self)
     }
 }
 
@@ -53,41 +94,92 @@ impl GpuUsage {
     pub fn of(run: &RunResult, now: Time) -> Self {
         let held: BTreeMap<_, _> =
             run.gpu_s.iter().map(|(gpu_type, seconds)| (gpu_type.clone(), seconds / HOUR)).collect();
-        Self { idle: None, lost: lost(run, now), ..Self::priced(held) }
+        let sampled =
+            run.submissions.iter().map(|submission| submission.sampled.sampled.0).sum::<f64>() / HOUR;
+        let idle = run.submissions.iter().map(|submission| submission.sampled.idle.0).sum::<f64>() / HOUR;
+        Self {
+            sampled,
+            idle: (sampled > 0.0).then_some(idle),
+            lost: lost(run, now),
+            energy: energy(run, &held, now),
+            billed_hours: billed(run, now),
+            reference_hours: reference_hours(&held),
+            held,
+        }
     }
 
-    /// Returns the usage of several jobs together. GPU time that is unknown for one of them is unknown for all that have held GPUs.
+    /// Returns the usage of several jobs together. Idle time and energy are those of the jobs of which they are known; all else that is
+    /// unknown for one of them is unknown for all that have held GPUs.
     pub fn sum(usages: &[&Self]) -> Self {
-        let mut held = BTreeMap::new();
-        for (gpu_type, hours) in usages.iter().flat_map(|usage| &usage.held) {
-            *held.entry(gpu_type.clone()).or_default() += hours;
+        let (mut held, mut energy) = (BTreeMap::new(), Energy::default());
+        for usage in usages {
+            for (gpu_type, hours) in &usage.held {
+                *held.entry(gpu_type.clone()).or_default() += hours;
+            }
+            let known = usage.energy.unwrap_or(Energy { missing: usage.hours(), ..Energy::default() });
+            energy.measured += known.measured;
+            energy.nominal += known.nominal;
+            energy.missing += known.missing;
         }
-        let has_held = |usage: &&&Self| usage.hours() > 0.0;
-        let total =
-            |of: fn(&Self) -> Option<f64>| usages.iter().filter(has_held).map(|usage| of(usage)).sum();
-        Self { idle: total(|usage| usage.idle), lost: total(|usage| usage.lost), ..Self::priced(held) }
+        let holders = || usages.iter().filter(|usage| usage.hours() > 0.0);
+        // A sum of nothing is -0.
+        let total = |of: fn(&Self) -> Option<f64>| {
+            holders().map(|usage| of(usage)).sum::<Option<f64>>().map(|sum| sum + 0.0)
+        };
+        let idle: Vec<f64> = usages.iter().filter_map(|usage| usage.idle).collect();
+        Self {
+            sampled: usages.iter().map(|usage| usage.sampled).sum::<f64>() + 0.0,
+            idle: (!idle.is_empty()).then(|| idle.iter().sum()),
+            lost: total(|usage| usage.lost),
+            energy: energy.known(),
+            billed_hours: total(|usage| usage.billed_hours).filter(|_| holders().next().is_some()),
+            reference_hours: reference_hours(&held),
+            held,
+        }
     }
 
     /// Returns the GPU hours of all types.
     pub fn hours(&self) -> f64 {
-        self.held.values().sum()
+        // A sum of nothing is -0.
+        self.held.values().sum::<f64>() + 0.0
     }
+}
 
-    /// Returns what follows from the time that GPUs were held.
-    fn priced(held: BTreeMap<GpuType, f64>) -> Self {
-        let units = |(gpu_type, hours): (&GpuType, &f64)| Some(reference_units(gpu_type)? * hours);
-        let (mut energy, mut missing) = (None, 0.0);
-        for (gpu_type, hours) in &held {
-            match nominal_watts(gpu_type) {
-                Some(watts) => *energy.get_or_insert(0.0) += watts * hours / 1000.0,
-                None => missing += hours,
-            }
+/// Returns the RGU hours of time held.
+fn reference_hours(held: &BTreeMap<GpuType, f64>) -> Option<f64> {
+    let units = |(gpu_type, hours): (&GpuType, &f64)| Some(reference_units(gpu_type)? * hours);
+    if held.is_empty() { None } else { held.iter().map(units).sum() }
+}
+
+/// Returns the energy of each submission by its samples, else by nominal power.
+fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<Energy> {
+    let mut energy = Energy::default();
+    // What earlier versions kept does not say what was submitted.
+    if run.submissions.is_empty() {
+        for (gpu_type, hours) in held {
+            energy.add_nominal(gpu_type, *hours);
         }
-        let energy =
-            energy.map(|kilowatt_hours| Energy { kilowatt_hours, source: EnergySource::Nominal, missing });
-        let reference_hours = if held.is_empty() { None } else { held.iter().map(units).sum() };
-        Self { held, idle: None, lost: None, energy, reference_hours }
     }
+    for submission in &run.submissions {
+        let hours = submission.held_s(now).unwrap_or(0.0) / HOUR;
+        if let Some(watts) = submission.sampled.mean_power() {
+            energy.measured += watts * hours * f64::from(submission.gpus.total()) / 1000.0;
+            continue;
+        }
+        for (gpu_type, count) in submission.gpus.by_type() {
+            energy.add_nominal(&gpu_type, hours * f64::from(count));
+        }
+    }
+    energy.known()
+}
+
+/// Returns what was billed for all that was held.
+fn billed(run: &RunResult, now: Time) -> Option<f64> {
+    let started: Vec<&RunSubmission> =
+        run.submissions.iter().filter(|submission| submission.started.is_some()).collect();
+    let of_one =
+        |submission: &&RunSubmission| Some(submission.billed_per_hour? * submission.held_s(now)? / HOUR);
+    if started.is_empty() { None } else { started.iter().map(of_one).sum() }
 }
 
 /// Returns the GPU hours that restarts cost: of each submission but the last one to start, the time that it held its GPUs without
@@ -149,10 +241,37 @@ mod tests {
 
     #[test]
     fn energy_is_nominal_and_says_what_is_missing() {
-        let text = RUN.replace(r#"{"a100": 4800}"#, r#"{"t4": 7200, "strange": 3600}"#);
-        let energy = usage(&text).energy.expect("an energy");
-        assert_eq!((energy.kilowatt_hours, energy.source.word(), energy.missing), (0.14, "nominal", 1.0));
-        assert_eq!(usage(&text).reference_hours, None);
+        let text = r#"{"name": "a", "added": 0, "state": "completed", "epochs_done": 5, "epochs": 5, "command": "x",
+            "gpu_s": {"t4": 7200, "strange": 3600}}"#;
+        let energy = usage(text).energy.expect("an energy");
+        assert_eq!((energy.kilowatt_hours(), energy.source().word(), energy.missing), (0.14, "nominal", 1.0));
+        assert_eq!(usage(text).reference_hours, None);
         assert_eq!(usage(&RUN.replace("4800", "3600")).reference_hours, Some(4.8));
+    }
+
+    #[test]
+    fn samples_tell_idle_time_and_power_and_what_has_none_is_nominal() {
+        let sampled = r#""trained_s": 420, "sampled": {"sampled_s": 1080, "idle_s": 360, "metered_s": 1080, "energy_j": 216000}"#;
+        let text = RUN.replace(r#""trained_s": 420"#, sampled);
+        let own = usage(&text);
+        assert_eq!((own.sampled, own.idle), (0.3, Some(0.1)));
+        // 200 W on two GPUs for 600 s, and the nominal 400 W on one for an hour.
+        let energy = own.energy.expect("an energy");
+        assert!((energy.measured - 0.2 * 1200.0 / 3600.0).abs() < 1e-12, "{energy:?}");
+        assert!((energy.nominal - 0.4).abs() < 1e-12 && energy.source() == EnergySource::Mixed, "{energy:?}");
+        let all = GpuUsage::sum(&[&own, &usage(RUN), &GpuUsage::default()]);
+        assert_eq!((all.sampled, all.idle, all.energy.map(|own| own.missing)), (0.3, Some(0.1), Some(0.0)));
+        let first = GpuUsage::of(&serde_json::from_str(&text).expect("a result"), Time(1000.0)).energy;
+        assert_eq!(first.map(|energy| energy.source()), Some(EnergySource::Samples));
+    }
+
+    #[test]
+    fn what_partitions_bill_is_known_if_it_is_of_all_submissions() {
+        let billed = RUN.replace(r#""epoch_s": 100"#, r#""epoch_s": 100, "billed_per_hour": 6"#);
+        assert_eq!(usage(&billed).billed_hours, Some(6.0 * (600.0 + 3600.0) / 3600.0));
+        assert_eq!(usage(RUN).billed_hours, None);
+        assert_eq!(GpuUsage::sum(&[&usage(&billed), &usage(RUN)]).billed_hours, None);
+        assert_eq!(GpuUsage::sum(&[]).billed_hours, None);
+        assert!(GpuUsage::default().hours().is_sign_positive());
     }
 }

@@ -1,6 +1,6 @@
 //! Samples: what the ranks of a job did, once a minute, and what that says of its GPUs' use.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time};
@@ -66,13 +66,16 @@ pub enum Activity {
 }
 
 /// What the samples say of the use of GPUs, in GPU-seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledUse {
     /// Time for which the utilisation is known.
+    #[serde(rename = "sampled_s")]
     pub sampled: Seconds,
     /// What of that the GPUs did nothing.
+    #[serde(rename = "idle_s")]
     pub idle: Seconds,
     /// Time for which the power is known.
+    #[serde(rename = "metered_s")]
     pub metered: Seconds,
     /// Energy in that time, in joules.
     pub energy_j: f64,
@@ -102,6 +105,16 @@ impl SampledUse {
             }
         }
         total
+    }
+
+    /// Returns whether no sample says anything of the GPUs.
+    pub fn is_empty(&self) -> bool {
+        self.sampled.0 <= 0.0 && self.metered.0 <= 0.0
+    }
+
+    /// Returns the mean power of one GPU in watts, where somebody measured it.
+    pub fn mean_power(&self) -> Option<f64> {
+        (self.metered.0 > 0.0).then(|| self.energy_j / self.metered.0)
     }
 
     fn add(&mut self, rank: &RankSample, time: f64) {

@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
-use hsched_plan::curve::Report;
+use hsched_plan::curve::CurvePoint;
 use hsched_plan::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
@@ -83,7 +83,7 @@ pub struct JobState {
     pub past: Vec<PastAttempt>,
     /// Its target's metric after the epochs that had one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<Report>,
+    pub curve: Vec<CurvePoint>,
     /// That it need not train until its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<Early>,
@@ -93,6 +93,9 @@ pub struct JobState {
     /// Whether the speeds in its spec are assumed: unknown before any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
+    /// Whether no measurement is behind the assumed speeds yet: predictions that follow from them mean nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmeasured: bool,
 }
 
 /// Where a job stands.
@@ -190,6 +193,7 @@ impl JobState {
             awaits: None,
             past: Vec::new(),
             assumed: false,
+            unmeasured: false,
             curve: Vec::new(),
             early: None,
             is_late: false,
@@ -214,6 +218,12 @@ impl JobState {
     /// Returns the submission of this key, to be changed.
     pub(super) fn submission_mut(&mut self, key: &SubmissionKey) -> Option<&mut Submission> {
         self.phase.submissions_mut().iter_mut().find(|submission| submission.is(key))
+    }
+
+    /// Returns the attempts that have ended since the job was added, in order. A job that was added again also keeps those of the job
+    /// before it in `past`.
+    pub fn past_since_added(&self) -> impl DoubleEndedIterator<Item = &PastAttempt> {
+        self.past.iter().filter(|past| past.attempt.meant >= self.added)
     }
 
     /// Returns the epochs still to train.
@@ -247,9 +257,8 @@ impl JobState {
     /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
     /// length of an epoch is unknown, also the longest one in which the job got ahead.
     pub fn least_limit(&self) -> Option<Seconds> {
-        let since_added = self.past.iter().rev().take_while(|past| past.ended >= self.added);
         let mut is_fruitless = true;
-        let least = since_added.filter_map(|past| {
+        let least = self.past_since_added().rev().filter_map(|past| {
             is_fruitless &= past.epochs == 0;
             let limit = past.attempt.limit.filter(|_| past.is_at_limit())?.0;
             match past.epochs {

@@ -153,6 +153,9 @@ pub struct SubmissionRecord {
     /// The last shares that were decided on while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
+    /// Whether no measurement was behind the predicted epoch.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unmeasured: bool,
     /// Its time limit, where that is known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
@@ -322,6 +325,7 @@ impl SubmissionRecord {
             tells_stops: true,
             tells_shares: false,
             new_shares: None,
+            unmeasured: false,
             limit: None,
         }
     }

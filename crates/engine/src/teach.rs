@@ -7,11 +7,13 @@ use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
-/// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
+/// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does. Nobody may
+/// report its length: then the time since the one before was `seen`, which is better than no measurement at all.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     report: &EpochReport,
+    seen: Option<Seconds>,
     cache: &Cache,
 ) -> Vec<Sample> {
     if tracked.job.has_replicas() {
@@ -24,7 +26,7 @@ pub(super) fn by_epoch(
     }
     // The first epoch after a stop may have begun before it: nobody says how much of it was left.
     let resumed = report.epoch == attempt.epochs_before + 1 && tracked.may_have_saved();
-    let length = report.length.filter(|_| !resumed);
+    let length = report.length.or(seen.filter(|_| tracked.unmeasured)).filter(|_| !resumed);
     length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
 }
 

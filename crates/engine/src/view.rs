@@ -76,7 +76,7 @@ impl View {
         for (number, tracked) in open.iter().enumerate() {
             let is_nowhere = nowhere.why(&tracked.job).is_some();
             problem.jobs[number].epochs = tracked.epochs_left().max(1);
-            let job_progress = progress(tracked, number, &problem, at, (rules, is_nowhere));
+            let job_progress = progress(tracked, number, &problem, at, rules, is_nowhere);
             problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
@@ -137,7 +137,8 @@ fn progress(
     number: usize,
     problem: &Problem,
     at: Time,
-    (rules, is_nowhere): (&Rules, bool),
+    rules: &Rules,
+    is_nowhere: bool,
 ) -> Progress {
     let hold = |submission: &Submission| {
         let slots = problem.slots(submission.attempt.gpus.iter());

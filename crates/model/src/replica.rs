@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{GpuType, Job, Seconds, Speed};
 
 /// The GPUs of a replica: always of one type.
@@ -24,7 +26,8 @@ pub enum ByType<T> {
 }
 
 /// How a batch is divided over unequal GPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// So that all ranks are done at the same time (eq. 12).
     #[default]

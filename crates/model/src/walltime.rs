@@ -124,6 +124,9 @@ pub struct QueueChoice {
     /// The least limit that it may have, if longer ones allow it: twice the one that cut the job before an epoch was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Seconds>,
+    /// What the partition bills for each hour; `None` where it bills nothing or nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed_per_hour: Option<f64>,
 }
 
 /// How a speed is known, the least certain first.

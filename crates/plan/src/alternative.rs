@@ -31,7 +31,7 @@ pub(super) fn one_type(
     room: &[Vec<u32>],
 ) -> Option<Alternative> {
     let size = job.size(ty);
-    let stock = TypeStock::new(problem, (ty, size), room);
+    let stock = TypeStock::new(problem, ty, size, room);
     let all = || room.iter().map(|gpus| gpus[ty]).sum::<u32>() / size;
     let most = if job.is_loose() { all() } else { stock.total() }.min(job.max_gpus);
     let bundle = |count: u32| {
@@ -104,7 +104,7 @@ fn next(counts: &mut [u32], most: &[u32]) -> bool {
 }
 
 impl TypeStock {
-    fn new(problem: &Problem, (ty, size): (usize, u32), room: &[Vec<u32>]) -> Self {
+    fn new(problem: &Problem, ty: usize, size: u32, room: &[Vec<u32>]) -> Self {
         let mut kinds: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for (gpus, node) in room.iter().zip(&problem.nodes).filter(|(gpus, _)| gpus[ty] >= size) {
             *kinds.entry((gpus[ty] / size, node.intra_node.bytes_per_second().to_bits())).or_default() += 1;

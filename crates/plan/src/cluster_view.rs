@@ -67,11 +67,13 @@ impl Problem {
     /// # Errors
     /// When there are no jobs.
     pub fn on(
-        (cluster, access): (&Cluster, &Access),
+        cluster: &Cluster,
+        access: &Access,
         nodes: &[OfferedNode],
         jobs: &[impl Borrow<Job>],
         speeds: &ThroughputMatrix,
-        (network, intra_node): (BitRate, BitRate),
+        network: BitRate,
+        intra_node: BitRate,
     ) -> Result<Self, ProblemError> {
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {

@@ -13,29 +13,40 @@ pub trait Policy {
     /// Returns the name by which users choose the policy.
     fn name(&self) -> &'static str;
 
+    /// Returns the policy inside, whose properties and memory a wrapper has unless it says otherwise; `None` for a policy
+    /// that wraps no other.
+    fn inner(&self) -> Option<&dyn Policy> {
+        None
+    }
+
+    /// Returns the policy inside, as [`Self::inner`] does.
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        None
+    }
+
     /// Returns the parameters that make it decide otherwise, in words; policies of one name and one text decide alike.
     fn parameters(&self) -> String {
-        String::new()
+        self.inner().map(Policy::parameters).unwrap_or_default()
     }
 
     /// Returns the length of the rounds in which it decides, where it is made for rounds.
     fn round(&self) -> Option<Seconds> {
-        None
+        self.inner().and_then(Policy::round)
     }
 
     /// Returns whether it has jobs wait in the cluster's queue for GPUs that are in use.
     fn queues(&self) -> bool {
-        false
+        self.inner().is_some_and(Policy::queues)
     }
 
     /// Returns whether it plans with the time of a restart for first starts, too, so that a replay of it has to spend it.
     fn starts_cost(&self) -> bool {
-        false
+        self.inner().is_some_and(Policy::starts_cost)
     }
 
     /// Returns whether its searches go on for as long as they may, so that a caller should end them.
     fn needs_budget(&self) -> bool {
-        false
+        self.inner().is_some_and(Policy::needs_budget)
     }
 
     /// Returns what shall hold from now on. Jobs that the plan does not name go on as they are.
@@ -48,11 +59,15 @@ pub trait Policy {
 
     /// Returns what it must know at its next decision, should this process end before; nothing for most.
     fn memory(&self) -> Option<Memory> {
-        None
+        self.inner().and_then(Policy::memory)
     }
 
     /// Takes up what it knew; a memory of another version it may forget.
-    fn remember(&mut self, _: &Memory) {}
+    fn remember(&mut self, memory: &Memory) {
+        if let Some(policy) = self.inner_mut() {
+            policy.remember(memory);
+        }
+    }
 }
 
 /// What places jobs on GPUs at one moment, and knows no time and no running jobs.

@@ -127,7 +127,7 @@ impl Placer for Jps {
             let mut best = None;
             // Where none of the drawn categories is legal the rest of the list may still have some.
             for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
-                let categories = draw_legal(problem, &jobs, (admission.workers, begin, count), &mut random);
+                let categories = draw_legal(problem, &jobs, admission.workers, begin, count, &mut random);
                 let mut until_stopped = categories.iter().take_while(|_| {
                     let go_on = !stopped;
                     stopped = stopped || stop();
@@ -187,7 +187,7 @@ fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, sto
             break;
         }
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
-        let categories = draw_legal(problem, jobs, (workers, alpha, each), &mut random);
+        let categories = draw_legal(problem, jobs, workers, alpha, each, &mut random);
         let found = best_objective(problem, jobs, &mut categories.iter());
         let value = found.map_or(f64::INFINITY, |found| found.objective);
         if value < best.0 {
@@ -202,7 +202,9 @@ fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, sto
 fn draw_legal(
     problem: &Problem,
     jobs: &[usize],
-    (workers, alpha, samples): (u32, f64, u32),
+    workers: u32,
+    alpha: f64,
+    samples: u32,
     random: &mut Pcg64Mcg,
 ) -> Vec<Vec<u32>> {
     let mut categories = draw(workers, jobs.len(), alpha, samples, random);

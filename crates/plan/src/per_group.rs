@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::{
-    Budget, Decision, Eligibility, JobModel, Memory, Plan, Policy, PolicyError, Problem, Room, WorkerNode,
-};
-use hsched_model::{NodeName, Seconds};
+use crate::{Budget, Decision, Eligibility, JobModel, Plan, Policy, PolicyError, Problem, Room, WorkerNode};
+use hsched_model::NodeName;
 
 /// A policy for nodes in groups, such as the allocations of a pool.
 ///
@@ -44,24 +42,12 @@ where
         self.policy.name()
     }
 
-    fn parameters(&self) -> String {
-        self.policy.parameters()
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.policy.as_ref())
     }
 
-    fn round(&self) -> Option<Seconds> {
-        self.policy.round()
-    }
-
-    fn queues(&self) -> bool {
-        self.policy.queues()
-    }
-
-    fn starts_cost(&self) -> bool {
-        self.policy.starts_cost()
-    }
-
-    fn needs_budget(&self) -> bool {
-        self.policy.needs_budget()
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.policy.as_mut())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
@@ -78,14 +64,6 @@ where
             merged.add(plan);
         }
         Ok(merged.plan())
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        self.policy.memory()
-    }
-
-    fn remember(&mut self, memory: &Memory) {
-        self.policy.remember(memory);
     }
 }
 

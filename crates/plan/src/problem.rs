@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Eligibility, JobModel, Slot};
@@ -142,7 +143,8 @@ impl JobStartEstimates {
 }
 
 /// What a plan minimises, over the jobs it places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// The mean job completion time (eq. 8).
     #[default]

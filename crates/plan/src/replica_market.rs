@@ -69,10 +69,10 @@ impl ReplicaMarket {
         // Where a job has left a type, it does not come back.
         let mut left = vec![vec![false; self.room.len()]; jobs.len()];
         while let Some(full) = (0..self.room.len()).find(|&ty| !self.fits(ty)) {
-            let own = self.least_loss((problem, jobs), full, value, &|market, _, to| market.fits(to));
+            let own = self.least_loss(problem, jobs, full, value, &|market, _, to| market.fits(to));
             let own = own.or_else(|| {
                 // Its place there may be another one's to leave.
-                self.least_loss((problem, jobs), full, value, &|_, row, to| !left[row][to])
+                self.least_loss(problem, jobs, full, value, &|_, row, to| !left[row][to])
             });
             let Some(own) = own else { return false };
             let model = &problem.jobs[jobs[own.row]];
@@ -129,7 +129,8 @@ impl ReplicaMarket {
     /// `may` says so.
     fn least_loss(
         &mut self,
-        (problem, jobs): (&Problem, &[usize]),
+        problem: &Problem,
+        jobs: &[usize],
         full: usize,
         value: &dyn Fn(usize, usize) -> f64,
         may: &dyn Fn(&Self, usize, usize) -> bool,

@@ -1,7 +1,6 @@
 //! What policies that give out single GPUs do with replicas of several: they treat no problem with such jobs.
 
-use crate::{Assignment, Budget, Memory, Placer, Plan, Policy, PolicyError, Problem};
-use hsched_model::Seconds;
+use crate::{Assignment, Budget, Placer, Plan, Policy, PolicyError, Problem};
 
 /// A policy that counts GPUs where replicas would have to be counted.
 pub(super) struct SingleGpus<T: ?Sized>(pub Box<T>);
@@ -39,36 +38,16 @@ impl Policy for SingleGpus<dyn Policy> {
         self.0.name()
     }
 
-    fn parameters(&self) -> String {
-        self.0.parameters()
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.0.as_ref())
     }
 
-    fn round(&self) -> Option<Seconds> {
-        self.0.round()
-    }
-
-    fn queues(&self) -> bool {
-        self.0.queues()
-    }
-
-    fn starts_cost(&self) -> bool {
-        self.0.starts_cost()
-    }
-
-    fn needs_budget(&self) -> bool {
-        self.0.needs_budget()
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.0.as_mut())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         refuse(self.name(), problem)?;
         self.0.decide(problem, budget)
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        self.0.memory()
-    }
-
-    fn remember(&mut self, memory: &Memory) {
-        self.0.remember(memory);
     }
 }

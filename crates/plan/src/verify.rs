@@ -151,7 +151,7 @@ fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec
     let models: Vec<TypeModel> = heads.iter().filter_map(|rank| job.types[rank.gpu_type]).collect();
     check_ranks(job, placement, &models, &mut broken);
     check_batches(job, &heads, &models, &mut broken);
-    check_times(problem, job, placement, (&replicas, &heads, &models), &mut broken);
+    check_times(problem, job, placement, &replicas, &heads, &models, &mut broken);
     broken
 }
 
@@ -234,7 +234,9 @@ fn check_times(
     problem: &Problem,
     job: &JobModel,
     placement: &Placement,
-    (replicas, heads, models): (&[&[Rank]], &[Rank], &[TypeModel]),
+    replicas: &[&[Rank]],
+    heads: &[Rank],
+    models: &[TypeModel],
     broken: &mut Vec<String>,
 ) {
     if job.sharing == Sharing::Equal && placement.sharing != Sharing::Equal {

@@ -1,6 +1,6 @@
 //! A policy that is shown what is left of each job in whole epochs, as `watch` shows it.
 
-use crate::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
+use crate::{Budget, Changed, Plan, Policy, PolicyError, Problem};
 use hsched_model::number::to_u64;
 
 /// A policy that is shown how far each job has come.
@@ -11,29 +11,21 @@ impl Policy for WholeEpochs {
         self.0.name()
     }
 
-    fn parameters(&self) -> String {
-        self.0.parameters()
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.0.as_ref())
     }
 
-    fn needs_budget(&self) -> bool {
-        self.0.needs_budget()
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.0.as_mut())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let mut own = Problem { changed: Changed::All, ..problem.clone() };
-        for model in &mut own.jobs {
+        let mut whole = Problem { changed: Changed::All, ..problem.clone() };
+        for model in &mut whole.jobs {
             let left = model.progress.left(problem.now);
             let epochs = to_u64(left.ceil()).max(1);
             (model.epochs, model.progress.epochs_left) = (epochs, epochs);
         }
-        self.0.decide(&own, budget)
-    }
-
-    fn memory(&self) -> Option<Memory> {
-        self.0.memory()
-    }
-
-    fn remember(&mut self, memory: &Memory) {
-        self.0.remember(memory);
+        self.0.decide(&whole, budget)
     }
 }

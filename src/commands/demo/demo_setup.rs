@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
-use hsched_engine::{BackendKind, End, Event, Rules};
-use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedWorld, Site, When};
+use hsched_engine::{End, Event, Rules};
+use hsched_lab::simulate::{Delays, Incident, SimulatedSite, SimulatedWorld, When};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 
@@ -64,11 +64,8 @@ impl DemoSetup {
         if let Some((own, (gpu_type, speed))) = speeds.get_mut(model).zip(truth) {
             own.insert(gpu_type, speed);
         }
-        let site = Site {
-            cluster: self.cluster.clone(),
-            network: self.network,
-            intra_node: self.intra_node,
-            speeds,
+        let rates = [self.network, self.intra_node];
+        let site = SimulatedSite {
             noise: 0.01,
             seed: self.seed,
             delays: Delays {
@@ -77,10 +74,9 @@ impl DemoSetup {
                 end: Seconds(1.0),
                 node_down: Seconds(60.0),
             },
-            saving: Saving::AfterStep,
             pinned: true,
-            walltime: None,
             grace: self.defaults.grace,
+            ..SimulatedSite::new(self.cluster.clone(), rates, speeds)
         };
         SimulatedWorld::new(site, incidents(), BEGIN)
     }
@@ -96,16 +92,10 @@ impl DemoSetup {
     /// Returns the rules of the engine.
     pub(super) fn rules(&self) -> Rules {
         Rules {
-            backend: BackendKind::Queue,
-            most_gpus: None,
             pinned: true,
             defaults: self.defaults.clone(),
-            network: self.network,
-            intra_node: self.intra_node,
-            capacity: BTreeMap::new(),
             restart_cost: Seconds(300.0),
-            retry_delay: Seconds(30.0),
-            learning_rate: 0.3,
+            ..Rules::new(self.network, self.intra_node)
         }
     }
 

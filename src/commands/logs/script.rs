@@ -39,7 +39,7 @@ impl Args {
             return Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict));
         }
         if self.task.is_some() && script.tasks.is_none() {
-            return Err(Failure::new(Exit::Usage, format!("{} is no job array", self.job))
+            return Err(Failure::new(Exit::Usage, format!("{} is not a job array", self.job))
                 .id(ErrorId::OptionsConflict));
         }
         if self.follow {

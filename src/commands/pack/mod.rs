@@ -86,20 +86,29 @@ struct Submission<'a> {
     policy: &'a str,
 }
 
+/// What `hsched submit --pack` submits beside its options.
+pub(super) struct PackRequest<'a> {
+    /// The job file.
+    pub path: &'a Path,
+    /// The id of the pool.
+    pub run: &'a str,
+    /// Options for sbatch.
+    pub sbatch: &'a [String],
+    /// The flags for its hsched run.
+    pub planning: &'a PlanningArgs,
+    pub dry_run: bool,
+    pub format: Format,
+}
+
 impl PackArgs {
     /// Returns whether the jobs share allocations.
     pub(super) fn is_wanted(&self) -> bool {
         self.pack || self.together
     }
 
-    /// Submits the jobs of a file; `run` is the id of the pool, `policy` the flags for its hsched run.
-    pub(super) fn submit(
-        &self,
-        context: &Context,
-        (path, run, sbatch): (&Path, &str, &[String]),
-        planning: &PlanningArgs,
-        (dry_run, format): (bool, Format),
-    ) -> Result<Exit, Failure> {
+    /// Submits the jobs of a file.
+    pub(super) fn submit(&self, context: &Context, request: &PackRequest<'_>) -> Result<Exit, Failure> {
+        let &PackRequest { path, run, sbatch, planning, dry_run, format } = request;
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::settings::{Origin, Settings};
-use hsched_engine::{JobState, State};
+use hsched_engine::State;
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, SpeedKey};
+use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
+use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix, Unusable};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -23,27 +23,31 @@ pub(super) fn restart_cost(settings: &Settings) -> Seconds {
 }
 
 /// Gives jobs that have no speed on any of these types one that is the same on all of them; once a speed was measured
-/// on some, that one. Returns notes.
+/// on some, that one. A job file may call a type by another name of the same model, as in all plans. Returns notes.
 pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     let State { jobs, cache, .. } = state;
     let mut notes = Vec::new();
     for tracked in jobs.iter_mut().filter(|tracked| !tracked.phase.is_over()) {
         let is_new = !tracked.assumed;
-        let usable = usable(tracked, types);
-        if is_new && usable.iter().any(|gpu_type| is_known(tracked, gpu_type, cache)) || usable.is_empty() {
+        let usable = usable(&tracked.job, types, cache);
+        if is_new && usable.iter().any(|(_, known)| known.is_some()) || usable.is_empty() {
             continue;
         }
         tracked.assumed = true;
         let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
-        let measured = usable.iter().find_map(|gpu_type| measured(job, gpu_type, cache));
-        for gpu_type in &usable {
+        let measured = usable.iter().find_map(|(_, known)| match known.as_ref()?.source {
+            Source::Measured(measured) => Some(measured.speed),
+            _ => None,
+        });
+        tracked.unmeasured = measured.is_none();
+        for (gpu_type, _) in &usable {
             if let Some(speed) = measured.or(assumed) {
                 job.throughput.insert((*gpu_type).clone(), speed);
             }
         }
         if is_new && usable.len() > 1 {
-            let names: Vec<&str> = usable.iter().map(|gpu_type| gpu_type.as_str()).collect();
+            let names: Vec<&str> = usable.iter().map(|(gpu_type, _)| gpu_type.as_str()).collect();
             notes.push(format!(
                 "{}: its speed on {} is unknown; hsched assumes equal speeds until the first epochs have \
                  measured them",
@@ -55,20 +59,15 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     notes
 }
 
-/// Returns the types that a job may use.
-fn usable<'a>(tracked: &JobState, types: &'a [GpuType]) -> Vec<&'a GpuType> {
-    let allowed = tracked.job.gpu_types.as_ref();
-    types.iter().filter(|gpu_type| allowed.is_none_or(|allowed| allowed.contains(*gpu_type))).collect()
-}
-
-fn is_known(tracked: &JobState, gpu_type: &GpuType, cache: &Cache) -> bool {
-    let job = &tracked.job;
-    job.throughput.contains_key(gpu_type) || measured(job, gpu_type, cache).is_some()
-}
-
-fn measured(job: &Job, gpu_type: &GpuType, cache: &Cache) -> Option<Speed> {
-    let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
-    cache.estimate(&key).map(|measured| measured.speed)
+/// Returns the types that a job may use, with what is known of its speed there.
+fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<Known>)> {
+    let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
+    let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {
+        Cell::Known(known) => Some((gpu_type, Some(known.clone()))),
+        Cell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
+        Cell::Unusable(_) => None,
+    };
+    types.iter().zip(matrix.row(0)).filter_map(usable).collect()
 }
 
 #[cfg(test)]

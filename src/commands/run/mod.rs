@@ -39,8 +39,8 @@ use hsched_model::{ErrorId, Job};
 /// Run jobs on the GPUs of this machine, without Slurm
 ///
 /// Starts the jobs on this machine's GPUs and follows them until all have ended. Plans, policies, shares, reports and
-/// measured speeds work as with Slurm, but a decision takes effect within a second. With `--devices`, the jobs run on
-/// simulated devices, so the command also works on a machine without GPUs.
+/// measured speeds work as with Slurm, but a decision takes effect within a second. With `--devices cpu:4`, the jobs run
+/// on simulated devices, so the command also works on a machine without GPUs.
 ///
 /// Without JOBS, it resumes the jobs in the state directory. Completed jobs do not run again; other jobs resume after
 /// the last reported epoch. While it runs, `hsched status`, `hsched add` and `hsched cancel` work as usual.
@@ -52,11 +52,11 @@ pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     input: Option<PathBuf>,
-    /// Use these simulated devices, such as cpu:4 or v100:2,t4:2, instead of the GPUs of the machine. Programs then
-    /// see no GPU.
+    /// Use these devices, such as a100:2 or cpu:4.
     ///
-    /// With slots, as in a100:4x3, each device takes three runs at a time, each on one slot. Where the machine or the
-    /// allocation has such GPUs, these are used; runs see the GPU of their slot.
+    /// If the machine or the allocation has such GPUs, these are used, and no others. Otherwise the devices are simulated,
+    /// and programs see no GPU. With slots, as in a100:4x3, each device takes three runs at a time, each on one slot;
+    /// runs see the GPU of their slot.
     #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
     devices: Option<DeviceCounts>,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
@@ -151,7 +151,7 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
     }
     let (least, most) = (jobs.iter().map(of).min().unwrap_or(1), jobs.iter().map(of).max().unwrap_or(1));
     if least != most {
-        context.note(&format!("the jobs allow {least} to {most} slots: each GPU has {least}"));
+        context.note(&format!("jobs allow between {least} and {most} slots; using {least} per GPU"));
     }
     Ok(least)
 }

@@ -92,7 +92,7 @@ impl LocalRun<'_> {
                 Ok(true) => return Ok(Ending::HandOver(signal)),
                 Ok(false) => {}
                 Err(error) => {
-                    self.telling.log.say(&format!("no other member takes over: {}", error.in_one_line()));
+                    self.telling.log.say(&format!("no other member can take over: {}", error.in_one_line()));
                 }
             }
         }
@@ -116,7 +116,7 @@ impl LocalRun<'_> {
             if slurm::is_over(self.context, &member) == Some(true) {
                 // Else it is asked again.
                 let _ = lead.others.mark_over(&member);
-                self.telling.log.say(&format!("Slurm job {member} of the pool is over"));
+                self.telling.log.say(&format!("Slurm job {member} of the pool has ended"));
             }
         }
         for member in lead.others.new_members() {

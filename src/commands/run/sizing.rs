@@ -107,7 +107,9 @@ impl LocalRun<'_> {
                     sizing.not_before = elapsed + AFTER_REFUSAL;
                     if sizing.refusal.as_ref() != Some(&failure.message) {
                         let message = &failure.message;
-                        self.telling.log.say(&format!("the pool does not grow: {message}; retrying"));
+                        self.telling.log.say(&format!(
+                            "cannot submit another Slurm job for the pool: {message}; retrying"
+                        ));
                         sizing.refusal = Some(failure.message);
                     }
                     break;
@@ -122,7 +124,7 @@ impl LocalRun<'_> {
             let name = crate::commands::pack::NAME;
             if scancel::send(&self.context.slurm, &scancel::cancel_pending(name, job.id)).is_ok() {
                 left -= 1;
-                self.telling.log.say(&format!("cancelled pending Slurm job {}: not needed any more", job.id));
+                self.telling.log.say(&format!("cancelled pending Slurm job {}: no longer needed", job.id));
             }
         }
         sizing.pending = jobs.iter().filter(|job| job.state.is_pending()).count();
@@ -130,7 +132,7 @@ impl LocalRun<'_> {
 
     fn release_idle(&self, lead: &mut Lead<'_>, elapsed: Duration) {
         for member in lead.others.release_idle(elapsed).unwrap_or_default() {
-            self.telling.log.say(&format!("Slurm job {member} may leave: it has nothing to do"));
+            self.telling.log.say(&format!("releasing Slurm job {member}: it is idle"));
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct ExecutionTarget {
 
 impl ExecutionTarget {
     /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine, each with so many
-    /// slots. Devices with slots are those at hand, where there are such.
+    /// slots. Those of `counts` are GPUs at hand, where there are so many of these types, and else imagined.
     ///
     /// # Errors
     /// When there are none, or Slurm does not answer.
@@ -46,20 +46,32 @@ impl ExecutionTarget {
             };
             return Ok(Self { devices: target.devices.sliced(|_| slots), ..target });
         };
-        if counts.iter().any(|count| count.slots > 1) {
-            let is_there = || Devices::found(&probe::look()).count() > 0;
-            let there = match own_slurm_job() {
-                Some(job) => Self::allocation(context, JobId(job)).ok(),
-                None => is_there().then(|| Self::machine(context, None)).and_then(Result::ok),
-            };
-            let chosen = there.and_then(|there| Some((there.devices.chosen(counts)?, there)));
-            if let Some((devices, there)) = chosen {
-                return Ok(Self { devices, ..there });
-            }
-        }
         let with_slots = |count: &DeviceCount| DeviceCount { slots: count.slots.max(slots), ..count.clone() };
         let counts: Vec<DeviceCount> = counts.iter().map(with_slots).collect();
+        let Some(there) = Self::gpus_at_hand(context, &counts) else {
+            return Self::machine(context, Some(&counts));
+        };
+        if let Some(devices) = there.devices.chosen(&counts) {
+            return Ok(Self { devices, ..there });
+        }
+        let types: Vec<String> = there.devices.gpu_types().iter().map(ToString::to_string).collect();
+        context.note(&format!(
+            "the GPUs here ({}) are not those of --devices: programs see no GPU",
+            types.join(", ")
+        ));
         Self::machine(context, Some(&counts))
+    }
+
+    /// Returns the GPUs of the Slurm job that this process runs in, or else of this machine, if there are some and `counts` asks for GPUs.
+    fn gpus_at_hand(context: &Context, counts: &[DeviceCount]) -> Option<Self> {
+        if counts.iter().all(|count| count.gpu_type.as_str() == "cpu") {
+            return None;
+        }
+        match own_slurm_job() {
+            Some(job) => Self::allocation(context, JobId(job)).ok(),
+            None if Devices::found(&probe::look()).count() == 0 => None,
+            None => Self::machine(context, None).ok(),
+        }
     }
 
     /// Returns the devices as those of a member of a pool. With `counts`, they are imagined devices of its only node.

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched_engine::clock::Clock as _;
-use hsched_engine::live::{Site, on_endings};
+use hsched_engine::live::{ScriptContext, on_endings};
 use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::StateDir;
@@ -124,7 +124,7 @@ impl<'a> LocalRun<'a> {
     pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
         let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();
-        let site = Site { defaults, inside, ..state::site(self.context, &[])? };
+        let site = ScriptContext { defaults, inside, ..state::site(self.context, &[])? };
         let (threads, member) = (self.target.threads, self.target.member.clone());
         let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads, member };
         let devices = self.target.devices.clone();

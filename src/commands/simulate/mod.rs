@@ -155,16 +155,17 @@ impl Subcommand for Args {
                 Failure::new(Exit::Usage, "--certificate needs --format json").id(ErrorId::OptionNeeds)
             );
         }
+        let policies = self.policies();
         let text = input::text(&self.trace)?;
         if formats::graphs::is_graphs(&text) {
             if self.report.is_given()? {
                 return Err(Failure::new(Exit::Usage, "traces of task graphs have no report"));
             }
-            return graphs::run(context, &text, &self.graphs, &self.asked());
+            return graphs::run(context, &text, &self.graphs, &self.asked(&policies));
         }
-        let names: Vec<&str> = self.policy.iter().map(String::as_str).collect();
+        let names: Vec<&str> = policies.iter().map(String::as_str).collect();
         let parameters = self.flags.parameters(self.parameters(), &names)?;
-        let tasks = self.execution.task_policies(&self.policy, &parameters)?;
+        let tasks = self.execution.task_policies(&policies, &parameters)?;
         if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
             let message = format!(
                 "{flag} does not work with {}, which assigns individual tasks to GPUs",
@@ -174,7 +175,7 @@ impl Subcommand for Args {
                 .id(ErrorId::PolicyUnfit)
                 .hint("add --execution gangs"));
         }
-        let objective = self.objective.of(&self.policy, context)?;
+        let objective = self.objective.of(&policies, context)?;
         let copies = self.hadare.parameters(self.round, objective);
         let copies = copies.map_err(|why| Failure::new(Exit::Usage, why).id(ErrorId::PolicyOption))?;
         let mut trace = input_trace(context, &text, &self.trace, &self.cluster, &self.speeds)?;
@@ -195,13 +196,13 @@ impl Subcommand for Args {
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
         // It bounds jobs that hold their GPUs.
-        let is_bounded = tasks.len() < self.policy.len() && is_usual(trace.jobs.len()) && !self.no_bound;
+        let is_bounded = tasks.len() < policies.len() && is_usual(trace.jobs.len()) && !self.no_bound;
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &self.policy, parameters, tasks, copies, elapsed: &elapsed };
+        let runner = Runner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
         let wants_report = self.report.is_given()?;
         let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
         let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));
@@ -229,7 +230,7 @@ impl Subcommand for Args {
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
         let runs = simulated(&cells, runs);
         if wants_report {
-            self.report.write(records.report(&runs, self.parameters_told(), form.is_sweep))?;
+            self.report.write(records.report(&runs, self.parameters_told(&policies), form.is_sweep))?;
         }
         print(context, &results(&form, &runs, context)?)?;
         Ok(if all_ended || self.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
@@ -237,6 +238,17 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Returns the policies, each once.
+    fn policies(&self) -> Vec<String> {
+        let mut policies: Vec<String> = Vec::new();
+        for name in &self.policy {
+            if !policies.contains(name) {
+                policies.push(name.clone());
+            }
+        }
+        policies
+    }
+
     /// Says how many jobs policies over time do not stop, where they decide by the rules of a shared cluster.
     fn note_unsaved(&self, context: &Context, trace: &Trace) {
         let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
@@ -263,12 +275,12 @@ impl Args {
     }
 
     /// Returns what the results depend on, for the reader of a report.
-    fn parameters_told(&self) -> Map<String, Value> {
+    fn parameters_told(&self, policies: &[String]) -> Map<String, Value> {
         let seconds = |time: Option<Seconds>| time.map(|time| time.0);
         let told = json!({
             "trace": input::name(&self.trace),
             "cluster": self.cluster.name(),
-            "policies": self.policy,
+            "policies": policies,
             "seed": self.seed,
             "round_s": seconds(self.round),
             "rounds": self.rounds,
@@ -283,11 +295,11 @@ impl Args {
     }
 
     /// Returns what a trace of graphs is played with.
-    fn asked(&self) -> graphs::GraphChoices<'_> {
+    fn asked<'a>(&'a self, policies: &'a [String]) -> graphs::GraphChoices<'a> {
         graphs::GraphChoices {
             trace: &self.trace,
             cluster: &self.cluster,
-            policies: &self.policy,
+            policies,
             round: self.round,
             rounds: self.rounds,
             restart: self.restart_cost,

@@ -140,7 +140,7 @@ impl Chart {
             );
         }
         for (series, (colour, dashes)) in self.series.iter().zip(STROKES.iter().cycle()) {
-            series.draw(&mut out, (colour, dashes), &at_x, &at_y);
+            series.draw(&mut out, colour, dashes, &at_x, &at_y);
         }
         out + &legend.0 + "</svg>\n"
     }
@@ -175,7 +175,8 @@ impl Series {
     fn draw(
         &self,
         out: &mut String,
-        (colour, dashes): (&str, &str),
+        colour: &str,
+        dashes: &str,
         at_x: &dyn Fn(f64) -> f64,
         at_y: &dyn Fn(f64) -> f64,
     ) {

@@ -227,13 +227,25 @@ pub struct SweepPoint {
     pub ratio: Option<f64>,
 }
 
+impl ReportKind {
+    /// Returns the title of such a report.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Simulation => "Simulation",
+            Self::Plan => "Plan",
+            Self::When => "When jobs would start",
+            Self::History => "History of jobs",
+        }
+    }
+}
+
 impl Report {
     /// Returns a report without anything in it.
-    pub fn new(kind: ReportKind, title: String, clock: Clock) -> Self {
+    pub fn new(kind: ReportKind, clock: Clock) -> Self {
         Self {
             schema: SCHEMA,
             kind,
-            title,
+            title: kind.title().to_owned(),
             clock,
             parameters: Map::new(),
             facts: Vec::new(),

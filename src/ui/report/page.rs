@@ -66,7 +66,8 @@ mod tests {
     #[test]
     fn nothing_in_the_data_can_leave_its_element() {
         let evil = "</script><script>alert(1)</script><!-- {{data}} {{style}}";
-        let mut report = Report::new(ReportKind::Plan, evil.to_owned(), Clock::Elapsed);
+        let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
+        report.title = evil.to_owned();
         report.jobs.push(ReportJob { name: evil.to_owned(), ..ReportJob::default() });
         report.facts.push((evil.to_owned(), evil.to_owned()));
         let page = page(&report).expect("a page");

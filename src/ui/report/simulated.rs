@@ -114,7 +114,7 @@ impl<'a> Recorder<'a> {
 
 /// Returns the report of a trace without runs, and its GPUs.
 pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
-    let mut report = Report::new(ReportKind::Simulation, "Simulation".to_owned(), Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Simulation, Clock::Elapsed);
     report.jobs = trace
         .jobs
         .iter()

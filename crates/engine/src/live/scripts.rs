@@ -11,7 +11,7 @@ use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct ScriptContext {
     /// What holds for jobs that do not say otherwise.
     pub defaults: JobDefaults,
     pub template: Template,
@@ -57,7 +57,7 @@ impl Prepared {
     ///
     /// # Errors
     /// When the run's id is taken, or something cannot be written.
-    pub fn write(run: &Run, site: &Site, directory: &StateDir) -> Result<Self, LiveError> {
+    pub fn write(run: &Run, site: &ScriptContext, directory: &StateDir) -> Result<Self, LiveError> {
         let wrong = |message: String| LiveError::Scripts { message };
         let scripts = scripts(run, site).map_err(wrong)?;
         let plan = run.file.to_json().map_err(|error| wrong(error.to_string()))?;
@@ -89,7 +89,7 @@ fn script_name(of: &SubmissionKey) -> String {
 ///
 /// # Errors
 /// When a path cannot be written into a script.
-pub fn scripts(run: &Run, site: &Site) -> Result<Vec<Script>, String> {
+pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
     let plan = run.file.id().map_err(|error| error.to_string())?;
     let mut untyped = run.file.untyped();
     if site.sbatch.iter().any(|word| is_constraint(word)) {
@@ -115,12 +115,12 @@ struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    fn walltime(&self, site: &Site) -> Walltime {
+    fn walltime(&self, site: &ScriptContext) -> Walltime {
         self.run.walltime(self.intent, &site.defaults)
     }
 
     /// Returns the script's text; the inner error is about this job alone.
-    fn text(&self, workdir: &Path, site: &Site) -> Result<Result<String, String>, String> {
+    fn text(&self, workdir: &Path, site: &ScriptContext) -> Result<Result<String, String>, String> {
         let Self { run, intent, plan, untyped } = *self;
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
         // The plan is about the epochs that are left; ranks are told of all.
@@ -188,7 +188,7 @@ impl Placed<'_> {
     }
 }
 
-fn workdir(job: &Job, site: &Site) -> (PathBuf, Vec<String>) {
+fn workdir(job: &Job, site: &ScriptContext) -> (PathBuf, Vec<String>) {
     let workdir = absolute(&site.directory, job.launch.workdir.as_deref().unwrap_or("."));
     let missing = !workdir.is_dir();
     let note = missing

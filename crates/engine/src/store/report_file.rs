@@ -61,7 +61,7 @@ impl ReportLine {
 pub fn planned_samples(report: &Path, job: &str, rank: usize) -> Option<u64> {
     let plan = report.ancestors().nth(3)?.join("plan.json");
     let plan = PlanFile::parse(&fs::read_to_string(plan).ok()?).ok()?;
-    let planned = plan.jobs.into_iter().find(|planned| planned.name == job)?;
+    let planned = plan.jobs.into_iter().find(|planned| planned.name.as_str() == job)?;
     planned.ranks.iter().find(|own| own.rank == rank).map(|rank| rank.samples)
 }
 

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use crate::run_result::curve;
+use crate::run_result::{Reports, curve};
 use crate::store::files::{private, read, replace, write_error};
+use crate::store::samples::{Extent, samples};
 use crate::store::{StateError, report_folder, reports};
-use crate::{EpochReport, JobState, RunResult, State, SubmissionRecord};
+use crate::{JobState, RunResult, SampledUse, State, SubmissionRecord};
 use hsched_model::{JobName, Time};
 
 const NAME: &str = "results";
@@ -52,15 +53,15 @@ impl Results {
         };
         let lines = (1..).zip(text.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.is_empty());
         for (number, line) in lines {
-            match serde_json::from_slice(line) {
-                Ok(run) => add(&mut results.runs, run),
+            match serde_json::from_slice::<RunResult>(line) {
+                Ok(run) => add(&mut results.runs, run.without_earlier()),
                 Err(_) => results.damaged.push(number),
             }
         }
         for tracked in &state.jobs {
             let reported = reported(root, tracked, now);
             add(&mut results.runs, RunResult::new(tracked, &reported, now));
-            results.curves.insert(tracked.job.name.clone(), curve(&reported));
+            results.curves.insert(tracked.job.name.clone(), curve(tracked, &reported));
         }
         Ok(results)
     }
@@ -74,7 +75,8 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     let stays = |tracked: &&JobState| {
         after.find(&tracked.job.name).is_some_and(|job| job.added.0.to_bits() == tracked.added.0.to_bits())
     };
-    let has_result = |tracked: &&JobState| tracked.phase.is_over() || !tracked.past.is_empty();
+    let has_result =
+        |tracked: &&JobState| tracked.phase.is_over() || tracked.past_since_added().next().is_some();
     let mut text = Vec::new();
     for tracked in before.jobs.iter().filter(|tracked| !stays(tracked)).filter(has_result) {
         let run = RunResult::new(tracked, &reported(root, tracked, now), now);
@@ -103,16 +105,18 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
-/// Returns the epochs that rank 0 has reported, by submission: those of the past ones, then those of the others. Reports that cannot
-/// be read tell nothing.
-fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Vec<EpochReport>> {
+/// Returns what the files of each submission say: those of the past ones, then those of the others. Files that cannot be read tell
+/// nothing.
+fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
     let past = tracked.past.iter().map(|past| &past.attempt);
     let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
-    let epochs = |attempt: &SubmissionRecord| {
+    let of_one = |attempt: &SubmissionRecord| {
         let key = attempt.key(&tracked.job.name);
-        reports::epochs(&report_folder(root, &key.run, &key.name()), 1, 0, now).unwrap_or_default()
+        let folder = report_folder(root, &key.run, &key.name());
+        let epochs = reports::epochs(&folder, 1, 0, now).unwrap_or_default();
+        Reports { epochs, sampled: SampledUse::of(&samples(&folder, Extent::All)) }
     };
-    past.chain(current).map(epochs).collect()
+    past.chain(current).map(of_one).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! When a job of a trace may end before its last epoch.
 
 use hsched_model::{GoalMode, Job, Stop, StopRule};
-use hsched_plan::curve::{Goal, MetricKind, Report};
+use hsched_plan::curve::{CurvePoint, Goal, MetricKind};
 
 /// By which rule a job may stop, and by what it goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,11 @@ impl Early {
     }
 
     /// Returns what is known after so many epochs.
-    pub fn reports(&self, epochs: usize) -> Vec<Report> {
-        (1..).zip(self.values.iter().take(epochs)).map(|(epoch, &value)| Report { epoch, value }).collect()
+    pub fn reports(&self, epochs: usize) -> Vec<CurvePoint> {
+        (1..)
+            .zip(self.values.iter().take(epochs))
+            .map(|(epoch, &value)| CurvePoint { epoch, value })
+            .collect()
     }
 
     /// Returns what a job of so many epochs is to reach.

@@ -14,5 +14,5 @@ mod world;
 
 pub use self::incident::{Incident, When};
 pub use self::play::{Play, PlayOptions};
-pub use self::site::{Delays, Saving, Site};
+pub use self::site::{Delays, Saving, SimulatedSite};
 pub use self::world::SimulatedWorld;

@@ -6,7 +6,7 @@ use hsched_model::{BitRate, Cluster, GpuType, Seconds, Speed};
 
 /// A simulated site.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct SimulatedSite {
     /// Its nodes; GPUs that are in use there are other people's, for good. CPUs and memory are never scarce.
     pub cluster: Cluster,
     /// Rate between nodes where the cluster does not say.
@@ -27,6 +27,29 @@ pub struct Site {
     pub walltime: Option<Seconds>,
     /// Time between the signal and the end of a job at its walltime, where the job does not say.
     pub grace: Seconds,
+}
+
+impl SimulatedSite {
+    /// Returns a site that ends its jobs as they finish: no delays, no noise and no limits.
+    pub fn new(
+        cluster: Cluster,
+        [network, intra_node]: [BitRate; 2],
+        speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
+    ) -> Self {
+        Self {
+            cluster,
+            network,
+            intra_node,
+            speeds,
+            noise: 0.0,
+            seed: 0,
+            delays: Delays::default(),
+            saving: Saving::AfterStep,
+            pinned: false,
+            walltime: None,
+            grace: Seconds(10.0),
+        }
+    }
 }
 
 /// How long things take that are no training.

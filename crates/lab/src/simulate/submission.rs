@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::simulate::fit::Request;
-use crate::simulate::site::Site;
+use crate::simulate::site::SimulatedSite;
 use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
@@ -79,7 +79,7 @@ pub(super) struct Checkpoint {
 
 impl Noise {
     /// Returns the noise of a submission.
-    pub(super) fn new(site: &Site, id: JobId) -> Self {
+    pub(super) fn new(site: &SimulatedSite, id: JobId) -> Self {
         Self { random: Pcg64Mcg::seed_from_u64(site.seed ^ (u64::from(id.0) << 32)), most: site.noise }
     }
 
@@ -91,7 +91,13 @@ impl Noise {
 
 impl Submission {
     /// Starts it on some GPUs; a job without a speed on one of them fails at once.
-    pub(super) fn start(&mut self, site: &Site, now: Time, gpus: Gpus, checkpoint: Option<Checkpoint>) {
+    pub(super) fn start(
+        &mut self,
+        site: &SimulatedSite,
+        now: Time,
+        gpus: Gpus,
+        checkpoint: Option<Checkpoint>,
+    ) {
         let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
         let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
@@ -120,7 +126,7 @@ impl Submission {
     }
 
     /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
-    pub(super) fn pace(&mut self, site: &Site, gpus: &Gpus) -> Option<RankPace> {
+    pub(super) fn pace(&mut self, site: &SimulatedSite, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
         let number = |name: &GpuType| problem.gpu_types.iter().position(|gpu_type| gpu_type == name);
@@ -145,7 +151,7 @@ impl Submission {
     }
 
     /// Returns the problem of this job alone on these GPUs, with the true speeds.
-    fn problem(&self, site: &Site, gpus: &Gpus) -> Option<Problem> {
+    fn problem(&self, site: &SimulatedSite, gpus: &Gpus) -> Option<Problem> {
         let throughput = site.speeds.get(&self.job.model)?.clone();
         let job = [Job { throughput, ..self.job.clone() }];
         let node = |(name, own): (&_, &BTreeMap<GpuType, u32>)| {
@@ -160,8 +166,8 @@ impl Submission {
         let types = Problem::types_of(&site.cluster);
         let speeds = ThroughputMatrix::new(&job, &types, &Cache::default(), Estimates::Off);
         let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
-        let rates = (site.network, site.intra_node);
-        Problem::on((&site.cluster, &access), &nodes, &job, &speeds, rates).ok()
+        let (network, intra_node) = (site.network, site.intra_node);
+        Problem::on(&site.cluster, &access, &nodes, &job, &speeds, network, intra_node).ok()
     }
 
     /// Writes down what the ranks report of the epoch that has just ended.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simulate::fit::{FreeNode, Request};
 use crate::simulate::incident::{Change, Incident, Script};
-use crate::simulate::site::{Saving, Site};
+use crate::simulate::site::{Saving, SimulatedSite};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
@@ -15,7 +15,7 @@ use hsched_model::{
 /// A cluster with a queue, in virtual time.
 #[derive(Clone, Debug)]
 pub struct SimulatedWorld {
-    site: Site,
+    site: SimulatedSite,
     script: Script,
     now: Time,
     /// In the order of their submission.
@@ -39,7 +39,7 @@ enum Next {
 
 impl SimulatedWorld {
     /// Returns a site without jobs at a moment.
-    pub fn new(site: Site, incidents: Vec<Incident>, now: Time) -> Self {
+    pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
             script: Script::new(incidents),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hsched_engine::{Action, End, Event, JobState, Outcome, Phase, Update};
-use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, SimulatedWorld, Site};
+use hsched_lab::simulate::{Delays, Play, PlayOptions, SimulatedSite, SimulatedWorld};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,
@@ -18,18 +18,10 @@ fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobStat
     let rate = hsched_model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);
     let second = Seconds(1.0);
-    let site = Site {
-        cluster: cluster(&[("v1", "v100", gpus, 0, "idle")]),
-        network: rate,
-        intra_node: rate,
-        speeds: jobs.iter().map(|(_, job)| (job.model.clone(), speed.clone())).collect(),
-        noise: 0.0,
-        seed: 0,
+    let speeds = jobs.iter().map(|(_, job)| (job.model.clone(), speed.clone())).collect();
+    let site = SimulatedSite {
         delays: Delays { start: second, setup: second, end: second, node_down: second },
-        saving: Saving::AfterStep,
-        pinned: false,
-        walltime: None,
-        grace: Seconds(10.0),
+        ..SimulatedSite::new(cluster(&[("v1", "v100", gpus, 0, "idle")]), [rate, rate], speeds)
     };
     let order =
         |(at, job): &(f64, Job)| (Time(*at), Event::Added { job: Box::new(job.clone()), restart: false });

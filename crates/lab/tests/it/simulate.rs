@@ -5,11 +5,11 @@ use hsched_engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedWorld, Site, When};
+use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedSite, SimulatedWorld, When};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
-use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, ClusterView, Parameters, Placement, Problem, verify};
 
@@ -49,7 +49,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
         solve: None,
         proven: None,
     };
-    let file = PlanFile::new(solved, Vec::new(), "free", false);
+    let file = PlanFile::new(solved, Vec::new(), Capacity::Free, false);
     Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),
@@ -68,7 +68,7 @@ struct Submitter {
 }
 
 impl Submitter {
-    fn new(site: Site, incidents: Vec<Incident>) -> Self {
+    fn new(site: SimulatedSite, incidents: Vec<Incident>) -> Self {
         let cluster = site.cluster.clone();
         Self { world: SimulatedWorld::new(site, incidents, FIRST), cluster, state: State::default() }
     }

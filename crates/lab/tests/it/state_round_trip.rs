@@ -1,13 +1,12 @@
 //! The state on disk: any state reads back as it was, and the journal's answers do what they did.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
-    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, Keeper, Outcome, PastAttempt, Phase, Rules,
-    Stage, State, StopProgress, Submission, SubmissionKey, SubmissionRecord, apply,
+    AfterStop, Answer, End, Event, Gpus, JobState, Keeper, Outcome, PastAttempt, Phase, Rules, Stage, State,
+    StopProgress, Submission, SubmissionKey, SubmissionRecord, apply,
 };
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -16,21 +15,13 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
-        backend: BackendKind::Queue,
-        most_gpus: None,
-        pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,
             grace: Seconds(120.0),
             het_steps: true,
             ..JobDefaults::default()
         },
-        network: rate(10.0),
-        intra_node: rate(300.0),
-        capacity: BTreeMap::new(),
-        restart_cost: Seconds(60.0),
-        retry_delay: Seconds(30.0),
-        learning_rate: 0.3,
+        ..Rules::new(rate(10.0), rate(300.0))
     }
 }
 

@@ -339,8 +339,8 @@ impl<'a> Value<'a> {
     }
 
     /// Returns a value to report with at another line.
-    fn at(&self, line: usize) -> Report<'_> {
-        Report { line, path: &self.path, sink: self.sink }
+    fn at(&self, line: usize) -> ProblemPlace<'_> {
+        ProblemPlace { line, path: &self.path, sink: self.sink }
     }
 
     fn key_line(&self, key: &str) -> usize {
@@ -404,13 +404,13 @@ impl<'a> Fields<'a> {
 }
 
 /// A place to report at.
-struct Report<'a> {
+struct ProblemPlace<'a> {
     line: usize,
     path: &'a Path<'a>,
     sink: &'a Sink,
 }
 
-impl Report<'_> {
+impl ProblemPlace<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
         let problem = Problem { line: self.line, id, path: self.path.to_string(), message, hint };

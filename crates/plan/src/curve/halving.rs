@@ -1,7 +1,7 @@
 //! Successive halving over the jobs of a sweep, the asynchronous kind: who reaches a rung goes on if it is among the best
 //! third of those that were there.
 
-use crate::curve::Report;
+use crate::curve::CurvePoint;
 use hsched_model::GoalMode;
 
 /// One of so many goes on from each rung; rungs are this factor apart.
@@ -24,8 +24,8 @@ pub struct Behind {
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, none before `not_before`. Fewer than three jobs are no comparison.
 pub fn behind(
-    reports: &[Report],
-    others: &[&[Report]],
+    reports: &[CurvePoint],
+    others: &[&[CurvePoint]],
     mode: GoalMode,
     (epochs, not_before): (u64, u64),
 ) -> Option<Behind> {
@@ -72,7 +72,7 @@ pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
 }
 
 /// Returns the best value of a curve until a rung, where it has reached that.
-fn best_until(curve: &[Report], rung: u64, mode: GoalMode) -> Option<f64> {
+fn best_until(curve: &[CurvePoint], rung: u64, mode: GoalMode) -> Option<f64> {
     curve.last().filter(|last| last.epoch >= rung)?;
     let values = curve.iter().filter(|report| report.epoch <= rung).map(|report| report.value);
     match mode {
@@ -85,14 +85,14 @@ fn best_until(curve: &[Report], rung: u64, mode: GoalMode) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn curve(last: u64, value: f64) -> Vec<Report> {
-        (1..=last).map(|epoch| Report { epoch, value }).collect()
+    fn curve(last: u64, value: f64) -> Vec<CurvePoint> {
+        (1..=last).map(|epoch| CurvePoint { epoch, value }).collect()
     }
 
     #[test]
     fn the_best_third_goes_on() {
-        let others: Vec<Vec<Report>> = (1..=8).map(|slope| curve(10, f64::from(slope))).collect();
-        let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
+        let others: Vec<Vec<CurvePoint>> = (1..=8).map(|slope| curve(10, f64::from(slope))).collect();
+        let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
         let behind_with = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
         assert_eq!(behind_with(10, 2.5), None);
         assert_eq!(behind_with(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));

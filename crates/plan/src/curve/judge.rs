@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::curve::movement::Movement;
-use crate::curve::{MetricKind, Prediction, Report, predict};
+use crate::curve::{CurvePoint, MetricKind, Prediction, predict};
 use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
@@ -55,7 +55,7 @@ pub enum Unsettled {
 pub struct CurveVerdict {
     /// The rule that holds now.
     pub rule: StopRule,
-    pub best: Report,
+    pub best: CurvePoint,
     pub prediction: Option<Prediction>,
     /// That the last epoch brings what the rule asks for; `None` where that did not decide.
     pub probability: Option<f64>,
@@ -98,9 +98,9 @@ fn decimals(spread: f64) -> usize {
 const BETTER: f64 = 0.02;
 
 /// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
-pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
+pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let (first, last) = (reports.first()?, reports.last()?);
-    let better = |new: &Report, old: &Report| match goal.mode {
+    let better = |new: &CurvePoint, old: &CurvePoint| match goal.mode {
         GoalMode::Max => new.value > old.value,
         GoalMode::Min => new.value < old.value,
     };
@@ -118,7 +118,7 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
         reason: None,
     };
     let target = goal.target.filter(|_| rule == StopRule::Target);
-    let reached = target.is_some_and(|target| !better(&Report { value: target, ..best }, &best));
+    let reached = target.is_some_and(|target| !better(&CurvePoint { value: target, ..best }, &best));
     let waited = last.epoch.saturating_sub(best.epoch);
     if let StopRule::Epochs | StopRule::Halving = rule {
         return Some(verdict);
@@ -148,7 +148,7 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
 /// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
 ///
 /// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
-pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
+pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {
         Some(Reason::NothingToGain) => 3,
@@ -166,7 +166,7 @@ pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -
 }
 
 /// Returns why nothing can be said yet of a metric that is to become as good as `wanted`, if so.
-fn unsettled(reports: &[Report], goal: &Goal, wanted: f64) -> Option<Unsettled> {
+fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
     let falls_short = match goal.mode {
@@ -183,7 +183,7 @@ fn unsettled(reports: &[Report], goal: &Goal, wanted: f64) -> Option<Unsettled> 
 }
 
 /// Returns the value that beats the best one by what counts as better.
-fn beaten(best: f64, reports: &[Report], goal: &Goal) -> f64 {
+fn beaten(best: f64, reports: &[CurvePoint], goal: &Goal) -> f64 {
     let range = Movement::of(reports, goal.kind).map_or(0.0, |movement| movement.range);
     let step = goal.tolerance.unwrap_or(BETTER * range);
     match goal.mode {
@@ -207,8 +207,8 @@ impl fmt::Display for Reason {
 mod tests {
     use super::*;
 
-    fn reports(values: &[f64]) -> Vec<Report> {
-        (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect()
+    fn reports(values: &[f64]) -> Vec<CurvePoint> {
+        (1..).zip(values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect()
     }
 
     fn goal(mode: GoalMode, epochs: u64, target: Option<f64>) -> Goal {
@@ -287,7 +287,7 @@ mod tests {
         let own = verdict(&stop, true);
         let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
         check(&own, expected, true, Some(Reason::NothingToGain));
-        assert_eq!((own.rule, own.best), (StopRule::Best, Report { epoch: 15, value: 0.21 }));
+        assert_eq!((own.rule, own.best), (StopRule::Best, CurvePoint { epoch: 15, value: 0.21 }));
         assert_eq!(own.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
         let free = verdict(&stop, false);
         assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
@@ -301,7 +301,7 @@ mod tests {
     fn a_running_job_stops_when_several_reports_say_so() {
         let stop = Stop { rule: StopRule::Best, ..Stop::default() };
         let goal = goal(GoalMode::Min, 24, None);
-        let first = |judge: fn(&[Report], &Goal, &Stop, bool) -> Option<CurveVerdict>| {
+        let first = |judge: fn(&[CurvePoint], &Goal, &Stop, bool) -> Option<CurveVerdict>| {
             (1..=FALLEN.len()).find(|&count| {
                 judge(&reports(&FALLEN[..count]), &goal, &stop, false).is_some_and(|verdict| verdict.stop)
             })

@@ -2,7 +2,7 @@
 
 use hsched_model::GoalMode;
 
-use crate::curve::Report;
+use crate::curve::CurvePoint;
 
 /// What is known of a metric by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl MetricKind {
     }
 
     /// Returns the least and the greatest value that the metric can have; reports beyond them show that the name misleads.
-    pub(super) fn limits(self, reports: &[Report]) -> (f64, f64) {
+    pub(super) fn limits(self, reports: &[CurvePoint]) -> (f64, f64) {
         let none = (f64::NEG_INFINITY, f64::INFINITY);
         let within = |high: f64| reports.iter().all(|report| (0.0..=high).contains(&report.value));
         match self {
@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn reports_beyond_the_limits_lift_them() {
         let limits = |kind: MetricKind, values: &[f64]| {
-            let reports: Vec<Report> =
-                (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
+            let reports: Vec<CurvePoint> =
+                (1..).zip(values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect();
             kind.limits(&reports)
         };
         assert_eq!(limits(MetricKind::Loss, &[2.0, 0.0]), (0.0, f64::INFINITY));

@@ -12,4 +12,4 @@ mod predict;
 pub use self::halving::{Behind, behind, bracket, first_rung};
 pub use self::judge::{CurveVerdict, Goal, Reason, Unsettled, judge, judge_running};
 pub use self::kind::MetricKind;
-pub use self::predict::{Prediction, Report, predict, predict_at};
+pub use self::predict::{CurvePoint, Prediction, predict, predict_at};

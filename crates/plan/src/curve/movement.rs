@@ -2,7 +2,7 @@
 
 use hsched_model::number::to_f64;
 
-use crate::curve::{MetricKind, Report};
+use crate::curve::{CurvePoint, MetricKind};
 
 /// The part of its scale by which a metric must have changed before anything is concluded: a plateau at the beginning looks
 /// like one at the end. Chosen on curves with plateaus (`tests/curves/make_plateaus.py`).
@@ -17,12 +17,12 @@ pub(super) struct Movement {
     pub(super) range: f64,
     /// The change by epoch over the last third of the reports.
     pace: f64,
-    last: Report,
+    last: CurvePoint,
 }
 
 impl Movement {
     /// Returns that of reports in the order of epochs; `None` of none.
-    pub(super) fn of(reports: &[Report], kind: MetricKind) -> Option<Self> {
+    pub(super) fn of(reports: &[CurvePoint], kind: MetricKind) -> Option<Self> {
         let (first, last) = (reports.first()?, *reports.last()?);
         let values = || reports.iter().map(|report| report.value);
         let range = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
@@ -57,7 +57,8 @@ mod tests {
     use super::*;
 
     fn movement(values: &[f64], kind: MetricKind) -> Movement {
-        let reports: Vec<Report> = (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
+        let reports: Vec<CurvePoint> =
+            (1..).zip(values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect();
         Movement::of(&reports, kind).expect("a movement")
     }
 
@@ -76,7 +77,7 @@ mod tests {
         let own = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], MetricKind::Loss);
         assert!((own.change_until(9) + 1.5).abs() < 1e-12 && (own.continued_to(9) - 1.0).abs() < 1e-12);
         assert!((own.continued_to(6) - 2.5).abs() < 1e-12);
-        let same = [Report { epoch: 3, value: 1.0 }, Report { epoch: 3, value: 2.0 }];
+        let same = [CurvePoint { epoch: 3, value: 1.0 }, CurvePoint { epoch: 3, value: 2.0 }];
         let same = Movement::of(&same, MetricKind::Other).expect("a movement");
         assert!((same.continued_to(9) - 2.0).abs() < 1e-12);
         assert_eq!(Movement::of(&[], MetricKind::Other), None);

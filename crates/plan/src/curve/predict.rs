@@ -10,21 +10,21 @@ use hsched_model::number::to_f64;
 /// A metric after an epoch; a pair of numbers on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u64, f64)", into = "(u64, f64)")]
-pub struct Report {
+pub struct CurvePoint {
     /// Counts from 1.
     pub epoch: u64,
     /// Finite.
     pub value: f64,
 }
 
-impl From<(u64, f64)> for Report {
+impl From<(u64, f64)> for CurvePoint {
     fn from((epoch, value): (u64, f64)) -> Self {
         Self { epoch, value }
     }
 }
 
-impl From<Report> for (u64, f64) {
-    fn from(report: Report) -> Self {
+impl From<CurvePoint> for (u64, f64) {
+    fn from(report: CurvePoint) -> Self {
         (report.epoch, report.value)
     }
 }
@@ -82,12 +82,12 @@ const FLAT: f64 = 1e-18;
 /// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
 ///
 /// Curves that lead to where a metric of that kind cannot be are left out.
-pub fn predict(reports: &[Report], last: u64, kind: MetricKind) -> Option<Prediction> {
+pub fn predict(reports: &[CurvePoint], last: u64, kind: MetricKind) -> Option<Prediction> {
     predict_at(reports, last, last, kind)
 }
 
 /// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
-pub fn predict_at(reports: &[Report], last: u64, at: u64, kind: MetricKind) -> Option<Prediction> {
+pub fn predict_at(reports: &[CurvePoint], last: u64, at: u64, kind: MetricKind) -> Option<Prediction> {
     if reports.len() < 3 {
         return None;
     }
@@ -155,7 +155,7 @@ struct WeightedReports {
 }
 
 impl WeightedReports {
-    fn new(reports: &[Report]) -> Self {
+    fn new(reports: &[CurvePoint]) -> Self {
         let x: Vec<f64> = reports.iter().map(|report| to_f64(report.epoch)).collect();
         let y: Vec<f64> = reports.iter().map(|report| report.value).collect();
         let count = to_f64(reports.len());
@@ -218,8 +218,8 @@ fn weighted(weights: &[f64], values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn reports(values: &[f64]) -> Vec<Report> {
-        (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect()
+    fn reports(values: &[f64]) -> Vec<CurvePoint> {
+        (1..).zip(values).map(|(epoch, &value)| CurvePoint { epoch, value }).collect()
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
     fn what_cannot_be_foretold_is_not() {
         assert_eq!(predict(&reports(&[1.0, 2.0]), 9, MetricKind::Loss), None);
         // The same epoch over and over.
-        let same = [Report { epoch: 3, value: 1.0 }; 7];
+        let same = [CurvePoint { epoch: 3, value: 1.0 }; 7];
         assert_eq!(predict(&same, 9, MetricKind::Loss), None);
         assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, MetricKind::Other), None);
     }

@@ -218,7 +218,7 @@ fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<Opti
     }
     let mut chosen = many::round(&kinds, &mix, &prices);
     many::switch(&mut kinds, &mut chosen, &prices, stop);
-    let mut placed = many::on_nodes(problem, &kinds, &chosen, (&dual, &prices))?;
+    let mut placed = many::on_nodes(problem, &kinds, &chosen, &dual, &prices)?;
     placed.exchange(bound.lower * (1.0 + MANY_GAP), problem.seed, stop);
     let slots = placed.layout.slots(&placed.places);
     value(problem, jobs, &slots)?;

@@ -74,7 +74,8 @@ struct FrontPlan {
 /// When the policy cannot treat the problem, or breaks its rules.
 pub fn pareto(
     problem: &Problem,
-    (policy, settled): (&mut dyn Policy, Vec<(usize, Decision)>),
+    policy: &mut dyn Policy,
+    settled: Vec<(usize, Decision)>,
     prices: Option<&[f64]>,
     stop: &dyn Fn(f64) -> bool,
 ) -> Result<Vec<ParetoPlan>, PolicyError> {

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::plan_file::file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
+use crate::plan_file::file::{PlanFile, PlanFileError, wrong};
+use crate::plan_file::{PlanNode, PlanVerdict, PlannedJob};
 use crate::throughput::{Cache, ThroughputMatrix};
-use crate::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
+use crate::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Slot, Verdict};
 use hsched_model::{
-    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, OfferedNode,
+    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, OfferedNode,
 };
 
 /// Most GPUs of a cluster, as in cluster files.
@@ -39,7 +40,7 @@ impl PlanFile {
         let speeds = ThroughputMatrix::new(&jobs, &types, &Cache::default(), Estimates::Off);
         let cluster = self.cluster(&nodes);
         let access = Access::new(&cluster, &jobs, &JobDefaults::default());
-        let problem = Problem::on((&cluster, &access), &nodes, &jobs, &speeds, (network, network));
+        let problem = Problem::on(&cluster, &access, &nodes, &jobs, &speeds, network, network);
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }
 
@@ -82,10 +83,10 @@ impl PlanFile {
                 // These are speeds of whole replicas.
                 *job = job.with_speeds_of_replicas().into_owned();
             }
-            for own in &planned.speeds {
-                let what = "speeds has an invalid GPU type, or neither samples_per_s nor alpha_s and beta_s";
-                let (gpu_type, speed) = own.speed().ok_or_else(|| wrong(planned.place(index), what))?;
-                job.throughput.insert(gpu_type, speed);
+            for planned_speed in &planned.speeds {
+                let what = "speeds has neither samples_per_s nor alpha_s and beta_s";
+                let speed = planned_speed.speed().ok_or_else(|| wrong(planned.place(index), what))?;
+                job.throughput.insert(planned_speed.gpu_type.clone(), speed);
             }
         }
         Ok(jobs)
@@ -111,18 +112,17 @@ impl PlanFile {
         let (mut names, mut gpus) = (BTreeSet::new(), 0_u64);
         for (index, node) in self.nodes.iter().enumerate() {
             let place = || format!("nodes[{index}]");
-            let own = node.offered().ok_or_else(|| {
-                wrong(place(), "has an invalid name or GPU type, a type twice, or no rate above 0")
-            })?;
-            if !names.insert(own.name.clone()) {
-                return Err(wrong(place(), &format!("{} appears twice", own.name)));
+            let what = "has a GPU type twice, or no rate above 0";
+            let offered = node.offered().ok_or_else(|| wrong(place(), what))?;
+            if !names.insert(&node.name) {
+                return Err(wrong(place(), &format!("{} appears twice", node.name)));
             }
-            gpus = own.gpus.iter().fold(gpus, |sum, &(_, count)| sum.saturating_add(count.into()));
+            gpus = offered.gpus.iter().fold(gpus, |sum, &(_, count)| sum.saturating_add(count.into()));
             if gpus > GPU_LIMIT {
                 let message = format!("brings the plan to {gpus} GPUs; the limit is {GPU_LIMIT}");
                 return Err(wrong(place(), &message));
             }
-            nodes.push(own);
+            nodes.push(offered);
         }
         Ok(nodes)
     }
@@ -135,20 +135,18 @@ impl PlannedJob {
 
     fn verdict(&self, problem: &Problem, index: usize) -> Result<Verdict, PlanFileError> {
         let reason = self.reason.clone().unwrap_or_default();
-        match self.verdict.as_str() {
-            "defer" => return Ok(Verdict::Defer { reason }),
-            "reject" => return Ok(Verdict::Reject { reason }),
-            "place" => {}
-            other => return Err(wrong(self.place(index), &format!("unknown verdict {other:?}"))),
+        match self.verdict {
+            PlanVerdict::Defer => return Ok(Verdict::Defer { reason }),
+            PlanVerdict::Reject => return Ok(Verdict::Reject { reason }),
+            PlanVerdict::Place => {}
         }
         let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
         let mut ranks = Vec::new();
         for rank in &self.ranks {
-            let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
-            let gpu_type = GpuType::new(&rank.gpu_type);
-            let cell = node.zip(gpu_type).and_then(|(node, ty)| Some((node, problem.type_on(node, &ty)?)));
+            let node = problem.nodes.iter().position(|node| node.name == rank.node);
+            let cell = node.and_then(|node| Some((node, problem.type_on(node, &rank.gpu_type)?)));
             let Some((node, gpu_type)) = cell else {
-                let (number, gpu_type, node) = (rank.rank, &rank.gpu_type, &rank.node);
+                let (number, gpu_type, node) = (rank.rank, rank.gpu_type.as_str(), rank.node.as_str());
                 let what =
                     format!("rank {number} is on a GPU that is not available: {gpu_type:?} of {node:?}");
                 return Err(wrong(self.place(index), &what));
@@ -159,11 +157,7 @@ impl PlannedJob {
         }
         let slot = |((node, gpu_type), count)| Slot { node, gpu_type, count };
         let slots: Vec<Slot> = counts.into_iter().map(slot).collect();
-        let sharing = Sharing::NAMES.iter().find(|(name, _)| Some(*name) == self.sharing.as_deref());
-        let &(_, sharing) = sharing.ok_or_else(|| {
-            let names = Sharing::NAMES.map(|(name, _)| name).join(" or ");
-            wrong(self.place(index), &format!("sharing must be {names}, got {:?}", self.sharing))
-        })?;
+        let sharing = self.sharing.ok_or_else(|| wrong(self.place(index), "sharing is missing"))?;
         let placement = Placement::new(problem, index, &slots, sharing);
         let placement = placement.ok_or_else(|| wrong(self.place(index), "may not run on these GPUs"))?;
         Ok(Verdict::Place(Placement { ranks, ..placement }))
@@ -198,12 +192,12 @@ impl PlannedJob {
 
 impl PlanNode {
     fn offered(&self) -> Option<OfferedNode> {
-        let count = |type_count: &TypeCount| Some((GpuType::new(&type_count.gpu_type)?, type_count.count));
-        let gpus: Vec<(GpuType, u32)> = self.gpus.iter().map(count).collect::<Option<_>>()?;
+        let gpus: Vec<(GpuType, u32)> =
+            self.gpus.iter().map(|gpus| (gpus.gpu_type.clone(), gpus.count)).collect();
         let types: BTreeSet<&GpuType> = gpus.iter().map(|(gpu_type, _)| gpu_type).collect();
         let each_once = types.len() == gpus.len();
-        let (name, rate) = (NodeName::new(&self.name).ok()?, BitRate::new(self.intra_node_gbps)?);
-        each_once.then_some(OfferedNode { name, gpus, intra_node: Some(rate) })
+        let intra_node = Some(BitRate::new(self.intra_node_gbps)?);
+        each_once.then(|| OfferedNode { name: self.name.clone(), gpus, intra_node })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The time limit of the partitions in a plan file.
 
 use crate::plan_file::PlanFile;
-use crate::plan_file::file::PlanPartition;
+use crate::plan_file::node::PlanPartition;
 use hsched_model::{Cluster, Job, JobDefaults, Partition, Seconds};
 
 impl PlanFile {

@@ -1,9 +1,15 @@
 //! Plan files: a checked plan as JSON with all that is needed to submit it elsewhere and later, and back.
 
+mod certificate;
 mod check;
 mod file;
+mod job;
 mod limit;
+mod node;
 mod speed;
 
-pub use self::file::{PlanFile, PlanFileError, PlannedJob, Solved};
-pub use self::speed::PlanSpeed;
+pub use self::certificate::Certificate;
+pub use self::file::{Capacity, PlanFile, PlanFileError, Solved};
+pub use self::job::{PlanGpus, PlanRank, PlanReplica, PlanVerdict, PlannedJob};
+pub use self::node::{PlanNode, PlanPartition, PlanSelector, TypeCount};
+pub use self::speed::{PlanSpeed, SpeedSource};

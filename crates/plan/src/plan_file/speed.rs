@@ -10,9 +10,8 @@ use hsched_model::{GpuType, Seconds, Speed};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanSpeed {
     #[serde(rename = "type")]
-    pub gpu_type: String,
-    /// `other_name`, `measured`, `set` (by hand), `scaled` (by other models) or `guessed` (by the GPU table).
-    pub source: String,
+    pub gpu_type: GpuType,
+    pub source: SpeedSource,
     /// The rate, where the step time has no fixed part; else null, and the next two say it.
     pub samples_per_s: Option<f64>,
     pub alpha_s: Option<f64>,
@@ -23,10 +22,26 @@ pub struct PlanSpeed {
     pub count: Option<u64>,
     /// Batch sizes of these samples.
     pub batches: Option<usize>,
-    /// How the last of them was taken: `report`, `epoch` (inferred), `probe`, `user`.
-    pub by: Option<String>,
+    /// How the last of them was taken.
+    pub by: Option<SampleSource>,
     /// The type whose speed it is, or from whose it is scaled or guessed.
-    pub name: Option<String>,
+    pub name: Option<GpuType>,
+}
+
+/// Where a speed comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeedSource {
+    JobFile,
+    /// The job file says it of the type by another name.
+    OtherName,
+    /// Somebody set it by hand.
+    Set,
+    Measured,
+    /// From the speeds of other models.
+    Scaled,
+    /// From the table of GPUs.
+    Guessed,
 }
 
 impl PlanSpeed {
@@ -53,39 +68,40 @@ impl PlanSpeed {
             Source::Estimated(estimate) => Some(estimate),
             Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
         };
-        let (word, name) = match source {
-            Source::JobFile => ("job_file", None),
-            Source::OtherName(name) => ("other_name", Some(name)),
-            Source::Measured(Measured { count: 0, .. }) => ("set", None),
-            Source::Measured(_) => ("measured", None),
-            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => ("scaled", Some(from)),
-            Source::Estimated(Estimate { from, .. }) => ("guessed", Some(from)),
+        let (kind, name) = match source {
+            Source::JobFile => (SpeedSource::JobFile, None),
+            Source::OtherName(name) => (SpeedSource::OtherName, Some(name)),
+            Source::Measured(Measured { count: 0, .. }) => (SpeedSource::Set, None),
+            Source::Measured(_) => (SpeedSource::Measured, None),
+            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => {
+                (SpeedSource::Scaled, Some(from))
+            }
+            Source::Estimated(Estimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
         };
         let models = estimate.map(|estimate| match estimate.method {
             Method::Ratios { models } => models as u64,
             Method::GpuTable => 0,
         });
         Self {
-            gpu_type: gpu_type.to_string(),
-            source: word.to_owned(),
+            gpu_type: gpu_type.clone(),
+            source: kind,
             samples_per_s,
             alpha_s,
             beta_s,
             error: measured.map(|measured| measured.error).or(estimate.map(|estimate| estimate.error)),
             count: measured.map(|measured| measured.count).or(models),
             batches: measured.map(|measured| measured.batches),
-            by: measured.map(|measured| SampleSource::name(measured.source).to_owned()),
-            name: name.map(GpuType::to_string),
+            by: measured.map(|measured| measured.source),
+            name: name.cloned(),
         }
     }
 
-    /// Returns the type and the speed, or `None` where either is impossible.
-    pub(super) fn speed(&self) -> Option<(GpuType, Speed)> {
-        let speed = match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
+    /// Returns the speed, or `None` if it is impossible.
+    pub(super) fn speed(&self) -> Option<Speed> {
+        match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
             (Some(rate), None) => Speed::rate(rate),
             (None, Some((alpha, beta))) => Speed::affine(Seconds(alpha), Seconds(beta)),
             _ => None,
-        };
-        GpuType::new(&self.gpu_type).zip(speed)
+        }
     }
 }

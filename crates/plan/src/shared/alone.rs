@@ -42,12 +42,12 @@ impl Policy for SolePolicy {
         self.inner.name()
     }
 
-    fn parameters(&self) -> String {
-        self.inner.parameters()
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.inner.as_ref())
     }
 
-    fn needs_budget(&self) -> bool {
-        self.inner.needs_budget()
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.inner.as_mut())
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {

@@ -112,12 +112,26 @@ impl Policy for Shared {
         self.inner.name()
     }
 
+    fn inner(&self) -> Option<&dyn Policy> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(self.inner.as_mut())
+    }
+
     fn parameters(&self) -> String {
         format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
     }
 
-    fn needs_budget(&self) -> bool {
-        self.inner.needs_budget()
+    /// None: it decides whenever something changes, because a move waits in the queue for longer than a round.
+    fn round(&self) -> Option<Seconds> {
+        None
+    }
+
+    /// No: what a start costs is the wait in the queue, which is asked for.
+    fn starts_cost(&self) -> bool {
+        false
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {

@@ -1,5 +1,6 @@
 //! One observation of a speed, and what it is an observation of.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::cache::Measured;
@@ -31,7 +32,8 @@ pub struct Sample {
 }
 
 /// How a speed came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SampleSource {
     /// A rank reported its compute time.
     Report,

@@ -9,7 +9,7 @@ use crate::certificate;
 /// Returns the plans of a problem whose search ends by itself.
 fn plans(problem: &Problem, prices: Option<&[f64]>) -> Vec<ParetoPlan> {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
-    pareto(problem, (policy.as_mut(), Vec::new()), prices, &|_| false).expect("plans")
+    pareto(problem, policy.as_mut(), Vec::new(), prices, &|_| false).expect("plans")
 }
 
 /// Whether a plan is as good as another in every way.
@@ -123,7 +123,7 @@ fn prices_bring_cheaper_plans() {
 fn a_search_without_time_has_the_plan_that_it_found() {
     let problem = problems::fifteen_gpus();
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
-    let found = pareto(&problem, (policy.as_mut(), Vec::new()), None, &|_| true).expect("plans");
+    let found = pareto(&problem, policy.as_mut(), Vec::new(), None, &|_| true).expect("plans");
     assert_eq!(found.len(), 1);
     check(&found);
 }

@@ -16,7 +16,8 @@ use crate::{
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
-    HeldSignals, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
+    HeldSignals, LiveError, Prepared, Reported, ScriptContext, Tag, hold, left_word, reported, scripts,
+    word_end,
 };
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
@@ -41,7 +42,7 @@ pub struct SlurmWorld<'a> {
     pub runner: &'a dyn Runner,
     pub clock: &'a dyn Clock,
     pub directory: &'a StateDir,
-    pub site: Site,
+    pub site: ScriptContext,
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
     pub complete: Complete<'a>,
     /// Knows when requests would start, where somebody does.
@@ -64,7 +65,7 @@ impl<'a> SlurmWorld<'a> {
         runner: &'a dyn Runner,
         clock: &'a dyn Clock,
         directory: &'a StateDir,
-        site: Site,
+        site: ScriptContext,
         complete: Complete<'a>,
     ) -> Self {
         Self {

@@ -131,7 +131,10 @@ impl<'a> ScriptReader<'a> {
             End::Words => {}
             End::Other(place) => {
                 let word = arguments.get(place).map_or("--", |word| &word.text);
-                return Err((None, format!("{word:?} is no option: sbatch would take it for the script")));
+                return Err((
+                    None,
+                    format!("{word:?} is not an option: sbatch would take it for the script"),
+                ));
             }
             End::Refused(_, why) => return Err((None, why)),
         }

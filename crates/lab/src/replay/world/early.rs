@@ -5,7 +5,7 @@ use crate::replay::queue::Due;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
-use hsched_plan::curve::{Report, behind, bracket, first_rung, judge_running};
+use hsched_plan::curve::{CurvePoint, behind, bracket, first_rung, judge_running};
 
 /// The part of the GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
@@ -49,7 +49,7 @@ impl ReplayWorld<'_> {
         let reports = early.reports(done);
         if early.stop.rule == StopRule::Halving {
             let (own, others) = self.bracket_of(job, early);
-            let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
+            let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
             let limits = (entry.model.epochs, first_rung(entry.model.epochs, early.stop.not_before, own));
             let own = behind(&reports, &others, early.mode, limits)?;
             return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
@@ -61,7 +61,7 @@ impl ReplayWorld<'_> {
     }
 
     /// Returns the bracket of a job that goes by halving, and the curves so far of the others in it: jobs of one model are a sweep.
-    fn bracket_of(&self, job: usize, early: &Early) -> (u32, Vec<Vec<Report>>) {
+    fn bracket_of(&self, job: usize, early: &Early) -> (u32, Vec<Vec<CurvePoint>>) {
         let model = &self.trace.jobs[job].model.rounds.model;
         let of_sweep = |number: &usize| {
             let entry = &self.trace.jobs[*number];

@@ -186,6 +186,7 @@ impl Moment {
             awaits,
             past,
             assumed: _,
+            unmeasured: _,
             curve: _,
             early: _,
             is_late: _,
@@ -282,6 +283,7 @@ impl Moment {
             tells_stops: _,
             tells_shares: _,
             new_shares: _,
+            unmeasured: _,
         } = attempt;
         assert!(
             submit_time.is_none() && reason.is_none() && odd.is_none() && stall.is_none(),

@@ -46,7 +46,7 @@ pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "stuck",
         form: "warn, stop or restart",
-        help: "What hsched watch and hsched run do if GPUs of the job do nothing, a rank is stopped or no step is made for so long that it does not get on by itself: say so, stop the job, which then fails, or stop it and start it again, which uses a retry.",
+        help: "What hsched watch and hsched run do if a training is stuck (its GPUs are idle, a rank is stopped, or it has made no step for long): warn, stop the job, which then fails, or restart it, which uses a retry.",
         default: "warn",
         read: |value, job| value.word_of(&StuckRule::NAMES).map(|rule| job.stuck = rule),
         write: |job| (job.stuck != StuckRule::Warn).then(|| json!(job.stuck.name())),

@@ -47,7 +47,8 @@ pub(crate) fn on_nodes<'a, 'b>(
     problem: &'a Problem,
     kinds: &'b JobKinds<'a>,
     chosen: &Chosen,
-    (dual, prices): (&'b Dual<'a>, &'b [f64]),
+    dual: &'b Dual<'a>,
+    prices: &'b [f64],
 ) -> Option<OnNodes<'a, 'b>> {
     let weights = dual.weights.as_slice();
     let mut bundle_of = vec![0; weights.len()];
