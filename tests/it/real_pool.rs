@@ -38,6 +38,9 @@ struct Pool<'a> {
 /// What ended a Slurm job before its time: its number, and when.
 type Cut = (String, f64);
 
+/// How long a script may take on a busy machine to leave word of its end, in seconds.
+const TO_LEAVE_WORD: f64 = 3.0;
+
 /// The longest that a run may wait while a slot is free, in seconds.
 const LONGEST_WAIT: f64 = 10.0;
 
@@ -82,13 +85,13 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
-    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
+    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the seconds before an allocation was
     /// killed, before its script could say so, may have been repeated.
     fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
             let is_cut = |(what, _, at): &(String, String, f64)| {
-                what == "end" && kills.iter().any(|kill| (kill - 1.0..kill + 1.0).contains(at))
+                what == "end" && kills.iter().any(|kill| (kill - TO_LEAVE_WORD..kill + 1.0).contains(at))
             };
             if log.len() > 2 && log.get(1).is_some_and(is_cut) {
                 log.drain(..2);
