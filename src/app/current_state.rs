@@ -18,7 +18,7 @@ pub(crate) struct CurrentState {
     pub state: State,
     pub root: PathBuf,
     pub now: Time,
-    /// The cluster that the jobs are on; `None` where nobody said.
+    /// The cluster that the jobs are on; `None` if not given.
     pub cluster: Option<String>,
     /// The command that goes on with the jobs.
     pub follower: &'static str,

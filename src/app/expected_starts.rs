@@ -28,7 +28,7 @@ pub(crate) struct ExpectedStarts {
 }
 
 impl ExpectedStarts {
-    /// Takes in what Slurm has answered, and asks again if that was a minute ago. `root` is the state directory, which keeps the answer.
+    /// Records what Slurm has answered, and asks again if that was a minute ago. `root` is the state directory, which keeps the answer.
     pub(crate) fn look(&mut self, root: &Path, now: Time) {
         if let Some(starts) = self.answer.as_ref().and_then(|answer| answer.try_recv().ok()) {
             self.known = starts;

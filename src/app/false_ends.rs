@@ -70,14 +70,7 @@ fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     }
     let length = std::path::Path::metadata(&part.path)?.len();
     part.position = part.position.max(part.end.unwrap_or(length).min(length).saturating_sub(TAIL));
-    let mut text = Vec::new();
-    loop {
-        let next = part.read()?;
-        if next.is_empty() {
-            break;
-        }
-        text.extend(next);
-    }
+    let text = part.rest()?;
     Ok(Some(text.windows(STOPPED.len()).any(|own| own == STOPPED)))
 }
 

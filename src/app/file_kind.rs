@@ -1,4 +1,4 @@
-//! Files given to the wrong command, and example values that nobody has replaced.
+//! Files given to the wrong command, and example values that were not replaced.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
         )))
 }
 
-/// Returns a note on the values of `hsched init` that nobody has replaced.
+/// Returns a note on the values of `hsched init` that were not replaced.
 pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
     let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
     (!keys.is_empty()).then(|| {
@@ -67,7 +67,7 @@ pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
     })
 }
 
-/// Refuses jobs with values of `hsched init` that nobody has replaced: they must not reach Slurm.
+/// Refuses jobs with values of `hsched init` that were not replaced: they must not reach Slurm.
 ///
 /// # Errors
 /// Names all of them.

@@ -291,7 +291,12 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let wrong = |what: String| {
         Failure::new(Exit::BadInput, format!("{}: {what}", name(path))).id(ErrorId::FileUnreadable)
     };
-    read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    read.map_err(|error| {
+        let failure = wrong(format!("cannot be read: {error}"));
+        // The name that all examples have is the first that people try.
+        let is_first = error.kind() == io::ErrorKind::NotFound && path.ends_with("jobs.yaml");
+        if is_first { failure.hint("hsched init writes a job file to start from") } else { failure }
+    })?;
     if bytes.len() as u64 > LENGTH_LIMIT {
         return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
     }

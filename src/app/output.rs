@@ -45,6 +45,21 @@ impl FilePart {
         Ok(bytes)
     }
 
+    /// Returns all that is left now.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        loop {
+            let next = self.read()?;
+            if next.is_empty() {
+                return Ok(text);
+            }
+            text.extend(next);
+        }
+    }
+
     /// Goes to the beginning of the last `lines` lines of what is there.
     ///
     /// # Errors
@@ -127,14 +142,7 @@ mod tests {
         io::Write::write_all(&mut file, text.as_bytes()).expect("writes");
         let mut part = FilePart { path: file.path().to_owned(), position: from, end };
         part.skip_to_last(lines).expect("reads");
-        let mut bytes = Vec::new();
-        loop {
-            let more = part.read().expect("reads");
-            if more.is_empty() {
-                return String::from_utf8(bytes).expect("text");
-            }
-            bytes.extend(more);
-        }
+        String::from_utf8(part.rest().expect("reads")).expect("text")
     }
 
     #[test]

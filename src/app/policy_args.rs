@@ -146,7 +146,7 @@ impl PolicyArgs {
 }
 
 impl OverTimeArgs {
-    /// Returns the policy, for devices that nobody else uses.
+    /// Returns the policy, for devices without other users.
     ///
     /// # Errors
     /// When it needs a file that is missing or wrong.

@@ -38,6 +38,11 @@ impl Printed {
         }
     }
 
+    /// Returns its files if nothing of earlier submissions is in them.
+    pub(crate) fn told_apart(&self) -> Option<&[FilePart]> {
+        self.is_told_apart.then_some(&*self.parts)
+    }
+
     /// Returns the submission in words.
     pub(crate) fn words(&self) -> String {
         let id = self.job_id.map(|id| format!(", job {id}")).unwrap_or_default();

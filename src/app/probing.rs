@@ -111,7 +111,7 @@ impl Prober<'_> {
         Ok(found)
     }
 
-    /// Returns a run that places as many of the probes as there are GPUs, whoever holds these now.
+    /// Returns a run that places as many of the probes as there are GPUs, including those in use.
     fn run(&self, id: &str, jobs: Vec<Job>) -> Result<Run, Failure> {
         let settings = &self.context.settings;
         let own = jobs.iter().flat_map(|job| &job.launch.sbatch);
@@ -224,7 +224,7 @@ impl Prober<'_> {
         }
     }
 
-    /// Takes in what is to be seen, and stops who has shown something.
+    /// Records what is to be seen, and stops who has shown something.
     fn look(&self, round: &mut Round) -> Result<(), Failure> {
         let directory = state::open(self.context)?;
         let rules = state::rules(self.context);

@@ -1,5 +1,6 @@
 //! Flags that say where in Slurm's queue jobs go, and at whose cost.
 
+use crate::app::completions;
 use crate::settings::Flag;
 use hsched_model::Job;
 use hsched_model::formats::slurm_name;
@@ -8,7 +9,7 @@ use hsched_model::formats::slurm_name;
 #[derive(Debug, clap::Args)]
 pub(crate) struct QueueArgs {
     /// Slurm account.
-    #[arg(long)]
+    #[arg(long, add = completions::accounts())]
     account: Option<String>,
     /// Slurm partition.
     #[arg(long)]
@@ -34,7 +35,7 @@ pub(crate) struct ElsewhereArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = slurm_name)]
     partition: Vec<String>,
     /// Look at these accounts instead of those that the jobs name. Repeatable, or several names separated by commas.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = slurm_name)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = slurm_name, add = completions::accounts())]
     account: Vec<String>,
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
     Ok(looked)
 }
 
-/// Looks at the queue, with jobs of an answer that is good for so long; `jobs_of` returns the text of the jobs from what `squeue` answered.
+/// Looks at the queue, with jobs of an answer that is good for this long; `jobs_of` returns the text of the jobs from what `squeue` answered.
 fn seen(
     context: &Context,
     good_for: Seconds,

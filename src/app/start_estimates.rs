@@ -36,7 +36,7 @@ pub(crate) struct QueueViewArgs {
     pub search: SearchArgs,
 }
 
-/// What can be said about the choice of a request.
+/// Flags for the choice of a request.
 #[derive(Clone, Copy, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(crate) struct SearchArgs {

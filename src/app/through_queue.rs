@@ -108,7 +108,7 @@ impl Through {
         .collect()
     }
 
-    /// Returns up to so many requests of each job to queue at once, the chosen one first; where nobody can tell when they
+    /// Returns up to this many requests of each job to queue at once, the chosen one first; if it is unknown when they
     /// start, those that run shortest.
     pub(crate) fn entries(&self, wanted: usize) -> Vec<Vec<OptionEstimate>> {
         let together = self.together();

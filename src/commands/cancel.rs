@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::app::cancelling::{act, keep, look, request_cancel};
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
@@ -28,7 +29,7 @@ use hsched_model::{ErrorId, JobName};
 pub(super) struct Args {
     /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Scripts have
     /// names too, and those that run in pieces also ids.
-    #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all", add = completions::jobs())]
     jobs: Vec<String>,
     /// All jobs that have not ended, without scripts that run in pieces.
     #[arg(long)]

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use clap_complete::CompleteEnv;
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::commands::{
     add, ask, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
@@ -31,7 +33,7 @@ pub struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Override a setting for this command; may be given several times (`hsched config show` lists them).
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", add = completions::settings())]
     settings: Vec<String>,
 }
 
@@ -100,6 +102,8 @@ pub(super) trait Subcommand {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // A shell that asks for completions gets them here, and the process ends.
+    CompleteEnv::with_factory(Cli::command).complete();
     let mut command = Cli::command();
     let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -17,7 +18,7 @@ use hsched_model::{Bytes, ErrorId, formats};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// GPU types or product names [default: a table of all models].
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completions::gpu_types())]
     names: Vec<String>,
     /// Show how many GPUs of each model hold so much memory together, as sizes of replicas; with names, of these.
     ///

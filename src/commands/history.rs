@@ -1,5 +1,6 @@
 //! `hsched history`: what the jobs of a state directory have used, also those that are forgotten.
 
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::report::ReportArgs;
 use crate::app::{deferred_commands, speeds, state};
@@ -19,7 +20,7 @@ use hsched_engine::store::{Predictions, Results};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of jobs. A * matches any text. Default: all jobs.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completions::past_jobs())]
     names: Vec<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

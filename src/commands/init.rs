@@ -223,8 +223,14 @@ fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example:
     } else {
         format!("  cd {}\n", quoted(folder))
     };
+    // Without Slurm, jobs train where the user is.
+    let last = if example {
+        format!("hsched run {jobs}")
+    } else {
+        format!("hsched submit {jobs}{source} --dry-run")
+    };
     format!(
-        "\nreplace the values in {}, then run:\n{go}  hsched plan {jobs}{source}\n  hsched submit {jobs}{source} --dry-run\n",
+        "\nreplace the values in {}, then run:\n{go}  hsched plan {jobs}{source}\n  {last}\n",
         quoted(job_file)
     )
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
@@ -26,7 +27,7 @@ use hsched_plan::curve::MetricKind;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
-    #[arg(value_name = "SWEEP")]
+    #[arg(value_name = "SWEEP", add = completions::past_jobs())]
     names: Vec<String>,
     /// Sort by a metric, the best run first, by a parameter, or by a column: name, sweep, state, epoch, `gpu_hours`.
     #[arg(long, value_name = "KEY")]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
@@ -31,7 +32,7 @@ use hsched_model::{JobName, Seconds, Time};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Show these jobs in full, with all submissions and files. The name of a sweep shows a row for each of its jobs.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

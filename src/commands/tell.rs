@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::{deferred_commands, state};
 use crate::commands::cli::{Subcommand, print};
@@ -30,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the sweep: that of the job in the job file.
-    #[arg(value_name = "SWEEP")]
+    #[arg(value_name = "SWEEP", add = completions::sweeps())]
     sweep: String,
     /// Metric to print [default: that of the job's target, else its loss].
     #[arg(long, value_name = "METRIC")]

@@ -261,7 +261,7 @@ impl<'a> Top<'a> {
         self.question = Some(question);
     }
 
-    /// Leaves the terminal to other commands of hsched, which print as ever.
+    /// Leaves the terminal to other commands of hsched, which print as usual.
     fn aside(&mut self, screen: &mut TopScreen, commands: &[&[&str]]) -> io::Result<()> {
         screen.aside(|| {
             for words in commands {

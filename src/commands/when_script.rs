@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::asking::time;
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
 use crate::app::script_outlook::{Outlook, ScriptOutlook, is_meant, unknown_partition};
@@ -42,7 +43,7 @@ pub(super) struct ScriptArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "score")]
     submit: Option<u32>,
     /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', add = completions::gpu_types())]
     may: Vec<String>,
     /// Print what --apply would write or --submit would run, and change nothing.
     #[arg(long)]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::app::completions;
 use crate::app::context::{Context, Format, slurm_failure};
 use crate::app::shown_advice;
 use crate::app::start_estimates::{QueueViewArgs, duration};
@@ -25,7 +26,7 @@ use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Ids of Slurm jobs (`12`, `12_3` for a task of an array), or names of your own jobs.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
     /// Make change N of the list, if the job keeps its place with it: run the command of that change. Needs exactly one job.
     #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]

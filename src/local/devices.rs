@@ -62,7 +62,7 @@ impl Lease {
 /// The most devices that anyone may imagine.
 const MOST: u32 = 10_000;
 
-/// The type of GPUs that nobody knows.
+/// The type of unknown GPUs.
 const UNKNOWN: &str = "gpu";
 
 /// Why a list of devices is wrong.
@@ -205,7 +205,7 @@ impl Devices {
         Self { nodes: self.nodes.into_iter().map(named).collect(), ..self }
     }
 
-    /// Takes in which nodes are still there. Slurm takes a lost node out of its allocation for good.
+    /// Records which nodes are still there. Slurm takes a lost node out of its allocation for good.
     pub fn keep(&mut self, left: &[NodeName]) {
         let is_lost = |node: &Node| !left.contains(&MemberId::plain(&node.name));
         for (node, _) in self.nodes.iter_mut().filter(|(node, _)| is_lost(node)) {

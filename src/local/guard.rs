@@ -163,7 +163,7 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
     }
 }
 
-/// Takes in the signals that have come; returns one that wants an end.
+/// Reads the signals that have come; returns one that wants an end.
 fn told(signals: &SignalFd) -> Option<Signal> {
     let mut told = None;
     while let Ok(Some(signal)) = signals.read_signal() {
@@ -173,7 +173,7 @@ fn told(signals: &SignalFd) -> Option<Signal> {
     told
 }
 
-/// Takes in all ends; returns the status of the script where it is among them.
+/// Collects all ends; returns the status of the script where it is among them.
 fn reap(script: Pid) -> Option<u8> {
     let mut status = None;
     loop {
@@ -188,7 +188,7 @@ fn reap(script: Pid) -> Option<u8> {
     }
 }
 
-/// Asks all that descends from this process to end, and waits until it has, for so long at most.
+/// Asks all that descends from this process to end, and waits until it has, for this long at most.
 fn say_farewell(own: i32, signals: &SignalFd, most: Duration) {
     let clock = SystemClock::default();
     for process in Process::descendants(own) {

@@ -229,7 +229,7 @@ impl OtherMembers {
         due
     }
 
-    /// Takes in that Slurm says that a member is over.
+    /// Records that Slurm says that a member is over.
     ///
     /// # Errors
     /// When that cannot be written down.

@@ -201,7 +201,7 @@ impl Parking {
             .is_some_and(|parked| matches!(parked.hold, Hold::Moving | Hold::Ending { .. }))
     }
 
-    /// Takes in what those that wait have said, and kills those that do not end.
+    /// Records what those that wait have said, and kills those that do not end.
     pub(super) fn take_in(&mut self, now: Time) {
         for parked in self.parked.values_mut() {
             match parked.hold {

@@ -174,7 +174,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Takes in that a submission begins on its devices.
+    /// Records that a submission begins on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
         // One that is to be alone waits until the others have ended.
         let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
@@ -194,7 +194,7 @@ impl Sharing {
         self.alone.contains(job)
     }
 
-    /// Takes in that a submission has ended; returns whether it failed for want of memory that others beside it may have had.
+    /// Records that a submission has ended; returns whether it failed for want of memory that others beside it may have had.
     pub(super) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
         let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
         let Some((path, from)) = output.filter(|_| has_met) else { return false };

@@ -125,7 +125,7 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Takes in what ranks have said: who waits is parked, and who was held goes on.
+    /// Records what ranks have said: who waits is parked, and who was held goes on.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
             return;
@@ -158,7 +158,7 @@ impl LocalWorld<'_> {
         self.release();
     }
 
-    /// Takes in that all ranks of a submission wait: for the engine it has ended.
+    /// Records that all ranks of a submission wait: for the engine it has ended.
     fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let Some(running) = self.running.get_mut(of) else { return };

@@ -42,7 +42,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Begins to listen; `deferred` is the folder of deferred commands.
+    /// Starts to listen; `deferred` is the folder of deferred commands.
     ///
     /// # Errors
     /// When the system does not tell of changed files.
@@ -91,7 +91,7 @@ impl Waker {
         }
     }
 
-    /// Waits until something happens, for so long at most; `None` is for ever. Returns all that has happened by then, in
+    /// Waits until something happens, for this long at most; `None` is for ever. Returns all that has happened by then, in
     /// order.
     pub fn wait(&self, most: Option<Duration>) -> Vec<Wake> {
         let first = match most {
@@ -101,7 +101,7 @@ impl Waker {
         first.into_iter().chain(self.receiver.try_iter()).collect()
     }
 
-    /// Waits for so long, or until something comes that is not `calm`; returns what came.
+    /// Waits for this long, or until something comes that is not `calm`; returns what came.
     pub fn wait_for_others(
         &self,
         most: Duration,

@@ -95,7 +95,7 @@ impl<'a> LocalWorld<'a> {
         self.clock.time()
     }
 
-    /// Takes in that a guard has ended; `origin` is the submission that it was started for.
+    /// Records that a guard has ended; `origin` is the submission that it was started for.
     pub fn ended(&mut self, origin: &SubmissionKey, status: ExitStatus) {
         let now = self.now();
         if status.code().is_none() {
@@ -158,7 +158,7 @@ impl<'a> LocalWorld<'a> {
         is_due
     }
 
-    /// Takes in which nodes are left.
+    /// Records which nodes are left.
     pub fn keep_nodes(&mut self, left: &[NodeName]) {
         self.devices.keep(left);
     }

@@ -4,9 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Command;
-use clap_complete::Shell;
+use clap_complete::env::Shells;
 
 use super::{command_page, environment, exit_codes, format_pages, main_page, reference};
+
+/// Shells, and the file in which each finds its completions. They ask the program, which knows the names of jobs.
+const COMPLETIONS: [(&str, &str); 5] = [
+    ("bash", "hsched.bash"),
+    ("zsh", "_hsched"),
+    ("fish", "hsched.fish"),
+    ("elvish", "hsched.elv"),
+    ("powershell", "_hsched.ps1"),
+];
+
+/// What zsh lacks at the first completion, when it reads the file as the function itself.
+const FIRST_OF_ZSH: &str = "[ \"$funcstack[1]\" = _hsched ] && _clap_dynamic_completer_hsched \"$@\"\n";
 
 /// Returns the text of each document by its path, relative to where they are to be written.
 ///
@@ -24,16 +36,23 @@ pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
     }
     add("man", "hsched-jobs.5".into(), format_pages::jobs());
     add("man", "hsched-settings.5".into(), format_pages::settings());
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-        let mut text = Vec::new();
-        clap_complete::generate(shell, &mut command.clone(), command.get_name(), &mut text);
-        let name = clap_complete::Generator::file_name(&shell, command.get_name());
-        add("completions", name, String::from_utf8_lossy(&text).into_owned());
+    for (shell, name) in COMPLETIONS {
+        add("completions", name.into(), completion(shell));
     }
     add("docs", "cli.md".into(), reference::text(&command));
     add("docs", "exit-codes.md".into(), exit_codes::text());
     add("docs", "environment.md".into(), environment::text());
     files
+}
+
+/// Returns the script by which a shell asks the program for completions.
+fn completion(shell: &str) -> String {
+    let mut text = Vec::new();
+    if let Some(known) = Shells::builtins().completer(shell) {
+        // Writing to memory does not fail.
+        let _ = known.write_registration("COMPLETE", "hsched", "hsched", "hsched", &mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned() + if shell == "zsh" { FIRST_OF_ZSH } else { "" }
 }
 
 /// Returns the name of a command's page, such as `hsched-config-show`.

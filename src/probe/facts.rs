@@ -5,9 +5,9 @@
 pub struct Facts {
     /// Host name, perhaps with a domain.
     pub host: String,
-    /// CPUs that this process may use; 0 where nobody knows.
+    /// CPUs that this process may use; 0 if unknown.
     pub cpus: u64,
-    /// Memory in bytes; 0 where nobody knows.
+    /// Memory in bytes; 0 if unknown.
     pub memory: u64,
     /// Memory in bytes that programs can still have.
     pub memory_available: u64,

@@ -36,7 +36,7 @@ pub struct Settings {
     pub templates: Option<PathBuf>,
     /// Directory for state; `None` only where no home directory is known either.
     pub state_dir: Option<PathBuf>,
-    /// Shell line that is told of ends; `None` where nobody is to be told.
+    /// Shell line that is told of ends; `None` for no notification.
     pub notify: Option<String>,
     /// What the site does not want.
     pub forbidden: Vec<Feature>,

@@ -1,4 +1,4 @@
-//! Jobs at work on a terminal: a row for each that is drawn anew as it goes on, and below them what happened last.
+//! Jobs at work on a terminal: a row for each that is redrawn as it goes on, and below them what happened last.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use hsched_engine::{JobState, State};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// A table that is drawn anew; nothing where nobody watches.
+/// A table that is redrawn; nothing without a terminal.
 #[derive(Debug)]
 pub struct Board {
     bar: Option<ProgressBar>,
@@ -58,7 +58,7 @@ impl Board {
         Self { bar, terminal, lines: RefCell::default() }
     }
 
-    /// Takes in a line about what happened; returns whether it will be shown.
+    /// Adds a line about what happened; returns whether it will be shown.
     pub fn tell(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
         lines.push_back(harmless(line));
@@ -97,7 +97,7 @@ impl Board {
         }
     }
 
-    /// Takes the table off the terminal.
+    /// Removes the table from the terminal.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

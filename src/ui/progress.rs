@@ -1,4 +1,4 @@
-//! A line on the terminal while something takes long; nothing where nobody watches.
+//! A line on the terminal while something takes long; nothing without a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

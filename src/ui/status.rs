@@ -277,7 +277,7 @@ impl<'a> JobSummary<'a> {
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
-    /// Returns how its running submission does not get on.
+    /// Returns how its running submission is stuck.
     pub(in crate::ui) fn stall(&self) -> Option<String> {
         let attempt = self.tracked.phase.running()?;
         Some(attempt.stall.as_ref()?.text(attempt.gpus.total()))

@@ -101,7 +101,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
     })
 }
 
-/// Returns how a submission does not get on.
+/// Returns how a submission is stuck.
 fn stall_json(stall: &Stall, attempt: Option<&SubmissionRecord>) -> Value {
     let all = attempt.map_or(1, |record| record.gpus.total());
     json!({ "kind": stall.kind, "since": stall.since.0, "ranks": stall.ranks, "cause": stall.cause, "text": stall.text(all) })

@@ -49,7 +49,7 @@ pub enum Topic {
     Submission,
     /// A submission waits, or Slurm does not show it.
     Queue,
-    /// A submission waits, and will not start by itself; or a training does not get on.
+    /// A submission waits, and will not start by itself; or a training is stuck.
     Stuck,
     Start,
     Epoch,
@@ -158,7 +158,7 @@ impl Story {
         Self { backend, ..Self::default() }
     }
 
-    /// Takes in what a turn of the engine tells.
+    /// Records what a turn of the engine tells.
     pub fn hear(&mut self, told: Update<'_>) {
         match told {
             Update::Event(event) => self.events.push(event.clone()),
@@ -166,12 +166,12 @@ impl Story {
         }
     }
 
-    /// Takes in lines of before, which are told first.
+    /// Adds lines of before, which are told first.
     pub fn recall(&mut self, lines: Vec<StoryLine>) {
         self.recalled.extend(lines);
     }
 
-    /// Takes in how a job gives up its devices, or gets them back.
+    /// Records how a job gives up its devices, or gets them back.
     pub fn switch(&mut self, job: JobName, text: String) {
         self.switches.push((job, text));
     }

@@ -128,7 +128,7 @@ impl Terminal {
         stdout.flush()
     }
 
-    /// Waits for so long, or until the program that reads stdout has ended; returns whether it has.
+    /// Waits for this long, or until the program that reads stdout has ended; returns whether it has.
     pub fn loses_reader_within(self, wait: Duration) -> bool {
         self.loses_reader_before(wait, None)
     }

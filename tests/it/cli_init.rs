@@ -53,6 +53,7 @@ fn without_slurm_there_is_an_example_cluster() {
     let next = ran.stdout.lines().find(|line| line.starts_with("  hsched plan")).expect("a command");
     assert_eq!(next, "  hsched plan jobs.yaml --cluster cluster.yaml");
     sandbox.run(next.trim().trim_start_matches("hsched ")).succeeds();
+    assert!(ran.stdout.ends_with("\n  hsched run jobs.yaml\n"), "{}", ran.stdout);
     let shown = sandbox.run("init other --cluster cluster.yaml").succeeds();
     assert!(
         shown.contains("  cd other\n  hsched plan jobs.yaml --cluster ROOT/home/desk/cluster.yaml\n"),

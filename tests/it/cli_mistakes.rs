@@ -47,6 +47,12 @@ fn a_file_of_another_kind_names_the_command_that_reads_it() {
 
     For more information, try '--help'.
     "#);
+    let empty = Sandbox::new();
+    std::fs::remove_file(empty.work("jobs.yaml")).expect("a file");
+    assert_snapshot!(empty.run("run jobs.yaml").fails(78), @r"
+    error: jobs.yaml: cannot be read: No such file or directory (os error 2)
+    hint: hsched init writes a job file to start from
+    ");
     let told = sandbox.run("when vit.sh").fails(69);
     assert!(
         told.ends_with("hint: to see what it asks for, without Slurm: hsched when vit.sh --request\n"),

@@ -426,3 +426,14 @@ fn speeds_and_types_of_a_job_file_hold_for_devices_with_longer_names() {
     let told = job("gpu_types: [a100]");
     assert!(told.contains("too few of the GPUs that it can use"), "{told}");
 }
+
+#[test]
+fn a_run_that_fails_says_with_which_exception() {
+    let raises = "echo epoch 1; printf \"Traceback (most recent call last):\\n[rank0]: ValueError: no such optimiser: sgdd\\n\"; exit 1";
+    let jobs = format!(
+        "jobs:\n  - name: a\n    samples_per_epoch: 10\n    epochs: 1\n    global_batch: 1\n    model_size: 0\n    retries: 0\n    command: '{raises}'\n"
+    );
+    let sandbox = Sandbox::new().file("jobs.yaml", jobs).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let told = sandbox.run("run jobs.yaml --devices cpu:1").exits(1);
+    assert!(told.stdout.contains("; last error: ValueError: no such optimiser: sgdd\n"), "{}", told.stdout);
+}

@@ -1,7 +1,7 @@
 //! Every command line in the documents runs, and every output shown is compared with what the command prints now.
 //!
-//! A command is a line of a code block that begins with `$ ` or `hsched `; the lines after it, up to the next one, are its output. A line `…` stands
-//! for any lines. All commands of a page run one after the other in one directory, which `tests/documents/pages/PAGE.sh` prepares.
+//! A command is a line of a code block that begins with `$ `, or with `hsched ` in blocks without `$ `; the lines after it, up to the next one, are its output. A line `…` stands
+//! for any lines. A command exits with 0, unless its block says another code (`console exit=3`). All commands of a page run one after the other in one directory, which `tests/documents/pages/PAGE.sh` prepares.
 //! `HSCHED_DOCS=write cargo test --test it docs_run` writes what the commands print now into the pages.
 
 use std::fmt::Write as _;
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+
+use crate::real_cluster::{self, Cluster};
 
 /// Commands that do not run here, with the reason; at most ten.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -26,13 +28,13 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Pages whose commands do not run yet.
-const WAITING: &[&str] = &["docs-speeds", "docs-tour"];
+/// Pages whose commands run on a real Slurm, with the nodes of this file; they are skipped where there is none.
+const ON_SLURM: &[(&str, &str)] = &[("docs-tour", "slurm/nodes/default.nodes")];
 
 /// What a search says that a busy machine has stopped; it is given more time then, so that pages show what it finds.
 const OUT_OF_TIME: &str = "the search ran out of time";
 
-/// What a page says about estimates: their figures depend on the moment, so only the words are compared.
+/// What a block says about estimates and real runs: their figures depend on the moment, so only the words are compared.
 const ESTIMATED: &str = "estimated";
 
 /// Days as estimates name them.
@@ -52,6 +54,7 @@ struct Shown {
     /// Without those of blocks that show no outputs.
     output: Option<Vec<String>>,
     is_estimated: bool,
+    exit: i32,
 }
 
 /// Returns the commands of a page.
@@ -78,7 +81,10 @@ fn commands(text: &str) -> Vec<Shown> {
             continue;
         }
         let typed = line.strip_prefix("$ ");
-        if let Some(command) = typed.or_else(|| line.starts_with("hsched ").then_some(line)) {
+        // Below a prompt, a line that begins so is output.
+        let is_output = is_open && found.last().is_some_and(|shown| shown.output.is_some());
+        let bare = (!is_output && line.starts_with("hsched ")).then_some(line);
+        if let Some(command) = typed.or(bare) {
             is_open = true;
             end_of_input = command
                 .split_once("<<'")
@@ -89,6 +95,7 @@ fn commands(text: &str) -> Vec<Shown> {
                 command: command.to_owned(),
                 output: typed.map(|_| Vec::new()),
                 is_estimated: info.contains(ESTIMATED),
+                exit: info.split_once("exit=").map_or(0, |(_, code)| code.trim().parse().expect("a code")),
             });
         } else if let Some(Shown { output: Some(output), .. }) = found.last_mut().filter(|_| is_open) {
             output.push(line.to_owned());
@@ -100,11 +107,18 @@ fn commands(text: &str) -> Vec<Shown> {
 /// A directory with the examples, `hsched` and what the page's script makes.
 struct Place {
     root: TempDir,
+    slurm: Option<Cluster>,
 }
 
 impl Place {
-    fn new(page: &str) -> Self {
-        let place = Self { root: tempfile::tempdir().expect("a directory") };
+    /// Returns `None` where the page needs a Slurm and there is none, which is said.
+    fn new(page: &str) -> Option<Self> {
+        let nodes = ON_SLURM.iter().find(|(own, _)| *own == page).map(|(_, nodes)| root().join(nodes));
+        let slurm = match nodes {
+            Some(nodes) => Some(real_cluster::start(&nodes, "")?),
+            None => None,
+        };
+        let place = Self { root: tempfile::tempdir().expect("a directory"), slurm };
         for folder in ["home/project", "bin"] {
             fs::create_dir_all(place.root.path().join(folder)).expect("a folder");
         }
@@ -114,18 +128,22 @@ impl Place {
         let own = if script.exists() { format!(". '{}'", script.display()) } else { String::new() };
         let (said, code) = place.run(&format!("set -e\ncp -R '{}/examples' .\n{own}", root().display()));
         assert_eq!(code, Some(0), "{page}: {said}");
-        place
+        Some(place)
     }
 
     /// Runs lines of bash; returns what they printed, outputs and errors in their order, and the exit code.
     fn run(&self, lines: &str) -> (String, Option<i32>) {
         let path = self.root.path();
         let said = fs::File::create(path.join("said")).expect("a file");
+        let own = format!("{0}/bin:{0}/home/project/bin", path.display());
+        let system = self.slurm.as_ref().map_or_else(|| "/usr/local/bin:/usr/bin:/bin".into(), Cluster::path);
+        let slurm = self.slurm.iter().map(|slurm| ("SLURM_CONF", slurm.configuration()));
         let status = Command::new("timeout")
             .args(["300", "bash", "-c", lines])
             .current_dir(path.join("home/project"))
             .env_clear()
-            .env("PATH", format!("{0}/bin:{0}/home/project/bin:/usr/local/bin:/usr/bin:/bin", path.display()))
+            .env("PATH", format!("{own}:{}", system.display()))
+            .envs(slurm)
             .env("HOME", path.join("home"))
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)
@@ -177,7 +195,29 @@ fn compared(line: &str, is_estimated: bool) -> String {
         }
         plain
     });
-    words.collect::<Vec<_>>().join(" ")
+    without_durations(&words.collect::<Vec<_>>()).join(" ")
+}
+
+/// Returns masked words with one word for each duration: on a busy machine, seconds become minutes.
+fn without_durations(words: &[String]) -> Vec<&str> {
+    const UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
+    let mut kept: Vec<&str> = Vec::new();
+    let mut place = 0;
+    while place < words.len() {
+        let [word, next] =
+            [Some(&words[place]), words.get(place + 1)].map(|word| word.map_or("", |word| word));
+        let unit = next.trim_matches(|c: char| "(),;.".contains(c));
+        let (is_time, is_now) =
+            (word.ends_with('N') && UNITS.contains(&unit), word == "just" && unit == "now");
+        match kept.last() {
+            Some(&"DURATION") if is_time => {}
+            _ if is_time => kept.push("DURATION"),
+            _ if is_now => kept.extend(["DURATION", "ago"]),
+            _ => kept.push(word),
+        }
+        place += if is_time || is_now { 2 } else { 1 };
+    }
+    kept
 }
 
 /// Returns a word with the names of runs, such as `20261122T210306-1c9a44`, masked.
@@ -229,10 +269,10 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let stem = name.replace(".md", "").replace('/', "-");
     let shown = commands(text);
     let runs = |own: &&Shown| !NOT_RUN.iter().any(|(command, _)| bare(&own.command) == *command);
-    if shown.iter().find(runs).is_none() || WAITING.contains(&stem.as_str()) {
+    if shown.iter().find(runs).is_none() {
         return (Vec::new(), text.to_owned());
     }
-    let place = Place::new(&stem);
+    let Some(place) = Place::new(&stem) else { return (Vec::new(), text.to_owned()) };
     let mut wrong = Vec::new();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // From the page's end, so that the numbers of the lines before stay; but in the page's order.
@@ -243,12 +283,14 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
             (said, code) = place.run(&format!("{} --budget 2m", bare(&own.command)));
         }
         let printed: Vec<String> = said.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
-        let Some(output) = &own.output else {
-            if code != Some(0) {
-                wrong.push(format!("{name}:{}: {} exits with {code:?}:\n{said}", own.begin, own.command));
-            }
-            continue;
-        };
+        if code != Some(own.exit) {
+            let expected = own.exit;
+            wrong.push(format!(
+                "{name}:{}: {} exits with {code:?}, not {expected}:\n{said}",
+                own.begin, own.command
+            ));
+        }
+        let Some(output) = &own.output else { continue };
         let of =
             |lines: &[String]| lines.iter().map(|line| compared(line, own.is_estimated)).collect::<Vec<_>>();
         let shown_lines: Vec<String> = output.iter().map(|line| line.trim_end().to_owned()).collect();
@@ -262,8 +304,6 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
                 shown_lines.join("\n")
             ));
             changes.push((own.begin, output.len(), printed));
-        } else if shown_lines.is_empty() && code != Some(0) {
-            wrong.push(format!("{name}:{}: {} exits with {code:?}:\n{said}", own.begin, own.command));
         }
     }
     for (begin, count, printed) in changes.into_iter().rev() {
@@ -349,7 +389,8 @@ fn options_in_sentences_exist() {
             };
             for option in words.iter().filter(|word| word.starts_with("--")) {
                 let name = option.split(['=', ',', ')', ']']).next().unwrap_or(option);
-                if !section.contains(name) {
+                let is_option = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                if !section.split(|c| !is_option(c)).any(|word| word == name) {
                     wrong.push(format!("{}: {code}: no option {name}", path.display()));
                 }
             }

@@ -13,6 +13,7 @@ mod cli_bound;
 mod cli_cache;
 mod cli_check_ddp;
 mod cli_clusters;
+mod cli_completion;
 mod cli_config;
 mod cli_curve;
 mod cli_damage;

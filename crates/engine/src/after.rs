@@ -81,7 +81,7 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
 }
 
 impl JobState {
-    /// Takes in that as many runs of its sweep as may be at a time are there. That is no news: a thousand runs would say so.
+    /// Records that as many runs of its sweep as may be at a time are there. That is no news: a thousand runs would say so.
     fn wait_for_run(&mut self, run: JobName, at: Time) {
         let most = self.job.at_most.unwrap_or_default();
         let sweep = limited(&self.job).unwrap_or_default();
@@ -90,7 +90,7 @@ impl JobState {
         let _ = wait_for(self, &why, at);
     }
 
-    /// Takes in the first job that it comes after and that has not completed, and what became of that.
+    /// Records the first job that it comes after and that has not completed, and what became of that.
     fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {
             None => {

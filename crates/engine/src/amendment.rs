@@ -30,7 +30,7 @@ pub struct Amendment {
     pub communication: Seconds,
     /// The time limit.
     pub minutes: u64,
-    /// What each rank needs beside its GPU; memory in bytes, 0 where nobody says.
+    /// What each rank needs beside its GPU; memory in bytes, 0 if unknown.
     pub cpus: u64,
     pub memory: u64,
     /// The account and the partitions that it goes to then, where the job leaves several.

@@ -192,7 +192,7 @@ impl JobState {
         Some(format!("stopped {}", self.stopped(&early.why)))
     }
 
-    /// Takes in the metric of its target after an epoch.
+    /// Records the metric of its target after an epoch.
     pub(super) fn remember(&mut self, epoch: u64, metrics: &[(String, f64)]) {
         let Some(target) = &self.job.target else { return };
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };

@@ -125,7 +125,7 @@ impl JobState {
         }
     }
 
-    /// Ends a job that was stopped because it did not get on, or lets it start again, which uses a retry.
+    /// Ends a job that was stopped because it was stuck, or lets it start again, which uses a retry.
     fn after_stall(&mut self, ended: Time, now: Time, epochs: u64, rules: &Rules) {
         let last = self.past.last().map(|past| &past.attempt);
         let stall = last.and_then(|attempt| Some(attempt.stall.as_ref()?.text(attempt.gpus.total())));

@@ -9,7 +9,7 @@ use hsched_model::{NodeName, Seconds, Time, hostlist};
 use hsched_plan::throughput::{Cache, Sample};
 
 impl JobState {
-    /// Takes in what came of a request about one of its submissions.
+    /// Records what came of a request about one of its submissions.
     pub(super) fn answered(&mut self, at: Time, of: &SubmissionKey, answer: &Answer, rules: &Rules) {
         match answer {
             Answer::Submitted { job_id } => {
@@ -69,7 +69,7 @@ impl JobState {
         }
     }
 
-    /// Takes in news of one of its submissions; returns what they teach about speeds.
+    /// Applies news of one of its submissions; returns what they teach about speeds.
     pub(super) fn hear(
         &mut self,
         at: Time,
@@ -152,7 +152,7 @@ impl JobState {
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
-    /// Takes in that a submission does not get on, or gets on again: then the pause was harmless, and one as long is none to speak of.
+    /// Records that a submission does not get on, or gets on again: then the pause was harmless, and one as long is none to speak of.
     fn hear_of_stall(&mut self, at: Time, of: &SubmissionKey, stall: Option<&Stall>) {
         let Some(attempt) = self.attempt_mut(of) else { return };
         let before = std::mem::replace(&mut attempt.stall, stall.cloned());
@@ -179,7 +179,7 @@ impl JobState {
         None
     }
 
-    /// Takes in that Slurm heard a request to end a submission.
+    /// Records that Slurm heard a request to end a submission.
     fn asked(&mut self, at: Time, of: &SubmissionKey, heard: StopProgress, said: &str) {
         self.last = (at, said.to_owned());
         let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
@@ -193,7 +193,7 @@ impl JobState {
         };
     }
 
-    /// Takes in that Slurm did not hear a request, or said no: what was to go on elsewhere goes on where it is.
+    /// Records that Slurm did not hear a request, or said no: what was to go on elsewhere goes on where it is.
     fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
         self.last = (at, format!("could not be stopped: {message}"));
         let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };

@@ -19,7 +19,7 @@ pub struct Observation {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// What is odd about rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
-    /// Running submissions that do not get on.
+    /// Running submissions that are stuck.
     pub stalls: Vec<(SubmissionKey, Stall)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,

@@ -85,7 +85,7 @@ impl SubmissionRecord {
         self.ranks.iter().enumerate().map(move |numbered| (&numbered.1.gpu_type, batch(numbered)))
     }
 
-    /// Takes in with which shares its ranks have done an epoch.
+    /// Records with which shares its ranks have done an epoch.
     pub(super) fn hear_shares(&mut self, report: &EpochReport) {
         let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
         self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());
@@ -103,7 +103,7 @@ impl SubmissionRecord {
         }
     }
 
-    /// Takes in whether new shares are where the ranks look for them.
+    /// Records whether new shares are where the ranks look for them.
     pub(super) fn hear_of_file(&mut self, is_written: bool) {
         if let Some(new) = self.new_shares.as_mut().filter(|shares| shares.is_open()) {
             new.stage = if is_written { SharesStage::Written } else { SharesStage::Ignored };

@@ -1,4 +1,4 @@
-//! Trainings that do not get on: judged from samples of their ranks and from their reports.
+//! Trainings that are stuck: judged from samples of their ranks and from their reports.
 //!
 //! A healthy training has long pauses, too: its first step may compile, and checkpoints and evaluations leave GPUs idle. So a pause
 //! counts only once it is longer than these are, than what its program says that it does takes, and than the longest pause of this job
@@ -13,7 +13,7 @@ use crate::stall_tracks::{Track, tracks};
 use crate::{Action, Activity, AfterStop, JobState, NodeSamples, State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Seconds, StuckRule, Time};
 
-/// A training that does not get on.
+/// A training that is stuck.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
     pub kind: StallKind,
@@ -27,7 +27,7 @@ pub struct Stall {
     pub cause: Option<String>,
 }
 
-/// How a training does not get on.
+/// How a training is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StallKind {
@@ -224,7 +224,7 @@ impl Course<'_> {
     }
 }
 
-/// Asks submissions to save and end that do not get on, where their jobs' rules say so, and marks that in the state.
+/// Asks submissions to save and end that are stuck, where their jobs' rules say so, and marks that in the state.
 pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
     let one = |tracked: &JobState| {
         let own =

@@ -27,7 +27,7 @@ pub struct State {
     /// What the policy remembers of its last decisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// The policy that planned last, as the command line says it; `None` where nobody chose one.
+    /// The policy that planned last, as the command line says it; `None` if none was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
     /// In the order in which they were added.
@@ -115,7 +115,7 @@ pub enum Phase {
     },
 }
 
-/// How a job ended for good.
+/// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

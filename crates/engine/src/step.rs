@@ -13,7 +13,7 @@ pub struct Step {
     pub state: State,
     /// In the order in which they are to be carried out.
     pub actions: Vec<Action>,
-    /// What the policy must know first: the step is to be taken again with the answers.
+    /// Questions of the policy: with their answers, the step is repeated.
     pub questions: Vec<Question>,
     /// The same of all requests that jobs could wait for.
     pub inquiries: Vec<Inquiry>,

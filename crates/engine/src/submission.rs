@@ -132,7 +132,7 @@ pub struct SubmissionRecord {
     pub reason: Option<String>,
     /// What is odd about rank 0's reports.
     pub odd: Option<String>,
-    /// How it does not get on.
+    /// How it is stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
     /// The GPU types that the job's file does not list.
@@ -240,7 +240,7 @@ impl SubmissionRecord {
         Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
 
-    /// Takes in that its request was changed as was meant.
+    /// Records that its request was changed as was meant.
     pub(super) fn amend(&mut self) {
         let Some(mut amendment) = self.amendment.take() else { return };
         if let Some(kind) = amendment.kind.take() {
@@ -258,7 +258,7 @@ impl SubmissionRecord {
         self.pieces = amendment.pieces;
     }
 
-    /// Takes in on which GPUs it has started: they show whether a change was heard of which unknown before.
+    /// Records on which GPUs it has started: they show whether a change arrived whose fate was unknown.
     pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
         if self.amendment.as_ref().is_some_and(|amendment| {
             gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&amendment.ranks).by_type())
@@ -271,7 +271,7 @@ impl SubmissionRecord {
         }
     }
 
-    /// Takes in by which number Slurm knows it.
+    /// Records by which number Slurm knows it.
     pub(super) fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
         self.job_id = Some(job_id);
         self.submit_time = submit_time.cloned().or(self.submit_time.take());

@@ -12,7 +12,7 @@ use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 pub(super) struct Timeouts<'a> {
     rules: &'a Rules,
     at: Time,
-    /// The GPUs of nodes that are up, by type; `None` where nobody could see the cluster.
+    /// The GPUs of nodes that are up, by type; `None` if the cluster could not be read.
     up: Option<BTreeMap<&'a GpuType, u32>>,
 }
 

@@ -41,7 +41,7 @@ impl Trials {
         self.0.is_empty()
     }
 
-    /// Returns which speeds are estimated, as the end of a sentence about the attempt; nothing where none is.
+    /// Returns which speeds are estimated, as the end of a sentence about the submission; empty if none is.
     pub fn clause(&self) -> String {
         let estimated = self.0.iter().filter(|(_, trial)| **trial == Trial::Estimated);
         let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();

@@ -16,7 +16,7 @@ pub struct Access {
 /// Jobs that may use the same nodes.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
-    /// One partition, or several with commas; `None` where nobody names one.
+    /// One partition, or several with commas; `None` if none is named.
     partitions: Option<String>,
     /// What a rank needs.
     needs: RankNeeds,

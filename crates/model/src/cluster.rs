@@ -7,7 +7,7 @@ use crate::{BitRate, Bytes, GpuType, Job, JobDefaults, NodeName, NodeState, Seco
 /// A cluster's nodes, links and partitions at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// Rate between nodes; `None` where nobody said.
+    /// Rate between nodes; `None` if not given.
     pub network: Option<BitRate>,
     /// Rate between GPUs of one node, for nodes that do not say their own.
     pub intra_node: Option<BitRate>,
@@ -137,7 +137,7 @@ impl Cluster {
     }
 
     /// Returns the partition that a job goes to, or several with commas: its own, else that of `defaults`, else the
-    /// cluster's default; `None` where nobody names one.
+    /// cluster's default; `None` if none is named.
     pub fn partition_of<'a>(&'a self, job: &'a Job, defaults: &'a JobDefaults) -> Option<&'a str> {
         let named = job.launch.partition.as_deref().or(defaults.partition.as_deref());
         named.or_else(|| self.default_partition())

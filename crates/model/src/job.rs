@@ -52,7 +52,7 @@ pub struct Job {
     /// The equal parts of a global batch whose gradients are synchronised together (Hare's K), at least 1 and no more than
     /// `global_batch`.
     pub sync_scale: u64,
-    /// Epochs that it is expected to train at least; 0 where nobody expects anything.
+    /// Epochs that it is expected to train at least; 0 if unknown.
     pub predicted_epochs: u64,
     /// The loss after each epoch, as far as a trace knows it.
     pub losses: Vec<f64>,
@@ -81,7 +81,7 @@ pub struct Job {
     pub retries: u32,
     /// Most runs of its sweep at a time.
     pub at_most: Option<u32>,
-    /// What is done if it does not get on.
+    /// What is done if it is stuck.
     pub stuck: StuckRule,
     /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
     pub variant: Option<Variant>,

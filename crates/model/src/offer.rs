@@ -19,7 +19,7 @@ pub struct OfferedNode {
 pub struct RankNeeds {
     /// CPUs, at least 1.
     pub cpus: u64,
-    /// Bytes of memory; 0 when nobody said.
+    /// Bytes of memory; 0 if unknown.
     pub memory: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is done about a training that does not get on.
+//! What is done about a training that is stuck.
 
 /// What is done about a training whose GPUs do nothing, or that makes no step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

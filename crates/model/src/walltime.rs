@@ -167,7 +167,7 @@ impl QueueChoice {
     }
 }
 
-/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+/// Returns the pieces of at most this many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
     if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }

@@ -6,7 +6,7 @@
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
-use crate::stowing::replicas_fit;
+use crate::stowing::least_replicas;
 use crate::throughput::Unusable;
 use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
@@ -324,7 +324,7 @@ fn by_time(problem: &Problem, jobs: &[usize], weight: impl Fn(usize) -> f64) -> 
 /// Returns whether all these jobs can have their least number of replicas or GPUs at once.
 fn fits(problem: &Problem, jobs: &[usize]) -> bool {
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
-        return replicas_fit(problem, jobs);
+        return least_replicas(problem, jobs).is_some();
     }
     Needs::least(problem, jobs).fit()
 }

@@ -8,7 +8,7 @@ pub struct Flag {
     /// What stands for its value in a help text; empty for a switch.
     pub value_name: &'static str,
     pub kind: FlagKind,
-    /// What holds where nobody gives it.
+    /// The value if not given.
     pub usual: Option<&'static str>,
     /// Begins with the policies that have it, and a colon.
     pub help: &'static str,

@@ -46,7 +46,7 @@ impl Placer for Has {
                 stopped = stop();
             }
             looked_at += search.looked_at;
-            Ok(search.best.and_then(|best| best.verdicts(problem, jobs)))
+            Ok(search.end(stop).and_then(|best| best.verdicts(problem, jobs)))
         })?;
         Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
     }
@@ -55,13 +55,18 @@ impl Placer for Has {
 /// The best category so far; packs only what can win.
 pub(super) struct CategorySearch<'a> {
     market: CategoryMarket<'a>,
-    pub best: Option<ClearedCategory>,
+    best: Option<ClearedCategory>,
     pub looked_at: u64,
 }
 
 impl<'a> CategorySearch<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
         Self { market: CategoryMarket::new(problem, jobs), best: None, looked_at: 0 }
+    }
+
+    /// Returns the best plan of those seen.
+    pub(super) fn end(self, stop: &dyn Fn() -> bool) -> Option<ClearedCategory> {
+        self.market.improved(self.best, stop)
     }
 
     /// Clears a category and keeps it if it is better than all before.

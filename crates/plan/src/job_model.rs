@@ -72,7 +72,7 @@ pub struct Aims {
 pub struct Rounds {
     /// K, the tasks of a round, at least 1: parts of the global batch.
     pub scale: u64,
-    /// Epochs that it is expected to train at least, 0 where nobody expects anything.
+    /// Epochs that it is expected to train at least, 0 if unknown.
     pub predicted: u64,
     /// The loss after each of its epochs, also of those to come: a policy may only look at those that are done.
     pub losses: Vec<f64>,

@@ -135,7 +135,7 @@ impl Placer for Jps {
                     go_on
                 });
                 best = if self.parameters.beta >= 1.0 {
-                    best_objective(problem, &jobs, &mut until_stopped)
+                    best_objective(problem, &jobs, &mut until_stopped, stop)
                 } else {
                     self.best_score(problem, &jobs, &mut until_stopped)
                 };
@@ -188,7 +188,7 @@ fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, sto
         }
         let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
         let categories = draw_legal(problem, jobs, workers, alpha, each, &mut random);
-        let found = best_objective(problem, jobs, &mut categories.iter());
+        let found = best_objective(problem, jobs, &mut categories.iter(), stop);
         let value = found.map_or(f64::INFINITY, |found| found.objective);
         if value < best.0 {
             best = (value, alpha);
@@ -244,10 +244,11 @@ fn best_objective(
     problem: &Problem,
     jobs: &[usize],
     categories: &mut dyn Iterator<Item = &'_ Vec<u32>>,
+    stop: &dyn Fn() -> bool,
 ) -> Option<ClearedCategory> {
     let mut search = CategorySearch::new(problem, jobs);
     categories.for_each(|category| search.look_at(category));
-    search.best
+    search.end(stop)
 }
 
 fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {

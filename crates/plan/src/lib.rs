@@ -52,6 +52,7 @@ mod registry;
 mod replace_all;
 mod replan;
 mod replica;
+mod replica_descent;
 mod replica_market;
 mod requests;
 mod share;

@@ -4,7 +4,11 @@ use crate::fairness::EqualShare;
 use crate::pricing::Rings;
 use crate::replica_market::ReplicaMarket;
 use crate::solve::Transport;
-use crate::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing, replica_market};
+use crate::stowing::least_replicas;
+use crate::{
+    Dues, JobModel, Placement, Problem, Sharing, Slot, Verdict, cost, packing, replica_descent,
+    replica_market,
+};
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
 pub(super) struct CategoryMarket<'a> {
@@ -17,6 +21,8 @@ pub(super) struct CategoryMarket<'a> {
     /// Whether a row's MIG slices stand open, which they do for one worker only.
     slices_open: Vec<bool>,
     rings: Rings,
+    /// By row, of jobs whose replicas have several GPUs.
+    rings_of_replicas: Vec<Option<Rings>>,
     dues: Dues,
     /// Where replicas have several GPUs: then categories count GPUs, and this finds replicas.
     replicas: Option<ReplicaMarket>,
@@ -39,6 +45,8 @@ pub(super) struct ClearedCategory {
 impl<'a> CategoryMarket<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
         let types = problem.gpu_types.len();
+        let rings = Rings::new(problem);
+        let of_replicas = |model: &JobModel| model.has_several_gpus().then(|| rings.of_replicas(model));
         let share = EqualShare::new(problem, jobs.len());
         let value = |job, ty| share.rate(job, ty).unwrap_or(f64::NEG_INFINITY);
         let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| (job, ty)));
@@ -50,7 +58,8 @@ impl<'a> CategoryMarket<'a> {
             transport: Transport::new(values, types),
             share,
             slices_open: vec![true; jobs.len()],
-            rings: Rings::new(problem),
+            rings_of_replicas: jobs.iter().map(|&job| of_replicas(&problem.jobs[job])).collect(),
+            rings,
             dues: Dues::of(problem),
             replicas: ReplicaMarket::new(problem, jobs),
         }
@@ -124,14 +133,15 @@ impl<'a> CategoryMarket<'a> {
 
     /// Returns the least objective that the cleared category can have, whatever its packing.
     pub(super) fn lower_bound(&self) -> f64 {
+        self.least_of(|row| self.row(row))
+    }
+
+    /// Returns the least objective of the jobs with these replicas by row.
+    fn least_of<'b>(&self, bundle: impl Fn(usize) -> &'b [u32]) -> f64 {
         let price = |(row, &job): (usize, &usize)| {
-            let (model, bundle) = (&self.problem.jobs[job], self.row(row));
+            let (model, bundle) = (&self.problem.jobs[job], bundle(row));
             let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
-            let ring = if model.has_several_gpus() {
-                self.rings.of_replicas(model).fastest(bundle)
-            } else {
-                self.rings.fastest(bundle)
-            };
+            let ring = self.rings_of_replicas[row].as_ref().unwrap_or(&self.rings).fastest(bundle);
             let comm = cost::comm_time(model, bundle.iter().sum(), ring);
             (model.weight, self.dues.cost(job, model.completion_time(compute + comm)))
         };
@@ -140,11 +150,35 @@ impl<'a> CategoryMarket<'a> {
 
     /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
     pub(super) fn pack(&self) -> Option<ClearedCategory> {
-        let bundles: Vec<Vec<u32>> = (0..self.jobs.len()).map(|row| self.row(row).to_vec()).collect();
+        self.packed(&(0..self.jobs.len()).map(|row| self.row(row).to_vec()).collect::<Vec<_>>())
+    }
+
+    /// Returns the jobs with these replicas by row and type, packed and priced, where that is better than `below`.
+    pub(super) fn price(&self, bundles: &[Vec<u32>], below: f64) -> Option<ClearedCategory> {
+        if self.least_of(|row| &bundles[row]) >= below {
+            return None;
+        }
+        self.packed(bundles).filter(|found| found.objective < below)
+    }
+
+    /// Returns a plan as good as this one or better, where replicas have several GPUs; where no category had one, one with few replicas.
+    pub(super) fn improved(
+        &self,
+        best: Option<ClearedCategory>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<ClearedCategory> {
+        if self.replicas.is_none() {
+            return best;
+        }
+        let least = || self.price(&least_replicas(self.problem, self.jobs)?, f64::INFINITY);
+        Some(replica_descent::descend(self.problem, self.jobs, self, best.or_else(least)?, stop))
+    }
+
+    fn packed(&self, bundles: &[Vec<u32>]) -> Option<ClearedCategory> {
         let slots = if self.replicas.is_some() {
-            replica_market::pack(self.problem, self.jobs, &bundles)?
+            replica_market::pack(self.problem, self.jobs, bundles)?
         } else {
-            packing::pack(self.problem, self.jobs, &bundles)
+            packing::pack(self.problem, self.jobs, bundles)
         };
         let time = |(&job, slots): (&usize, &Vec<Slot>)| {
             let model = &self.problem.jobs[job];

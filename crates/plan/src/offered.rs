@@ -11,9 +11,9 @@ use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 pub enum Basis {
     /// What is free, and what the jobs hold themselves.
     Free,
-    /// All GPUs of nodes that are up, whoever holds them, less what any job of the problem has or waits for.
+    /// All GPUs of nodes that are up, including those in use, less what any job of the problem has or waits for.
     Queue,
-    /// All GPUs of nodes that are up, whoever has them or waits for them, as far as limits allow.
+    /// All GPUs of nodes that are up, including those in use or waited for, as far as limits allow.
     Line,
 }
 
@@ -133,7 +133,7 @@ impl Problem {
         }
     }
 
-    /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` where nobody knows.
+    /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` if unknown.
     fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];

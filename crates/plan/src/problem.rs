@@ -35,7 +35,7 @@ pub struct Problem {
     pub limits: Vec<TypeLimit>,
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
-    /// What is known of the queue about requests; `None` where nobody was asked.
+    /// What is known of the queue about requests; `None` if it was not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// What is not as it was when the policy decided last.
     pub changed: Changed,
@@ -71,13 +71,13 @@ pub struct WorkerNode {
     pub gpus: Vec<u32>,
     /// Rate between this node's GPUs.
     pub intra_node: BitRate,
-    /// All GPUs by type, whoever holds them; none where the node is not up.
+    /// All GPUs by type, including those in use; none where the node is not up.
     pub up: Vec<u32>,
     /// CPUs and memory, where ranks must find room beside the GPUs.
     pub host: Option<Host>,
 }
 
-/// What of a node ranks need beside GPUs; `None` where nobody knows.
+/// What of a node ranks need beside GPUs; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub cpus: Option<Room>,
@@ -107,7 +107,7 @@ pub struct TypeLimit {
 pub struct Forecast {
     pub job: usize,
     pub slots: Vec<Slot>,
-    /// How long the job would wait; `None` where nobody can say.
+    /// How long the job would wait; `None` if that is unknown.
     pub wait: Option<Seconds>,
 }
 
@@ -125,7 +125,7 @@ pub struct JobStartEstimates {
     pub cut: Vec<RequestOption>,
 }
 
-/// A request, and when it would start on average; `None` where nobody can say.
+/// A request, and when it would start on average; `None` if that is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestStartEstimate {
     pub request: RequestOption,

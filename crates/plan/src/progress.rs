@@ -86,6 +86,16 @@ pub enum Stage {
     },
 }
 
+/// The epochs that a job has left, as a function of time: what a policy may keep while the job's progress is as it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct EpochsLeft {
+    epochs: f64,
+    least: f64,
+    /// Since when it trains, in seconds, and how long an epoch takes it; 0 where it does not.
+    since: f64,
+    epoch: f64,
+}
+
 impl Default for Progress {
     /// A job that has just come and may have GPUs.
     fn default() -> Self {
@@ -161,6 +171,28 @@ impl Progress {
     /// Returns the submissions that have their GPUs and are not being ended.
     pub fn running(&self) -> impl Iterator<Item = &HeldPlacement> {
         self.holds.iter().filter(|hold| hold.is_running())
+    }
+}
+
+impl EpochsLeft {
+    /// Returns those of a job; `None` where it has more than one submission.
+    pub(super) fn of(progress: &Progress) -> Option<Self> {
+        let (since, epoch) = match progress.holds.as_slice() {
+            [] => (0.0, 0.0),
+            [hold] => match hold.stage {
+                Stage::Running { epoch, busy_until, .. } => (progress.as_of.0.max(busy_until.0), epoch),
+                _ => (0.0, 0.0),
+            },
+            _ => return None,
+        };
+        Some(Self { epochs: progress.work_left, least: progress.least_left(), since, epoch })
+    }
+
+    /// Returns the epochs left at a moment, as `Progress::left` does.
+    pub(super) fn at(self, now: Time) -> f64 {
+        let Self { epochs, least, since, epoch } = self;
+        let done = if epoch > 0.0 { now.since(Time(since)).0 / epoch } else { 0.0 };
+        (epochs - done).max(least)
     }
 }
 

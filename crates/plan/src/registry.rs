@@ -72,7 +72,7 @@ pub struct Registry {
 pub enum RegistryError {
     #[error("there is no such policy: {0}")]
     Unknown(String),
-    /// It decides over time, on devices that nobody else uses, or it decides over time and not for one moment.
+    /// It decides over time, on devices without other users, or it decides over time and not for one moment.
     #[error("policy {0} is not for this")]
     Elsewhere(String),
     #[error("policy {policy}: {why}")]

@@ -13,8 +13,11 @@ type Blocks = BTreeMap<u32, u32>;
 
 struct StowSearch<'a> {
     problem: &'a Problem,
-    /// Jobs, those that are hardest to place first.
+    jobs: &'a [usize],
+    /// Places among the jobs, those that are hardest to place first.
     order: Vec<usize>,
+    /// Replicas by job and type.
+    chosen: Vec<Vec<u32>>,
     /// Free GPUs by type, then node.
     free: Vec<Vec<u32>>,
     taken: Vec<Blocks>,
@@ -22,15 +25,15 @@ struct StowSearch<'a> {
     steps: u32,
 }
 
-/// Returns whether all these jobs can have their least number of replicas at once; what takes too long to find out does not count
-/// as possible.
-pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
+/// Returns replicas by job and type with which all these jobs have their least number at once; `None` where they cannot, or that takes
+/// too long to find out.
+pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Vec<u32>>> {
     let types = problem.gpu_types.len();
     let of_type =
         |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).filter(|&count| count > 0).collect();
-    let mut order = jobs.to_vec();
-    let hardest = |job: &usize| {
-        let model = &problem.jobs[*job];
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    let hardest = |row: &usize| {
+        let model = &problem.jobs[jobs[*row]];
         let usable = (0..types).filter(|&ty| model.types[ty].is_some());
         let (count, block) =
             usable.fold((0, 0), |(count, block), ty| (count + 1, block.max(model.block(ty))));
@@ -39,20 +42,22 @@ pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
     order.sort_by_key(hardest);
     let mut search = StowSearch {
         problem,
+        jobs,
         order,
+        chosen: vec![vec![0; types]; jobs.len()],
         free: (0..types).map(of_type).collect(),
         taken: vec![Blocks::new(); types],
         known: HashMap::new(),
         steps: 0,
     };
-    search.place(0)
+    search.place(0).then_some(search.chosen)
 }
 
 impl StowSearch<'_> {
     /// Places the jobs from a place of the order on.
     fn place(&mut self, at: usize) -> bool {
-        let Some(&job) = self.order.get(at) else { return true };
-        self.share(at, 0, self.problem.jobs[job].min_gpus)
+        let Some(&row) = self.order.get(at) else { return true };
+        self.share(at, 0, self.problem.jobs[self.jobs[row]].min_gpus)
     }
 
     /// Gives a job so many replicas on the types from `ty` on, most of the first type first, then places the others.
@@ -64,8 +69,8 @@ impl StowSearch<'_> {
         if left == 0 {
             return self.place(at + 1);
         }
-        let job = self.order[at];
-        let model = &self.problem.jobs[job];
+        let row = self.order[at];
+        let model = &self.problem.jobs[self.jobs[row]];
         let Some(own) = model.types.get(ty) else { return false };
         let usable = own.is_some_and(|own| !own.single_rank || model.min_gpus == 1);
         let most = if usable { left } else { 0 };
@@ -77,6 +82,7 @@ impl StowSearch<'_> {
                 *self.taken[ty].entry(block).or_default() += more;
             }
             let fits = more == 0 || self.fits(ty);
+            self.chosen[row][ty] = count;
             if fits && self.share(at, ty + 1, left - count) {
                 return true;
             }
@@ -89,6 +95,7 @@ impl StowSearch<'_> {
                 }
             }
         }
+        self.chosen[row][ty] = 0;
         false
     }
 

@@ -54,7 +54,7 @@ impl Awaited {
         names.iter().filter_map(|name| self.number.get(*name)).copied().collect()
     }
 
-    /// Returns when a pending job that waits for something else than room begins to compete; `None`: nobody knows. It is left out then, as
+    /// Returns when a pending job that waits for something else than room begins to compete; `None` if unknown. It is left out then, as
     /// are jobs that are held, that come after others by other rules than their ends (`singleton`, `afternotok`, `?` for "or"), and that
     /// wait for jobs that the snapshot does not have.
     pub(super) fn joins(&self, job: &QueueJob, snapshot: &Snapshot) -> Option<Joins> {

@@ -15,7 +15,7 @@ struct Hope {
     viewer: Viewer,
     /// The shortest limit of those in line, in seconds.
     limit: f64,
-    /// Where it has room for so long.
+    /// Where it has room for this long.
     nodes: Vec<u32>,
     needed: usize,
 }

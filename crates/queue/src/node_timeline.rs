@@ -202,7 +202,7 @@ impl<'a> NodeTimeline<'a> {
         f64::INFINITY
     }
 
-    /// Returns the first moment from `from` on at which a shape has room on a node for so long.
+    /// Returns the first moment from `from` on at which a shape has room on a node for this long.
     pub(super) fn opening(&mut self, shape: usize, node: u32, from: f64, length: f64, viewer: Viewer) -> f64 {
         let mut at = self.ready(shape, node).max(from);
         if at == f64::INFINITY {
@@ -233,7 +233,7 @@ impl<'a> NodeTimeline<'a> {
         }
     }
 
-    /// Returns the first moment from `now` on at which a shape can run for so long, and where: on the first of the nodes that have
+    /// Returns the first moment from `now` on at which a shape can run for this long, and where: on the first of the nodes that have
     /// room then.
     pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
         let model = self.model;

@@ -23,7 +23,7 @@ pub(super) struct Others<'a> {
 }
 
 impl<'a> Others<'a> {
-    /// Returns the others in one future; `None` where nobody knows who shares.
+    /// Returns the others in one future; `None` if the shares are unknown.
     pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
         let ranks = model.ranks.as_ref()?;
         let begin = |part| {

@@ -368,7 +368,7 @@ impl<'a> Play<'a> {
         self.join(newcomers);
     }
 
-    /// Takes in those that begin to compete. They have gathered no age, and fall back by what others have.
+    /// Applies those that begin to compete. They have gathered no age, and fall back by what others have.
     fn take_later(&mut self, now: f64) {
         let mut due = self.later.due(now);
         for line in &mut due {

@@ -4,7 +4,7 @@ use crate::estimate::mean;
 use crate::{Request, RequestId, Start, StartEstimate};
 use hsched_model::Seconds;
 
-/// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
+/// Returns up to this many requests to queue together: those with which the job finishes first on average, by the futures in which each
 /// was tried alone. The first is `first`, else the best alone; another is added only where it helps, and where the job is done no later
 /// than expected even if that one starts at once: long runs that start before anybody foresaw it would be the price of a race.
 pub fn race(

@@ -102,7 +102,7 @@ impl Score {
 mod tests {
     use super::*;
 
-    /// What was foretold to start in an hour, give or take, and started after so many seconds.
+    /// What was foretold to start in an hour, give or take, and started after this many seconds.
     fn told(waited: Option<f64>) -> Prediction {
         let starts: Vec<f64> = (0..=10).map(|number| f64::from(number) * 720.0).collect();
         Prediction {

@@ -129,10 +129,10 @@ pub struct QueuePartition {
     /// Slurm's `PriorityTier`: jobs of a higher tier go first, whatever their priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// Accounts that alone may use it; `None` where all may or nobody says.
+    /// Accounts that alone may use it; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<BTreeSet<String>>,
-    /// QOS that alone may use it; `None` where all may or nobody says.
+    /// QOS that alone may use it; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
     /// The QOS whose limits hold for its jobs (`QoS`).
@@ -279,7 +279,7 @@ pub struct Scheduling {
     /// How much the priority of a waiting job grows in an hour, seen between two snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_per_hour: Option<f64>,
-    /// How long jobs may run beyond their time limits (`OverTimeLimit`); `None`: not at all, or nobody says.
+    /// How long jobs may run beyond their time limits (`OverTimeLimit`); `None`: not at all, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overtime_s: Option<Seconds>,
     /// What age adds to priorities by the configuration.
@@ -303,13 +303,13 @@ pub struct QueueAccount {
     /// The account's default for the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
-    /// The priority of a job submitted now, by the weights and `sshare`; `None` where nobody says.
+    /// The priority of a job submitted now, by the weights and `sshare`; `None` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
     /// The QOS of a job that names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may name; empty where nobody says.
+    /// The QOS that its jobs may name; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }

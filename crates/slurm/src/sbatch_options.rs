@@ -86,7 +86,7 @@ pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
     options
 }
 
-/// Takes in an option; `None` where it is not counted.
+/// Reads an option; `None` where it is not counted.
 fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time) -> Option<()> {
     let SbatchOptions { asks, further, .. } = options;
     match (name, value) {

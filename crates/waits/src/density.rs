@@ -92,7 +92,7 @@ impl WaitDensity {
         self.0[..whole].iter().sum::<f64>() + self.0[whole] * (place - to_f64(whole))
     }
 
-    /// Returns the density of the wait of a job that has waited so many seconds, counted from its submission.
+    /// Returns the density of the wait of a job that has waited this many seconds, counted from its submission.
     pub fn after(&self, waited_s: f64) -> Self {
         let waited = waited_s.max(1.0).log10();
         let mut bins = self.0;

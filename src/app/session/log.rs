@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::last_error::last_error;
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
-use crate::ui::{Board, Story, date, merged_story};
+use crate::ui::{Board, Story, StoryLine, Topic, date, merged_story};
 use hsched_engine::store::StateDir;
-use hsched_engine::{BackendKind, Event, State, Update};
+use hsched_engine::{BackendKind, End, Event, News, State, Update};
 use hsched_model::JobName;
 
 /// Tells people, or programs, what happens.
@@ -19,6 +20,8 @@ pub(crate) struct Log<'a> {
     context: &'a Context,
     format: Format,
     story: RefCell<Story>,
+    /// The jobs of which a run has failed since the last lines.
+    failed: RefCell<BTreeSet<JobName>>,
     /// The notes that were told.
     noted: RefCell<BTreeSet<String>>,
     /// Whether notes are told again that were away in between.
@@ -45,6 +48,7 @@ impl<'a> Log<'a> {
             context,
             format,
             story: RefCell::new(Story::of(backend)),
+            failed: RefCell::default(),
             noted: RefCell::default(),
             repeats,
             board: Board::new(context.terminal, has_board),
@@ -52,19 +56,22 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Takes in what has happened, for the next lines.
+    /// Records what has happened, for the next lines.
     pub(crate) fn hear_all(&self, events: &[Event]) {
         for event in events {
             self.hear(Update::Event(event));
         }
     }
 
-    /// Takes in what a turn tells, for the next lines.
+    /// Records what a turn tells, for the next lines.
     pub(crate) fn hear(&self, told: Update<'_>) {
+        if let Update::Event(Event::News { of, news: News::Ended { end: End::Failed { .. }, .. } }) = told {
+            self.failed.borrow_mut().insert(of.job.clone());
+        }
         self.story.borrow_mut().hear(told);
     }
 
-    /// Takes in what a world said of jobs, for the next lines.
+    /// Records what a world said of jobs, for the next lines.
     pub(crate) fn hear_said(&self, said: Vec<(JobName, String)>) {
         let mut story = self.story.borrow_mut();
         for (job, text) in said {
@@ -72,7 +79,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Takes in what commands have noticed since the last `watch` or `run`, for the next lines.
+    /// Records what commands have noticed since the last `watch` or `run`, for the next lines.
     pub(crate) fn recall(&self, directory: &StateDir) {
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }
@@ -83,7 +90,7 @@ impl<'a> Log<'a> {
         self.board.aside(|| self.context.terminal.say(&format!("{now} {what}")));
     }
 
-    /// Takes the table off the terminal.
+    /// Removes the table from the terminal.
     pub(crate) fn end(&self) {
         self.board.end();
     }
@@ -92,7 +99,8 @@ impl<'a> Log<'a> {
     pub(crate) fn print(&self, notes: &[String], state: &State) {
         self.print_notes(notes);
         let (now, colour) = (state::now(self.context), self.context.terminal.colour());
-        let lines = self.story.borrow_mut().lines(state);
+        let mut lines = self.story.borrow_mut().lines(state);
+        self.add_errors(&mut lines, state);
         if let Some(notifier) = &self.notifier {
             notifier.tell(&lines);
             for trouble in notifier.troubles() {
@@ -117,6 +125,19 @@ impl<'a> Log<'a> {
             let _ = self.context.terminal.print(&format!("{text}\n"));
         }
         self.board.show(state, now);
+    }
+
+    /// Adds to the lines of runs that have failed the exception that their output ends with.
+    fn add_errors(&self, lines: &mut [StoryLine], state: &State) {
+        let failed = self.failed.take();
+        let is_end = |line: &&mut StoryLine| matches!(line.topic, Topic::End | Topic::GivenUp);
+        for line in lines.iter_mut().filter(is_end) {
+            let tracked =
+                line.job.as_ref().filter(|job| failed.contains(*job)).and_then(|job| state.find(job));
+            if let Some(error) = tracked.and_then(|tracked| last_error(self.context, tracked)) {
+                line.text = format!("{}; last error: {error}", line.text);
+            }
+        }
     }
 
     fn print_notes(&self, notes: &[String]) {

@@ -6,6 +6,7 @@ mod show;
 
 use std::path::PathBuf;
 
+use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
@@ -55,10 +56,10 @@ enum CacheAction {
 #[derive(Debug, clap::Args)]
 struct SetArgs {
     /// Model: the job key `model`, or the name of the job if that is not set.
-    #[arg(value_parser = |text: &str| formats::jobs::label(text))]
+    #[arg(value_parser = |text: &str| formats::jobs::label(text), add = completions::models())]
     model: String,
     /// GPU type, as the cluster spells it.
-    #[arg(value_name = "GPU", value_parser = formats::parse_type)]
+    #[arg(value_name = "GPU", value_parser = formats::parse_type, add = completions::gpu_types())]
     gpu_type: GpuType,
     /// Samples per second on one GPU (644), or the time of a step (`alpha_ms=80,beta_ms=4.21`).
     #[arg(value_parser = formats::parse_speed, allow_hyphen_values = true)]
@@ -77,9 +78,10 @@ struct SetArgs {
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
     /// Model.
+    #[arg(add = completions::models())]
     model: String,
     /// GPU type [default: all].
-    #[arg(value_name = "GPU", value_parser = formats::parse_type)]
+    #[arg(value_name = "GPU", value_parser = formats::parse_type, add = completions::gpu_types())]
     gpu_type: Option<GpuType>,
     /// Show what would be deleted, and change nothing.
     #[arg(long)]

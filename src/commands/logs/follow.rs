@@ -45,7 +45,7 @@ impl<'a> Follower<'a> {
         Ok(Self { args, context, rules, root, output, growth: Growth::new(), shown: None, said: "" })
     }
 
-    /// Prints until the job has ended or nobody reads any more.
+    /// Prints until the job has ended or the reader is gone.
     ///
     /// # Errors
     /// When the state or the output cannot be read, or stdout cannot be written.

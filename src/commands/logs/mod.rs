@@ -6,6 +6,7 @@ mod sweep;
 
 use std::io::{self, ErrorKind};
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::output::FilePart;
 use crate::app::printed::{Printed, latest, submissions};
@@ -28,7 +29,7 @@ use hsched_model::ErrorId;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the job, or of a sweep; a * matches any text.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completions::jobs())]
     job: String,
     /// Keep printing as the output grows, across moves and retries, until the job has ended.
     ///

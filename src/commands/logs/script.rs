@@ -136,7 +136,7 @@ impl Args {
         Ok(Some(Exit::Done))
     }
 
-    /// Prints files as they grow and new ones appear, until the job has ended or nobody reads any more.
+    /// Prints files as they grow and new ones appear, until the job has ended or the reader is gone.
     fn follow_files(
         &self,
         context: &Context,

@@ -108,7 +108,7 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Takes in the steps that a job has timed on purpose, where it has reported no epoch.
+    /// Records the steps that a job has timed on purpose, where it has reported no epoch.
     fn learn(&self, state: &mut State, wanted: &[MissingSpeed], now: Time) {
         let State { jobs, cache, contributor, .. } = state;
         let rule = LearnRule { weight: self.rules.learning_rate, contributor };

@@ -69,7 +69,7 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Carries out orders; what keeps it from that, or kept it from the lock, is said once, until it works again.
+    /// Carries out orders; a failure of that, or to get the lock, is logged once, until it works again.
     fn obey(
         &self,
         work: &mut MemberWork,

@@ -281,7 +281,7 @@ impl<'a> LocalRun<'a> {
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
-    /// Takes in the deferred commands that wait.
+    /// Applies the deferred commands that wait.
     fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
         self.telling.log.hear_all(&taken);

@@ -1,4 +1,4 @@
-//! What is simulated: the trace's jobs with their speeds, on a cluster that nobody else uses.
+//! What is simulated: the trace's jobs with their speeds, on a cluster without other users.
 
 use std::path::Path;
 

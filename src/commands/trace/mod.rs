@@ -5,6 +5,7 @@ mod accounts;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::app::completions;
 use crate::app::context::Context;
 use crate::app::input;
 use crate::commands::cli::{Subcommand, print};
@@ -66,7 +67,7 @@ struct SacctArgs {
     /// input.
     file: PathBuf,
     /// GPU type of jobs whose record names no type.
-    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
+    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type, add = completions::gpu_types())]
     gpu_type: Option<GpuType>,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
     #[arg(long)]
@@ -80,7 +81,7 @@ struct PhillyArgs {
     /// The CSV file; - reads standard input.
     file: PathBuf,
     /// GPU type of the run times in the file.
-    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
+    #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type, add = completions::gpu_types())]
     gpu_type: GpuType,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
     #[arg(long)]

@@ -71,7 +71,7 @@ fn fresh(samples: &[NodeSamples], now: Time) -> impl Iterator<Item = &RankSample
     samples.iter().filter(is_fresh).filter_map(|node| node.samples.last()).flat_map(|sample| &sample.ranks)
 }
 
-/// Returns what the GPU of a rank does; `None` if nobody knows.
+/// Returns what the GPU of a rank does; `None` if unknown.
 fn rank_text(rank: &RankSample) -> Option<String> {
     let mut text = format!("rank {} {:.0} %", rank.rank, rank.gpu?);
     if let Some(memory) = rank.memory_mib {

@@ -19,7 +19,7 @@ pub struct TopRow {
     pub metric: String,
     /// The metric after each epoch that had one.
     pub curve: Vec<f64>,
-    /// Whether it does not get on.
+    /// Whether it is stuck.
     pub is_stuck: bool,
     pub is_over: bool,
 }

@@ -45,7 +45,7 @@ impl TopScreen {
     /// Enters the terminal.
     ///
     /// # Errors
-    /// When stdin and stdout are no terminal, or it cannot be drawn on.
+    /// When stdin and stdout are not a terminal, or it cannot be drawn on.
     pub fn enter(colour: bool) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));

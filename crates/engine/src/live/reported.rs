@@ -14,14 +14,14 @@ pub struct Reported {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// What is odd about rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
-    /// Running submissions that do not get on.
+    /// Running submissions that are stuck.
     pub stalls: Vec<(SubmissionKey, Stall)>,
     /// Notes on files that could not be read.
     pub notes: Vec<String>,
 }
 
 /// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, the last at the time
-/// when rank 0's file was written last, those before it evenly since the one before them. Also how running ones do not get on, by the samples of their nodes. `root` is the state directory. A report that cannot be read now is for the next look.
+/// when rank 0's file was written last, those before it evenly since the one before them. Also how running ones are stuck, by the samples of their nodes. `root` is the state directory. A report that cannot be read now is for the next look.
 pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> Reported {
     let mut all = Reported::default();
     let mut folders = Vec::new();

@@ -91,7 +91,7 @@ fn others() -> SigSet {
     [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect()
 }
 
-/// The signals that end a process, as a question instead: for who has something to undo first.
+/// Signals that would end the process, as a flag to check: for code that has something to undo first.
 #[derive(Debug)]
 pub struct Interrupts {
     held: SignalFd,

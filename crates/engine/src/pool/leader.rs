@@ -95,7 +95,7 @@ impl<F: PoolFiles> Leader<F> {
         Ok(true)
     }
 
-    /// Takes in that Slurm says that the allocation of a member is over.
+    /// Records that Slurm says that the allocation of a member is over.
     ///
     /// # Errors
     /// When that cannot be written down.

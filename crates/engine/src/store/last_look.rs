@@ -20,7 +20,7 @@ pub(super) fn note(root: &Path, at: Time) {
     }
 }
 
-/// Returns when somebody last looked; `None` where nobody did.
+/// Returns when somebody last looked; `None` if never.
 pub fn last_look(root: &Path) -> Option<Time> {
     let modified = path(root).metadata().ok()?.modified().ok()?;
     Some(Time(modified.duration_since(UNIX_EPOCH).ok()?.as_secs_f64()))

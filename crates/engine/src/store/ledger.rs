@@ -188,7 +188,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` where nobody said.
+    /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` if not given.
     pub fn cluster(&self) -> Option<&str> {
         self.claim.cluster.as_deref()
     }

@@ -101,7 +101,7 @@ impl Predicted {
         self.prediction.started.is_none() && !self.withdrawn
     }
 
-    /// Takes in what became of the submission, where that is new.
+    /// Records what became of the submission, where that is new.
     fn settle(&mut self, state: &State) -> Option<()> {
         if !self.is_open() {
             return None;

@@ -72,7 +72,7 @@ pub struct Peeked {
     pub troubles: Vec<String>,
     /// A sentence about each damaged deferred command.
     pub lost: Vec<String>,
-    /// The cluster that the jobs are on; `None` where nobody said.
+    /// The cluster that the jobs are on; `None` if not given.
     pub cluster: Option<String>,
 }
 

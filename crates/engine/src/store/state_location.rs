@@ -20,7 +20,7 @@ pub struct StateLocation {
     pub unlockable: Option<io::Error>,
     /// Bytes that this user can still write, where the system tells.
     pub free: Option<u64>,
-    /// Its file system's name, and whether other nodes can see it; `None` where nobody knows.
+    /// Its file system's name, and whether other nodes can see it; `None` if unknown.
     pub file_system: Option<(&'static str, bool)>,
 }
 

@@ -28,7 +28,7 @@ const KEYS: [&str; 2] = ["state", "change"];
 pub(super) struct StateDifference {
     #[serde(flatten)]
     claim: Claim,
-    /// The state, of whose jobs those that are new or different.
+    /// The state, with only the jobs that are new or different.
     #[serde(flatten)]
     state: State,
     /// The names of jobs that are no longer known.

@@ -141,7 +141,7 @@ impl HadarJob {
         (self.left / (gpus * self.fastest), self.left / (gpus * self.slowest))
     }
 
-    /// Returns what it is worth to finish it so many seconds after its arrival.
+    /// Returns what it is worth to finish it this many seconds after its arrival.
     pub(super) fn worth(&self, duration: f64, parameters: &HadarParameters) -> f64 {
         let numerator = match parameters.utility {
             Utility::Throughput => self.steps,

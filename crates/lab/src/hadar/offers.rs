@@ -21,7 +21,7 @@ pub(super) struct Offer {
 pub(super) struct OfferSearch {
     menu: Menu,
     hopes: Hopes,
-    /// By state, its choices in the menu; `None` where nobody was asked yet.
+    /// By state, its choices in the menu; `None` if it was not computed yet.
     listed: Vec<Option<Listed>>,
     /// The states that do not sleep, and whether each is one of them.
     awake: Vec<u32>,

@@ -115,7 +115,7 @@ impl Hare {
         };
         let chosen = choose(cards, job, &turn);
         for &card in &chosen {
-            // Whoever comes after it gets these GPUs when it is done: it goes on where it is.
+            // Whoever comes after it gets these GPUs when it is done: it continues where it is.
             cards[card].free = turn.done;
         }
         if turn.start > now {

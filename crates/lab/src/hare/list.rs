@@ -24,7 +24,7 @@ pub(super) struct Spot {
     pub start: f64,
 }
 
-/// When the GPUs of each type have computed what was placed on them, the soonest first.
+/// Times at which the GPUs of each type have computed what was placed on them, the earliest first.
 struct Shelves {
     /// Moments as bits, which order as the moments do: none is negative.
     free: Vec<BTreeSet<(u64, usize)>>,

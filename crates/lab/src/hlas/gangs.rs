@@ -324,7 +324,7 @@ impl Hlas {
     }
 }
 
-/// Returns all GPUs of nodes that are up, whoever holds them.
+/// Returns all GPUs of nodes that are up, including those in use.
 fn all_gpus(problem: &Problem) -> Vec<Gpu> {
     let of_node = |(node, own): (usize, &hsched_plan::WorkerNode)| {
         let types = own.up.iter().enumerate();

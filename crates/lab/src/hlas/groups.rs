@@ -175,7 +175,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the largest part of what is left, of at most so many GPUs.
+/// Returns the largest part of what is left, of at most this many GPUs.
 fn first_part(left: &[u32], most: u32) -> Option<Counts> {
     let mut room = most;
     let take = |count: &u32| {

@@ -25,7 +25,7 @@ struct Level {
     others: BTreeSet<Key>,
 }
 
-/// Thresholds where nobody gives any: so many, the first at so many rounds of the median job, each so much higher than the
+/// Thresholds if not given: so many, the first at so many rounds of the median job, each so much higher than the
 /// one before.
 const LEVELS: usize = 6;
 const FIRST: f64 = 5.0;

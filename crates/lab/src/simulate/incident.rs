@@ -75,7 +75,7 @@ impl Script {
         self.timed.drain(..count).map(|(_, change)| change).collect()
     }
 
-    /// Takes in that a job has reported an epoch.
+    /// Records that a job has reported an epoch.
     pub(super) fn reported(&mut self, job: &JobName, epoch: u64, now: Time) {
         let is_due = |((name, number), _): &((JobName, u64), Change)| name == job && *number == epoch;
         let due: Vec<_> = self.awaited.extract_if(.., |entry| is_due(entry)).collect();

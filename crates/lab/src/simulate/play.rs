@@ -45,7 +45,7 @@ impl<'a> Play<'a> {
         Self { world, state, orders, options, policy, turns: 0 }
     }
 
-    /// Takes in what owners want by now, and takes one turn of the engine.
+    /// Records what owners want by now, and takes one turn of the engine.
     pub fn turn(&mut self, tell: &mut dyn FnMut(Update<'_>)) {
         let now = self.world.now();
         while self.orders.last().is_some_and(|(at, _)| at.0 <= now.0) {

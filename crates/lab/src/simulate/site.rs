@@ -55,7 +55,7 @@ impl SimulatedSite {
 /// How long things take that are no training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
-    /// From a submission, or from GPUs getting free, to the start of a job.
+    /// Time from a submission, or from when GPUs become free, to the start of a job.
     pub start: Seconds,
     /// From the start of a job to the first step of its ranks.
     pub setup: Seconds,

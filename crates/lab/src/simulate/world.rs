@@ -322,7 +322,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Takes in what the piece before a job has done; returns whether that leaves something to do.
+    /// Records what the piece before a job has done; returns whether that leaves something to do.
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {

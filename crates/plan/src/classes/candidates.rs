@@ -27,7 +27,7 @@ const GRIDS: [(u32, usize); 7] = [(1, 3), (2, 3), (4, 3), (8, 3), (16, 3), (16, 
 /// Directions of prices in which the best bundles are kept.
 const DIRECTIONS: usize = 240;
 
-/// One type's bundles up to so many GPUs are kept at any rate: they fit where better ones do not.
+/// One type's bundles up to this many GPUs are kept at any rate: they fit where better ones do not.
 const SMALL: u32 = 8;
 
 /// Returns counts by type within the limits, in lexicographic order; not all of them where that would be too many.

@@ -21,13 +21,6 @@ pub(crate) struct Vertex {
 }
 
 impl Envelope {
-    /// Returns the envelope of bundles with these rents.
-    pub(crate) fn new(bundles: &Bundles, rents: &[f64]) -> Self {
-        let mut envelope = Self::default();
-        envelope.renew(bundles, rents);
-        envelope
-    }
-
     /// Makes it the envelope of bundles with these rents, in the same memory.
     pub(crate) fn renew(&mut self, bundles: &Bundles, rents: &[f64]) {
         self.vertices.clear();
@@ -36,7 +29,7 @@ impl Envelope {
         }
     }
 
-    /// Takes in a bundle that is at least as fast as all before it.
+    /// Adds a bundle that is at least as fast as all before it.
     fn add(&mut self, bundle: usize, speed: f64, rent: f64) {
         loop {
             let last = self.vertices.last();
@@ -73,10 +66,16 @@ mod tests {
 
     use super::*;
 
+    fn envelope(bundles: &Bundles, rents: &[f64]) -> Envelope {
+        let mut envelope = Envelope::default();
+        envelope.renew(bundles, rents);
+        envelope
+    }
+
     #[test]
     fn bundles_below_the_line_between_others_are_no_vertices() {
         let bundles = Bundles::new(1, vec![(vec![1], 1.0), (vec![2], 1.2), (vec![3], 2.5), (vec![4], 2.4)]);
-        let envelope = Envelope::new(&bundles, &bundles.rents(&[1.0]));
+        let envelope = envelope(&bundles, &bundles.rents(&[1.0]));
         let points: Vec<(usize, f64)> =
             envelope.vertices().iter().map(|vertex| (vertex.bundle, vertex.marginal)).collect();
         assert_eq!(points, [(0, 1.0), (2, 2.0 / 1.5)]);
@@ -103,7 +102,7 @@ mod tests {
             let most = (0..bundles.len())
                 .map(|bundle| worth * bundles.speed(bundle) - rents[bundle])
                 .fold(0.0, f64::max);
-            let found = Envelope::new(&bundles, &rents)
+            let found = envelope(&bundles, &rents)
                 .best(worth)
                 .map_or(0.0, |vertex| worth * vertex.speed - vertex.rent);
             prop_assert!((found - most).abs() < 1e-9, "{found} {most}");

@@ -35,6 +35,22 @@ impl Bundles {
         )
     }
 
+    /// Returns those that some prices could make the best: without the ones that have all the GPUs of another and are no faster.
+    pub(crate) fn undominated(&self) -> Self {
+        let beats = |a: usize, b: usize| {
+            self.speeds[a] >= self.speeds[b]
+                && holds(self.counts(b), self.counts(a))
+                // Of equal ones the first stays.
+                && (self.counts(a) != self.counts(b) || a < b)
+        };
+        let stays = |&bundle: &usize| !(0..self.len()).any(|other| other != bundle && beats(other, bundle));
+        let kept = (0..self.len()).filter(stays);
+        Self::new(
+            self.types,
+            kept.map(|bundle| (self.counts(bundle).to_vec(), self.speeds[bundle])).collect(),
+        )
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.speeds.len()
     }

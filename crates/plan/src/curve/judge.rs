@@ -24,7 +24,7 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Reports without which nothing is predicted, where nobody says otherwise.
+    /// Reports without which nothing is predicted, unless set otherwise.
     pub const MIN_REPORTS: usize = 6;
 }
 

@@ -50,7 +50,7 @@ impl MetricKind {
         }
     }
 
-    /// Returns whether metrics of the kind should fall or rise, where nobody says.
+    /// Returns whether metrics of the kind should fall or rise, if not given.
     pub fn usual_mode(self) -> GoalMode {
         if self == Self::Loss { GoalMode::Min } else { GoalMode::Max }
     }

@@ -74,11 +74,10 @@ impl Outlook {
     /// Follows the prices, and returns what each task is to have and what its steps are worth.
     pub(super) fn decide(&mut self, instance: &Instance<'_>) -> (Vec<TaskChoice>, Worths) {
         let worths = self.follow(instance);
-        let mut aged = worths.clone();
-        aged.heed_age(instance);
+        let aged = worths.with_age(instance);
         let rents = self.rents(instance);
         let life = self.life(instance.tasks.len());
-        let terms = Valuation { worth: &aged.of, rents: &rents, prices: &self.prices, life };
+        let terms = Valuation { worth: &aged, rents: &rents, prices: &self.prices, life };
         (menu::best_plan(instance, terms), worths)
     }
 

@@ -121,9 +121,9 @@ impl Horizon {
 
     /// Looks at all jobs.
     fn full(&mut self, problem: &Problem) -> Vec<Want> {
-        let jobs = self.roster.by_arrival(problem);
-        self.roster.weigh(problem, &jobs);
-        let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem, job)).collect();
+        let jobs = self.roster.by_arrival();
+        self.roster.weigh(&jobs);
+        let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem.now, job)).collect();
         let instance = Instance {
             classes: self.roster.classes.list(),
             tasks: &tasks,

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::horizon::allocate::{add, fits};
 use crate::horizon::outlook::Outlook;
@@ -28,7 +29,7 @@ pub(super) struct Quick {
     /// Waiting jobs by class, the most worth for its rent first.
     waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
     /// Movable running jobs by their GPUs, the least worth a second first.
-    running: BTreeMap<Vec<u32>, BTreeSet<(OrderedNumber, usize)>>,
+    running: BTreeMap<Arc<[u32]>, BTreeSet<(OrderedNumber, usize)>>,
 }
 
 /// A number that is not negative, in order.
@@ -37,7 +38,7 @@ type OrderedNumber = u64;
 #[derive(Clone, Debug)]
 enum Spot {
     Waiting { class: usize, rank: OrderedNumber },
-    Running { counts: Vec<u32>, rank: OrderedNumber },
+    Running { counts: Arc<[u32]>, rank: OrderedNumber },
 }
 
 /// With fewer jobs than these every decision is a full one.
@@ -52,7 +53,7 @@ const PUSHES: usize = 2;
 /// Gains are counted for so many times the usual time between two changes at most.
 const FORESEEN: f64 = 2.0;
 
-/// What a decision looks at.
+/// Input of a decision.
 #[derive(Clone, Copy)]
 pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
@@ -63,7 +64,7 @@ pub(super) struct DecisionView<'a> {
 
 impl DecisionView<'_> {
     fn task(&self, job: usize) -> Option<Task> {
-        self.roster.task(self.problem, job)
+        self.roster.task(self.problem.now, job)
     }
 }
 
@@ -146,7 +147,7 @@ impl Quick {
         };
         if place.movable {
             let rank = (worth * place.speed).to_bits();
-            self.running.entry(place.counts.clone()).or_default().insert((rank, job));
+            self.running.entry(Arc::clone(&place.counts)).or_default().insert((rank, job));
             self.spots[job] = Some(Spot::Running { counts: place.counts, rank });
         }
     }

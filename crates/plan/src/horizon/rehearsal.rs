@@ -115,7 +115,7 @@ fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut 
         };
         training.busy_until = now + training.task.restart_now();
         training.task.started = true;
-        let counts = instance.counts(task, choice).to_vec();
+        let counts = instance.counts(task, choice).into();
         let speed = instance.speed(task, choice);
         training.task.placement = Some(TaskPlacement { counts, speed, movable: true, bundle: Some(bundle) });
     }

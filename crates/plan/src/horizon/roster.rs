@@ -2,7 +2,9 @@
 
 use crate::classes::{Classes, steps_per_epoch};
 use crate::horizon::task::{Task, TaskPlacement};
+use crate::progress::EpochsLeft;
 use crate::{Changed, JobModel, Problem, Stage};
+use hsched_model::Time;
 use hsched_model::number::to_f64;
 
 /// The jobs that may be given GPUs.
@@ -19,12 +21,21 @@ pub(super) struct Roster {
     mean_weight: f64,
 }
 
-/// What does not change while a job is there.
-#[derive(Clone, Copy, Debug)]
+/// A job as it stands until the problem names it again.
+#[derive(Clone, Debug)]
 struct RosterEntry {
     class: usize,
     /// Steps of an epoch.
     steps: f64,
+    weight: f64,
+    arrival: Time,
+    /// All its epochs, by estimate, and those left.
+    work: f64,
+    left: EpochsLeft,
+    /// In seconds.
+    restart: f64,
+    started: bool,
+    placement: Option<TaskPlacement>,
 }
 
 impl Roster {
@@ -45,16 +56,32 @@ impl Roster {
 
     fn put(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
-        let known = self.entries.get(job).copied().flatten();
-        let entry = model.progress.is_decided_on().then(|| {
-            known.unwrap_or_else(|| RosterEntry {
-                class: self.classes.number(model),
-                steps: steps_per_epoch(model),
-            })
-        });
+        let entry = model.progress.is_decided_on().then(|| self.entry(problem, job)).flatten();
         // A job for which there is no bundle now waits until nodes come back.
         let entry = entry.filter(|entry| self.classes.list()[entry.class].fastest > 0.0);
         self.set(job, entry);
+    }
+
+    fn entry(&mut self, problem: &Problem, job: usize) -> Option<RosterEntry> {
+        let model = &problem.jobs[job];
+        let progress = &model.progress;
+        let known = self.entries.get(job).and_then(Option::as_ref);
+        let (class, steps) = match known {
+            Some(known) => (known.class, known.steps),
+            None => (self.classes.number(model), steps_per_epoch(model)),
+        };
+        let placement = self.placement(model, class, steps);
+        Some(RosterEntry {
+            class,
+            steps,
+            weight: problem.objective.weight(model),
+            arrival: progress.arrival,
+            work: progress.work,
+            left: EpochsLeft::of(progress)?,
+            restart: progress.restart_cost.0,
+            started: progress.started.is_some() || placement.is_some(),
+            placement,
+        })
     }
 
     fn set(&mut self, job: usize, entry: Option<RosterEntry>) {
@@ -76,45 +103,42 @@ impl Roster {
     }
 
     /// Returns the numbers of the jobs by arrival.
-    pub(super) fn by_arrival(&self, problem: &Problem) -> Vec<usize> {
-        let there = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
-        let mut jobs: Vec<usize> = there.map(|(job, _)| job).collect();
-        let arrival = |job: usize| problem.jobs[job].progress.arrival.0;
-        jobs.sort_by(|&a, &b| arrival(a).total_cmp(&arrival(b)).then(a.cmp(&b)));
-        jobs
+    pub(super) fn by_arrival(&self) -> Vec<usize> {
+        let there = self.entries.iter().enumerate();
+        let mut jobs: Vec<(f64, usize)> =
+            there.filter_map(|(job, entry)| Some((entry.as_ref()?.arrival.0, job))).collect();
+        jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        jobs.into_iter().map(|(_, job)| job).collect()
     }
 
     /// Takes the mean of these jobs' weights for 1, so that prices do not depend on their unit.
-    pub(super) fn weigh(&mut self, problem: &Problem, jobs: &[usize]) {
-        let weights = jobs.iter().map(|&job| problem.objective.weight(&problem.jobs[job]));
+    pub(super) fn weigh(&mut self, jobs: &[usize]) {
+        let weights = jobs.iter().filter_map(|&job| Some(self.entries[job].as_ref()?.weight));
         let count = to_f64(jobs.len());
         self.mean_weight = weights.sum::<f64>() / count;
     }
 
     /// Returns a job as a task.
-    pub(super) fn task(&self, problem: &Problem, job: usize) -> Option<Task> {
-        let entry = self.entries.get(job).copied().flatten()?;
-        let model = &problem.jobs[job];
-        let progress = &model.progress;
-        let place = self.place(model, entry);
+    pub(super) fn task(&self, now: Time, job: usize) -> Option<Task> {
+        let entry = self.entries.get(job)?.as_ref()?;
         Some(Task {
             class: entry.class,
-            weight: problem.objective.weight(model) / self.mean_weight,
-            left: progress.left(problem.now) * entry.steps,
-            whole: progress.work * entry.steps,
-            age: problem.now.since(progress.arrival).0,
-            restart: progress.restart_cost.0,
-            started: progress.started.is_some() || place.is_some(),
-            placement: place,
+            weight: entry.weight / self.mean_weight,
+            left: entry.left.at(now) * entry.steps,
+            whole: entry.work * entry.steps,
+            age: now.since(entry.arrival).0,
+            restart: entry.restart,
+            started: entry.started,
+            placement: entry.placement.clone(),
         })
     }
 
-    fn place(&self, model: &JobModel, entry: RosterEntry) -> Option<TaskPlacement> {
+    fn placement(&self, model: &JobModel, class: usize, steps: f64) -> Option<TaskPlacement> {
         let hold = model.progress.running().next()?;
         let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];
         hold.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
-        let bundle = self.classes.list()[entry.class].bundles.find(&counts);
-        Some(TaskPlacement { counts, speed: entry.steps / epoch, movable, bundle })
+        let bundle = self.classes.list()[class].bundles.find(&counts);
+        Some(TaskPlacement { counts: counts.into(), speed: steps / epoch, movable, bundle })
     }
 }

@@ -1,5 +1,7 @@
 //! What the decisions look at, in plain numbers: tasks, where they are, and the GPUs on offer.
 
+use std::sync::Arc;
+
 use crate::classes::Class;
 
 /// A job that may be given GPUs.
@@ -25,7 +27,7 @@ pub(super) struct Task {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TaskPlacement {
     /// GPUs by type.
-    pub counts: Vec<u32>,
+    pub counts: Arc<[u32]>,
     /// In steps per second, as packed.
     pub speed: f64,
     /// Whether it may be stopped or moved.

@@ -55,15 +55,14 @@ impl Worths {
         self.order.iter().map(|&task| (instance.tasks[task].class, self.of[task])).collect()
     }
 
-    /// Raises the worth of jobs that have been there for very long.
-    pub(super) fn heed_age(&mut self, instance: &Instance<'_>) {
-        for (task, worth) in instance.tasks.iter().zip(&mut self.of) {
+    /// Returns what a step of each task is worth, more of jobs that have been there for very long.
+    pub(super) fn with_age(&self, instance: &Instance<'_>) -> Vec<f64> {
+        let aged = |(task, worth): (&Task, &f64)| {
             let alone = task.whole / instance.classes[task.class].fastest;
             let age = task.age / (PATIENCE * alone.max(SHORTEST));
-            if age > 1.0 {
-                *worth *= age * age;
-            }
-        }
+            if age > 1.0 { worth * (age * age) } else { *worth }
+        };
+        instance.tasks.iter().zip(&self.of).map(aged).collect()
     }
 }
 

@@ -6,7 +6,8 @@ use crate::kit::floor::{Floor, Want};
 use crate::kit::lasting_order::LastingOrder;
 use crate::kit::line::{GpuShape, Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
-use crate::{Changed, Decision, JobModel, Problem, Progress, Repacking, Stage};
+use crate::progress::EpochsLeft;
+use crate::{Changed, Decision, JobModel, Problem, Repacking};
 use hsched_model::Time;
 
 /// The GPUs, the jobs in line for them, and how fast each kind of job is.
@@ -39,36 +40,10 @@ pub struct Seat {
     left: Option<EpochsLeft>,
 }
 
-/// The epochs that a job has left, as a function of time.
-#[derive(Clone, Copy)]
-struct EpochsLeft {
-    epochs: f64,
-    least: f64,
-    /// Since when it trains, in seconds, and how long an epoch takes it; 0 where it does not.
-    since: f64,
-    epoch: f64,
-}
-
-impl EpochsLeft {
-    fn of(progress: &Progress) -> Option<Self> {
-        let (since, epoch) = match progress.holds.as_slice() {
-            [] => (0.0, 0.0),
-            [hold] => match hold.stage {
-                Stage::Running { epoch, busy_until, .. } => (progress.as_of.0.max(busy_until.0), epoch),
-                _ => (0.0, 0.0),
-            },
-            _ => return None,
-        };
-        Some(Self { epochs: progress.work_left, least: progress.least_left(), since, epoch })
-    }
-}
-
 impl Seat {
-    /// Returns [`Progress::left`] where it is known here.
+    /// Returns `Progress::left` where it is known here.
     pub fn left(&self, now: Time) -> Option<f64> {
-        let EpochsLeft { epochs, least, since, epoch } = self.left?;
-        let done = if epoch > 0.0 { now.since(Time(since)).0 / epoch } else { 0.0 };
-        Some((epochs - done).max(least))
+        self.left.map(|left| left.at(now))
     }
 
     pub fn attained(&self, now: Time) -> f64 {

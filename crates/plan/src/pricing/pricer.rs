@@ -15,7 +15,7 @@ pub(crate) struct Bundle {
     pub cost: f64,
 }
 
-/// The answer to prices.
+/// The best response to prices.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Priced {
     pub bundle: Bundle,

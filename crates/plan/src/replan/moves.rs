@@ -232,7 +232,7 @@ impl<'a> Scales<'a> {
         MoveResult { draft, moved, value, costs }
     }
 
-    /// Returns the time to come when some move, of which these wait so many seconds in the queue.
+    /// Returns the time to come when some move, of which these wait this many seconds in the queue.
     ///
     /// A move must leave as much room before a deadline as it must be worth.
     fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
@@ -250,7 +250,7 @@ impl<'a> Scales<'a> {
         self.value(&running.chain(self.ready.iter().map(place)).collect::<Vec<_>>())
     }
 
-    /// Adds to a choice that jobs wait in the queue for so many seconds.
+    /// Adds to a choice that jobs wait in the queue for this many seconds.
     fn delay(&self, choice: &mut MoveResult<'_>, waits: &BTreeMap<usize, f64>) {
         choice.costs += waits.iter().map(|(&job, wait)| self.context.weight(job) * wait).sum::<f64>();
         choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);

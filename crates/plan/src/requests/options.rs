@@ -8,7 +8,7 @@ pub const MOST_GPUS: u32 = 32;
 /// More GPUs must be faster by this part of the time.
 const FASTER: f64 = 0.98;
 
-/// Returns the placements of a job on at most so many GPUs of one type on so many nodes, each faster than all smaller ones. Nobody
+/// Returns the placements of a job on at most this many GPUs of one type on so many nodes, each faster than all smaller ones. Nobody
 /// is thought to hold any of these GPUs; a job of several nodes takes all GPUs of the type of each, or as many as make whole replicas.
 pub fn options(
     problem: &Problem,

@@ -8,10 +8,10 @@ const MOST_ENTRIES: usize = 3;
 /// A change must bring the end nearer by this part of the time to it,
 const GAIN: f64 = 0.1;
 
-/// and by so many seconds: less is noise of the estimates.
+/// and by this many seconds: less is noise of the estimates.
 const LEAST_GAIN: f64 = 600.0;
 
-/// What starts within so many seconds starts now.
+/// What starts within this many seconds starts now.
 const NOW: f64 = 60.0;
 
 /// What is known of the requests of a job that wait. All times are means, in seconds from now.
@@ -33,7 +33,7 @@ pub(crate) struct Instead {
     pub id: RequestId,
     /// How long the job would run, in seconds.
     pub run: f64,
-    /// How long it would wait if it was submitted now, at the priority of a new job; `None` where nobody can say.
+    /// How long it would wait if it was submitted now, at the priority of a new job; `None` if that is unknown.
     pub anew: Option<f64>,
     /// How long it would wait if a pending request was changed to it, which keeps its place; `None` where none can be.
     pub in_place: Option<f64>,

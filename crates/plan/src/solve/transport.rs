@@ -15,7 +15,7 @@ pub struct Transport {
     load: Vec<u32>,
     /// Least loss of moving one unit between two columns, and the row that moves it.
     exchange: Vec<(f64, usize)>,
-    /// Least loss of reaching a column by at most so many moves, and the column before it.
+    /// Least loss of reaching a column by at most this many moves, and the column before it.
     reach: Vec<(f64, usize)>,
 }
 

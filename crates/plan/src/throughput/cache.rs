@@ -56,7 +56,7 @@ const HALF_LIFE: f64 = 8.0;
 const LEAST_AGE_WEIGHT: f64 = 1e-3;
 
 impl Cache {
-    /// Takes in a sample.
+    /// Adds a sample.
     ///
     /// One far from what is known is kept aside: a stalled file system teaches nothing about a GPU. When three
     /// such agree, the speed has changed, and they replace what was known.
@@ -129,7 +129,7 @@ impl Cache {
         true
     }
 
-    /// Takes in all that another cache knows.
+    /// Merges all that another cache knows.
     ///
     /// Of two records of a contributor the later one stays: the order of merging does not matter, nor how often.
     pub fn merge(&mut self, other: &Self) {

@@ -1,4 +1,4 @@
-//! Speeds that nobody has measured: a model's speed on another GPU type, and the ratio between the two types.
+//! Speeds that have not been measured: a model's speed on another GPU type, and the ratio between the two types.
 //!
 //! The ratio is that of other models that ran on both, drawn towards what the table of GPUs says by a prior of the
 //! weight of [`PRIOR_MODELS`] models. Held-out cells of published tables chose the numbers: see the test `cold_start`.
@@ -13,7 +13,7 @@ use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
-/// A speed that nobody has measured.
+/// A speed that has not been measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The type of which the job's speed is known best for this.

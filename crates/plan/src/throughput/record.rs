@@ -92,7 +92,7 @@ struct Expected {
 }
 
 impl Record {
-    /// Takes in a possible sample, or keeps it aside and returns the seconds that were expected.
+    /// Adds a possible sample, or keeps it aside and returns the seconds that were expected.
     pub(super) fn learn(&mut self, sample: &Sample, weight: f64) -> Result<(), f64> {
         self.observations += 1;
         if sample.source != SampleSource::Epoch {
@@ -192,7 +192,7 @@ impl Record {
         Some(Expected { seconds, distance: DISTANCE_OF_OTHERS })
     }
 
-    /// Takes in the samples kept aside that agree with the newest of them, where they are enough to be a change of
+    /// Adds the samples kept aside that agree with the newest of them, where they are enough to be a change of
     /// the speed; returns whether they are.
     fn follow_change(&mut self, weight: f64) -> bool {
         let Some(&newest) = self.aside.last() else { return false };

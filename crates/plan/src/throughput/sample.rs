@@ -98,7 +98,7 @@ const LONGEST: f64 = 3.2e7;
 /// Shortest step that is believed, in seconds.
 const SHORTEST: f64 = 1e-9;
 
-/// Returns whether so many seconds can be a step's.
+/// Returns whether this many seconds can be a step's.
 pub(super) fn is_duration(seconds: f64) -> bool {
     (SHORTEST..=LONGEST).contains(&seconds)
 }

@@ -1,8 +1,8 @@
 //! Prices climb towards the best bound: subgradients, averaged, with Polyak's steps.
 
-use crate::classes::Envelope;
+use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::prices::{Certificate, Start, envelopes, proven};
+use crate::trace_bound::prices::{Certificate, Envelopes, Start, proven};
 use crate::trace_bound::trace::Trace;
 
 /// The most steps.
@@ -40,13 +40,17 @@ struct Seen {
 /// The climb under way.
 struct Climb<'a> {
     trace: &'a Trace,
+    /// The bundles worth choosing from, by class.
+    bundles: Vec<Bundles>,
+    envelopes: Envelopes,
     /// What is known of each job's least from the prices before.
     leasts: Vec<Least>,
 }
 
 /// Returns the best bound that was found, in seconds, with its prices; `None` where none can be proven.
 pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Option<(f64, Certificate)> {
-    let mut climb = Climb { trace, leasts: vec![Least::default(); trace.jobs.len()] };
+    let leasts = vec![Least::default(); trace.jobs.len()];
+    let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
     let mut now = start.certificate.clone();
     let mut best = (f64::NEG_INFINITY, now.clone());
     let mut direction: Vec<Vec<f64>> = now.prices.iter().map(|price| vec![0.0; price.len()]).collect();
@@ -80,17 +84,15 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
 
 impl Climb<'_> {
     fn look(&mut self, certificate: &Certificate) -> Option<Seen> {
-        let trace = self.trace;
-        let bundles = trace.listed();
+        let Self { trace, bundles, envelopes, leasts } = self;
         let intervals = Intervals::new(&certificate.edges);
-        let envelopes: Vec<Vec<Envelope>> =
-            bundles.iter().map(|bundles| envelopes(bundles, certificate)).collect();
+        envelopes.renew(bundles, certificate);
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
-        for (job, least) in trace.jobs.iter().zip(&mut self.leasts) {
-            let envelope = &envelopes[job.class];
-            sum += least.find(&intervals, envelope, job, ROUGH)?;
-            least.usage(&intervals, envelope, job, &mut |interval, bundle, seconds| {
+        for (job, least) in trace.jobs.iter().zip(leasts) {
+            let own = envelopes.of_class(job.class);
+            sum += least.find(&intervals, own, job, ROUGH)?;
+            least.usage(&intervals, own, job, &mut |interval, bundle, seconds| {
                 for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
                     *used += seconds * f64::from(count);
                 }

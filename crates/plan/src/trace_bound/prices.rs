@@ -94,18 +94,40 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> V
 pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
     let bundles = trace.all()?;
     let intervals = Intervals::new(&certificate.edges);
-    let envelopes: Vec<Vec<Envelope>> =
-        bundles.iter().map(|bundles| envelopes(bundles, certificate)).collect();
+    let mut envelopes = Envelopes::default();
+    envelopes.renew(&bundles, certificate);
     let mut sum = 0.0;
     for job in &trace.jobs {
-        sum += Least::default().find(&intervals, &envelopes[job.class], job, ROUNDING)?;
+        sum += Least::default().find(&intervals, envelopes.of_class(job.class), job, ROUNDING)?;
     }
     let rent = certificate.rent_of_all(&trace.offered);
     let bound = (sum - rent) / trace.count();
     Some(bound - ROUNDING * (sum + rent) / trace.count())
 }
 
-/// Returns the envelopes of bundles at the prices of each interval.
-pub(super) fn envelopes(bundles: &Bundles, certificate: &Certificate) -> Vec<Envelope> {
-    certificate.prices.iter().map(|prices| Envelope::new(bundles, &bundles.rents(prices))).collect()
+/// The envelopes of the bundles of each class at the prices of each interval.
+#[derive(Default)]
+pub(super) struct Envelopes {
+    by_class: Vec<Vec<Envelope>>,
+    /// Scratch: what each bundle costs.
+    rents: Vec<f64>,
+}
+
+impl Envelopes {
+    /// Makes them those at these prices, in the same memory: a climb does that for a hundred thousand.
+    pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &Certificate) {
+        self.by_class.resize(bundles.len(), Vec::new());
+        for (bundles, envelopes) in bundles.iter().zip(&mut self.by_class) {
+            envelopes.resize(certificate.prices.len(), Envelope::default());
+            for (prices, envelope) in certificate.prices.iter().zip(envelopes) {
+                bundles.put_rents(prices, &mut self.rents);
+                envelope.renew(bundles, &self.rents);
+            }
+        }
+    }
+
+    /// Returns those of a class, by interval.
+    pub(super) fn of_class(&self, class: usize) -> &[Envelope] {
+        &self.by_class[class]
+    }
 }

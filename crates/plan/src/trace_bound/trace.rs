@@ -37,8 +37,8 @@ impl Trace {
     }
 
     /// Returns the bundles worth choosing from, by class.
-    pub(super) fn listed(&self) -> Vec<&Bundles> {
-        self.classes.list().iter().map(|class| &class.bundles).collect()
+    pub(super) fn listed(&self) -> Vec<Bundles> {
+        self.classes.list().iter().map(|class| class.bundles.undominated()).collect()
     }
 
     /// Returns every bundle, by class, where they can be listed.

@@ -54,3 +54,54 @@ fn what_is_left_over_in_nodes_is_told() {
     assert_eq!((&alone.counts[..], alone.jct), (&[8][..], 400.0));
     assert_eq!(a.one_node.as_ref().map(|one| (one.counts.clone(), one.jct)), Some((vec![4], 800.0)));
 }
+
+/// Replicas of so many GPUs by type.
+fn in_replicas(sizes: &[u32], own: hsched_plan::JobModel) -> hsched_plan::JobModel {
+    let replica =
+        ReplicaModel { sizes: sizes.to_vec(), same_node: true, ever: 99, largest: vec![9; sizes.len()] };
+    hsched_plan::JobModel { replica: Some(replica), ..own }
+}
+
+/// The GPUs by type that the paper's policies give each job.
+fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
+    let mut policy = find(name, &Parameters::default()).expect("a policy");
+    let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
+    let plan = verify(problem, plan).expect("a legal plan");
+    let gpus = |verdict: &hsched_plan::Verdict| {
+        let mut counts = vec![0; problem.gpu_types.len()];
+        for slot in verdict.placement().map_or(&[][..], |placement| &placement.slots) {
+            counts[slot.gpu_type] += slot.count;
+        }
+        counts
+    };
+    plan.verdicts().iter().map(gpus).collect()
+}
+
+/// Two replicas on single GPUs of `t4` use the GPUs better, and take more than twice as long as one on three of `a100`.
+#[test]
+fn a_job_leaves_gpus_on_which_it_is_slow() {
+    let own = hsched_plan::JobModel {
+        max_gpus: 2,
+        sharing: hsched_plan::Sharing::Equal,
+        ..job("llm", 1, 2000, 0.0, &[1060.0, 200.0])
+    };
+    let problem = problem(&["a100", "t4"], &[&[3, 0], &[0, 2]], vec![in_replicas(&[3, 1], own)]);
+    for name in ["has", "jps"] {
+        assert_eq!(given(&problem, name), [[3, 0]], "{name}");
+    }
+}
+
+/// Throughput alone would give all of the only fast node to the job that is done soonest.
+#[test]
+fn a_job_gives_a_replica_to_another_that_gains_more() {
+    let short =
+        |name: &str, rates: &[f64]| hsched_plan::JobModel { max_gpus: 2, ..job(name, 1, 2000, 0.0, rates) };
+    let jobs = vec![
+        in_replicas(&[1, 2], hsched_plan::JobModel { epochs: 6, ..short("slow", &[100.0, 212.0]) }),
+        in_replicas(&[2, 2], short("fast", &[1.0, 1000.0])),
+    ];
+    let problem = problem(&["t4", "a100"], &[&[2, 0], &[0, 4]], jobs);
+    for name in ["has", "jps"] {
+        assert_eq!(given(&problem, name), [[1, 2], [0, 2]], "{name}");
+    }
+}

@@ -12,7 +12,7 @@ pub enum Drawback {
     /// Slurm ends the job at its new limit.
     EndsAfter {
         limit: Seconds,
-        /// What past runs needed; `None` where nobody knows.
+        /// What past runs needed; `None` if unknown.
         need: Option<Need>,
     },
     /// The GPUs are others.

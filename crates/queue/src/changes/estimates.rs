@@ -114,7 +114,7 @@ impl ChangeQuestion<'_> {
         (whole, list)
     }
 
-    /// Plays the job as it is, and with each of some sets of changes, in at most so many futures.
+    /// Plays the job as it is, and with each of some sets of changes, in at most this many futures.
     fn played(
         &self,
         sets: Vec<ChangeSet>,

@@ -7,7 +7,7 @@ use hsched_model::{GpuType, Seconds};
 /// A past run of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
-    /// The GPUs that it had in all; the type is `None` where nobody says.
+    /// The GPUs that it had in all; the type is `None` if not given.
     pub gpu_type: Option<GpuType>,
     pub gpus: u32,
     pub ran: Seconds,
@@ -81,7 +81,7 @@ impl PastRuns {
         Seconds(self.0.iter().map(|run| run.ran.0).fold(0.0, f64::max))
     }
 
-    /// Returns the most memory that a completed run used on a node, and that with a margin; `None` where nobody knows.
+    /// Returns the most memory that a completed run used on a node, and that with a margin; `None` if unknown.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let done = self.0.iter().filter(|run| run.end == RunEnd::Completed);
         let used = done.filter_map(|run| run.memory_mib).filter(|used| *used > 0).max()?;

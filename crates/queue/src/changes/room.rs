@@ -30,7 +30,7 @@ pub(super) fn partitions<'a>(snapshot: &'a Snapshot, request: &'a Request) -> Ve
     named.unwrap_or_else(|| default().map(|partition| partition.name.as_str()).collect())
 }
 
-/// Returns the nodes that have the GPUs of a request, in one of its partitions, whoever uses them now.
+/// Returns the nodes that have the GPUs of a request, in one of its partitions, including those in use.
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueNode> {
     let names = partitions(snapshot, request);
     let asks = &request.asks;

@@ -46,7 +46,7 @@ const FEW: usize = 24;
 /// The most remedies that are listed.
 const MOST: usize = 8;
 
-/// What starts within so many seconds starts now.
+/// What starts within this many seconds starts now.
 const NOW: f64 = 60.0;
 
 impl StartAdvice {

@@ -128,7 +128,7 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
     }
 }
 
-/// Takes in when and how the job is told of its end: `B:USR1@120`.
+/// Records when and how the job is told of its end: `B:USR1@120`.
 fn signal(line: usize, value: &str, imported: &mut Imported) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };

@@ -8,7 +8,7 @@ use super::fields::{Field, of_letter, of_name};
 use super::header::{CellLayout, Column, Header};
 use crate::record::excerpt;
 
-/// Width of the columns of `-O`, where nobody asks for another.
+/// Width of the columns of `-O`, unless requested otherwise.
 const WIDTH: usize = 20;
 
 /// Programs behind a pipe that leave a line as it is.

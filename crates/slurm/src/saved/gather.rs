@@ -42,7 +42,7 @@ pub(super) struct Gathering {
     named: usize,
 }
 
-/// What is known of a partition.
+/// Facts about a partition.
 #[derive(Default)]
 struct Limits {
     default: bool,

@@ -10,7 +10,7 @@ const REASON_WIDTH: usize = 20;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// `None` where nobody says what it holds.
+    /// `None` if its content is unknown.
     pub field: Option<&'static Field>,
     /// Bytes at which the header's word begins and ends; 0 and 0 without a header line.
     pub word: (usize, usize),

@@ -220,7 +220,7 @@ impl Section<'_> {
         let longest = rows().filter_map(|(_, cells)| value(cells[names])).map(str::len).max();
         for (line, cells) in rows() {
             let Some(name) = value(cells[names]) else { continue };
-            // A column with longer names cuts none off that is shorter.
+            // A column that holds longer names does not cut off shorter ones.
             if Some(name.len()) < longest || !self.header.may_be_cut(names, name, line) {
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::{Copies, CopyOptimizer, Job, Launch, Seconds};
 /// The most copies of a job: each one holds all weights of all others in memory when they are merged.
 const MOST_COPIES: u32 = 64;
 
-/// How long copies train apart where nobody says.
+/// How long copies train apart if not given.
 const COPY_ROUND: Seconds = Seconds(360.0);
 
 pub(super) const KEYS: &[JobKey] = &[

@@ -27,7 +27,7 @@ pub(crate) struct OnNodes<'a, 'b> {
     prices: &'b [f64],
     /// By list: the places of its bundles, the fastest first.
     fastest: Vec<Vec<u32>>,
-    /// By kind: the places of the bundles that cost it least at the market's prices; empty where nobody asked yet.
+    /// By kind: the places of the bundles that cost it least at the market's prices; empty until computed.
     near: Vec<Vec<u32>>,
     /// Scratch: what bundles cost.
     values: Vec<(f64, usize)>,

@@ -1,0 +1,160 @@
+//! A plan of whole replicas improved step by step, after the paper's auction.
+//!
+//! The auction makes the most of all GPUs. Replicas seldom fill them, and one that is slow, far away or too many may make its job slower:
+//! so replicas leave, move, come, and change hands between two jobs, as long as the objective falls.
+
+use crate::Problem;
+use crate::market::{CategoryMarket, ClearedCategory};
+
+/// Changes that are looked at in one descent.
+const PATIENCE: u32 = 20_000;
+
+/// Less than this part of an objective is no gain.
+const ROUNDING: f64 = 1e-12;
+
+/// Replicas by job and type.
+type Bundles = Vec<Vec<u32>>;
+
+/// Replicas of one job that leave a type or come to it.
+#[derive(Clone, Copy)]
+struct Change {
+    row: usize,
+    gpu_type: usize,
+    by: i64,
+}
+
+/// Returns the plan that a descent from this one ends at; looks at a limited number of changes, and ends when `stop` says so.
+pub(super) fn descend(
+    problem: &Problem,
+    jobs: &[usize],
+    market: &CategoryMarket<'_>,
+    start: ClearedCategory,
+    stop: &dyn Fn() -> bool,
+) -> ClearedCategory {
+    let by_type = |(&job, slots): (&usize, &Vec<_>)| problem.jobs[job].replicas_by_type(slots);
+    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<Bundles>>() else {
+        return start;
+    };
+    let (mut best, mut looks) = (start, 0);
+    loop {
+        let mut better = None;
+        visit(problem, jobs, &bundles, &mut |changes| {
+            looks += 1;
+            better = changed(problem, jobs, &bundles, changes).and_then(|other| {
+                let found = market.price(&other, best.objective * (1.0 - ROUNDING))?;
+                Some((other, found))
+            });
+            better.is_none() && looks < PATIENCE && !stop()
+        });
+        let Some((other, found)) = better else { return best };
+        (bundles, best) = (other, found);
+        if looks >= PATIENCE || stop() {
+            return best;
+        }
+    }
+}
+
+/// Calls `look` for changes, the simple ones first, as long as it says so.
+fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn FnMut(&[Change]) -> bool) {
+    let go_on = (0..jobs.len()).all(|row| {
+        let own = Holder { problem, jobs, bundles, row };
+        own.leavings(None)
+            .iter()
+            .all(|left| own.comings().iter().all(|come| look(&[left.as_slice(), come.as_slice()].concat())))
+    });
+    let pairs = (0..jobs.len()).flat_map(|a| (0..jobs.len()).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let mut changes = Vec::new();
+    for (a, b) in pairs.filter(|_| go_on) {
+        let (giver, taker) =
+            (Holder { problem, jobs, bundles, row: a }, Holder { problem, jobs, bundles, row: b });
+        for ty in giver.held().filter(|&ty| taker.may_use(ty)) {
+            // So many of the giver's replicas are as large as one of the taker's, or more.
+            let given = taker.size(ty).div_ceil(giver.size(ty));
+            let taken = given * giver.size(ty) / taker.size(ty);
+            for count in [taken, 1].into_iter().take(if taken > 1 { 2 } else { 1 }) {
+                for come in giver.comings() {
+                    for left in taker.leavings(Some(ty)) {
+                        changes.clear();
+                        changes.extend([
+                            giver.change(ty, -i64::from(given)),
+                            taker.change(ty, i64::from(count)),
+                        ]);
+                        changes.extend(come.iter().chain(&left));
+                        if !look(&changes) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A job with its replicas.
+#[derive(Clone, Copy)]
+struct Holder<'a> {
+    problem: &'a Problem,
+    jobs: &'a [usize],
+    bundles: &'a Bundles,
+    row: usize,
+}
+
+impl<'a> Holder<'a> {
+    fn size(self, gpu_type: usize) -> u32 {
+        self.problem.jobs[self.jobs[self.row]].size(gpu_type)
+    }
+
+    fn may_use(self, gpu_type: usize) -> bool {
+        self.problem.jobs[self.jobs[self.row]].types[gpu_type].is_some()
+    }
+
+    fn change(self, gpu_type: usize, by: i64) -> Change {
+        Change { row: self.row, gpu_type, by }
+    }
+
+    /// Returns the types on which it has replicas.
+    fn held(self) -> impl Iterator<Item = usize> + 'a {
+        let own = &self.bundles[self.row];
+        (0..own.len()).filter(|&ty| own[ty] > 0)
+    }
+
+    /// Returns what may leave: nothing, one replica, or all; but none of a type.
+    fn leavings(self, but: Option<usize>) -> Vec<Vec<Change>> {
+        let held = || self.held().filter(|&ty| Some(ty) != but);
+        let one = held().map(|ty| vec![self.change(ty, -1)]);
+        let mut leavings: Vec<Vec<Change>> = std::iter::once(Vec::new()).chain(one).collect();
+        if held().map(|ty| self.bundles[self.row][ty]).sum::<u32>() > 1 {
+            leavings.push(held().map(|ty| self.change(ty, -i64::from(self.bundles[self.row][ty]))).collect());
+        }
+        leavings
+    }
+
+    /// Returns what may come: nothing, or a replica.
+    fn comings(self) -> Vec<Vec<Change>> {
+        let one = (0..self.bundles[self.row].len()).filter(|&ty| self.may_use(ty));
+        std::iter::once(Vec::new()).chain(one.map(|ty| vec![self.change(ty, 1)])).collect()
+    }
+}
+
+/// Returns the bundles after some changes; `None` where jobs may not have them, or there are too few GPUs.
+fn changed(problem: &Problem, jobs: &[usize], bundles: &Bundles, changes: &[Change]) -> Option<Bundles> {
+    let mut other = bundles.clone();
+    for change in changes {
+        let count = &mut other[change.row][change.gpu_type];
+        *count = u32::try_from(i64::from(*count) + change.by).ok()?;
+    }
+    for change in changes {
+        let model = &problem.jobs[jobs[change.row]];
+        let replicas: u32 = other[change.row].iter().sum();
+        if !(model.min_gpus.max(1)..=model.max_gpus).contains(&replicas) {
+            return None;
+        }
+        let ty = change.gpu_type;
+        let taken: u32 = other.iter().zip(jobs).map(|(own, &job)| own[ty] * problem.jobs[job].size(ty)).sum();
+        let offered: u32 = problem.nodes.iter().map(|node| node.gpus[ty]).sum();
+        if taken > offered {
+            return None;
+        }
+    }
+    Some(other)
+}

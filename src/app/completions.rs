@@ -1,0 +1,98 @@
+//! Names that a shell completes as they are known at that moment: jobs, sweeps, GPU types, settings, accounts.
+//!
+//! What cannot be read has no names: a completion says nothing else.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+
+use crate::app::context::Context;
+use crate::app::permissions::user_name;
+use crate::app::{deferred_commands, speeds, state};
+use crate::settings::{KEYS, SetBy, process_environment};
+use hsched_engine::State;
+use hsched_engine::store::Results;
+use hsched_model::catalogue;
+use hsched_slurm::permission::{self, Associations};
+use hsched_slurm::{Runner, System};
+
+/// How long Slurm may take to list accounts: people wait for a completion.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Returns what completes jobs, scripts and sweeps that the state has.
+pub(crate) fn jobs() -> ArgValueCandidates {
+    names(|context| {
+        let State { jobs, scripts, .. } = known(context)?;
+        let sweeps = jobs.iter().filter_map(|job| Some(job.job.variant.as_ref()?.sweep.clone()));
+        let names = jobs.iter().map(|job| job.job.name.to_string()).chain(sweeps);
+        Some(names.chain(scripts.iter().map(|script| script.name.to_string())).collect())
+    })
+}
+
+/// Returns what completes jobs and sweeps, also those that the state has forgotten.
+pub(crate) fn past_jobs() -> ArgValueCandidates {
+    names(|context| {
+        let runs = past(context)?.runs;
+        let sweeps = runs.iter().filter_map(|run| run.sweep.clone());
+        Some(sweeps.chain(runs.iter().map(|run| run.name.to_string())).collect())
+    })
+}
+
+/// Returns what completes sweeps, also those that the state has forgotten.
+pub(crate) fn sweeps() -> ArgValueCandidates {
+    names(|context| Some(past(context)?.runs.into_iter().filter_map(|run| run.sweep).collect()))
+}
+
+/// Returns what completes GPU types: those with a measured speed, and those of the catalogue.
+pub(crate) fn gpu_types() -> ArgValueCandidates {
+    names(|context| {
+        let measured = speeds::load(context).map(|known| known.cache);
+        let measured =
+            measured.iter().flat_map(|cache| cache.estimates().map(|(key, _)| key.gpu_type.to_string()));
+        Some(measured.chain(catalogue::names().map(str::to_owned)).collect())
+    })
+}
+
+/// Returns what completes models with a measured speed.
+pub(crate) fn models() -> ArgValueCandidates {
+    names(|context| Some(speeds::load(context).ok()?.cache.estimates().map(|(key, _)| key.model).collect()))
+}
+
+/// Returns what completes settings: their keys, with what each is for.
+pub(crate) fn settings() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let keys = KEYS.iter().filter(|key| key.set_by != SetBy::Site);
+        keys.map(|key| {
+            let end = if key.table { "." } else { "=" };
+            CompletionCandidate::new(format!("{}{end}", key.name)).help(Some(key.help.into()))
+        })
+        .collect()
+    })
+}
+
+/// Returns what completes accounts: those that Slurm lets the user charge, and that of the settings.
+pub(crate) fn accounts() -> ArgValueCandidates {
+    names(|context| {
+        let slurm = System::new(process_environment(), PATIENCE);
+        let printed = slurm.run(&permission::command(&user_name())).map(|output| output.stdout);
+        let associations = Associations::parse(&printed.unwrap_or_default(), None);
+        let own = context.settings.jobs.account.clone();
+        Some(associations.accounts().into_iter().map(str::to_owned).chain(own).collect())
+    })
+}
+
+fn names(find: impl Fn(&Context) -> Option<BTreeSet<String>> + Send + Sync + 'static) -> ArgValueCandidates {
+    ArgValueCandidates::new(move || {
+        let found = Context::new(Vec::new(), true).ok().and_then(|context| find(&context));
+        found.into_iter().flatten().map(CompletionCandidate::new).collect()
+    })
+}
+
+fn known(context: &Context) -> Option<State> {
+    deferred_commands::expected(context, &state::rules(context)).ok()
+}
+
+fn past(context: &Context) -> Option<Results> {
+    Results::read(&state::root(context).ok()?, &known(context)?, state::now(context)).ok()
+}

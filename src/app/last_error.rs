@@ -1,0 +1,76 @@
+//! The exception with which a run failed, as its output says at the end.
+
+use crate::app::context::Context;
+use crate::app::printed::submissions;
+use hsched_engine::JobState;
+
+/// How many lines at the end of an output are searched.
+const LINES: u64 = 200;
+
+/// The most characters of an exception that are shown.
+const SHOWN: usize = 120;
+
+/// What hsched's own lines in an output begin with.
+const PREFIX: &str = "hsched: ";
+
+/// Returns the last exception of Python in the output of a job's last run; `None` where there is none, or where the output of earlier runs
+/// cannot be told apart.
+pub(crate) fn last_error(context: &Context, tracked: &JobState) -> Option<String> {
+    let last = submissions(context, tracked).ok()?.into_iter().rfind(|printed| printed.has_begun)?;
+    // Errors may have a file of their own, which comes after the output.
+    last.told_apart()?.iter().rev().find_map(|part| {
+        let mut part = part.clone();
+        part.skip_to_last(LINES).ok()?;
+        exception(&String::from_utf8_lossy(&part.rest().ok()?))
+    })
+}
+
+/// Returns the last exception in the output of a run.
+fn exception(output: &str) -> Option<String> {
+    let mut lines = output.lines().rev().skip_while(|line| line.starts_with(PREFIX));
+    let found = lines.find_map(|line| {
+        let line = strip_rank(line).trim_end();
+        is_exception(line.split_once(':').map_or(line, |(name, _)| name)).then_some(line)
+    })?;
+    let short: String = found.chars().take(SHOWN).collect();
+    Some(if short.len() < found.len() { format!("{short}…") } else { short })
+}
+
+/// Returns a line without the `[rank0]: ` that PyTorch puts before it.
+fn strip_rank(line: &str) -> &str {
+    let rest = line.strip_prefix("[rank").and_then(|rest| rest.split_once("]: "));
+    rest.filter(|(rank, _)| rank.bytes().all(|byte| byte.is_ascii_digit())).map_or(line, |(_, rest)| rest)
+}
+
+/// Returns whether this is the name of an exception, such as `torch.OutOfMemoryError`.
+fn is_exception(name: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(is_name)
+        && (name.ends_with("Error") || name.ends_with("Exception"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_exception_is_found_behind_what_pytorch_and_hsched_add() {
+        let check = |output: &str, expected: Option<&str>| {
+            assert_eq!(exception(output).as_deref(), expected, "{output}");
+        };
+        check("", None);
+        check("epoch 1: an Error: none\nhsched: rank 0 on n1: the command failed (status 1)\n", None);
+        check(
+            "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 28\n\
+             [rank0]: torch.OutOfMemoryError: CUDA out of memory.\n\
+             [rank0]:[W1126 ProcessGroupNCCL.cpp:1575] Warning: destroy_process_group() was not called\n\
+             hsched: rank 0 on n1: the command failed (status 1)\nhsched: rank 0 on n1 failed first, with status 1\n",
+            Some("torch.OutOfMemoryError: CUDA out of memory."),
+        );
+        check("KeyError: 'lr'\n\nDuring handling …\n\nValueError: bad\n", Some("ValueError: bad"));
+        check("AssertionError\n", Some("AssertionError"));
+        let long = format!("ValueError: {}", "é".repeat(SHOWN));
+        assert_eq!(exception(&long).map(|text| text.chars().count()), Some(SHOWN + 1));
+    }
+}
