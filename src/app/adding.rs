@@ -27,6 +27,8 @@ pub(crate) struct Adding<'a> {
     pub planned_by: Option<String>,
     /// Whether the jobs wait for `watch` or `run` where Slurm does not answer, or there is none.
     pub is_patient: bool,
+    /// Refuses jobs by what is known when they are added.
+    pub check: fn(&[Job], &State) -> Result<(), Failure>,
 }
 
 /// What an added job is to the state, and where it begins.
@@ -130,6 +132,7 @@ impl Adding<'_> {
     ) -> Result<Vec<Addition>, Failure> {
         refuse_unknown(jobs, state)?;
         refuse_others(jobs, state)?;
+        (self.check)(jobs, state)?;
         let names = new_names(jobs, state, self.restart);
         match in_queue(&names, queue, state, backend) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),

@@ -198,6 +198,21 @@ fn kind(error: &StateError) -> ErrorId {
     }
 }
 
+/// Returns whether a failure is one of the state directory or of Slurm, and none of what was asked for.
+pub(crate) fn is_trouble(failure: &Failure) -> bool {
+    let of_state = [
+        ErrorId::Locked,
+        ErrorId::FileUnwritable,
+        ErrorId::FileUnreadable,
+        ErrorId::StateDamaged,
+        ErrorId::StateDirectory,
+        ErrorId::StateOpen,
+        ErrorId::OtherCluster,
+        ErrorId::Internal,
+    ];
+    of_state.contains(&failure.id) || failure.exit == Exit::SlurmUnavailable
+}
+
 /// Returns what to do about a file that cannot be written.
 fn unwritable(error: &io::Error) -> &'static str {
     match error.kind() {

@@ -79,8 +79,15 @@ impl Subcommand for Args {
         refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         let planned_by = self.policy.says_something().then(|| self.policy.words());
         let (restart, dry_run) = (self.restart, self.dry_run);
-        let adding =
-            Adding { context, sbatch: &self.sbatch, restart, dry_run, planned_by, is_patient: false };
+        let adding = Adding {
+            context,
+            sbatch: &self.sbatch,
+            restart,
+            dry_run,
+            planned_by,
+            is_patient: false,
+            check: |_, _| Ok(()),
+        };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
             // Slurm may be what keeps the other one waiting.

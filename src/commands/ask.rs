@@ -12,11 +12,12 @@ use crate::app::queue_args::QueueArgs;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
-use crate::app::{deferred_commands, file_kind, input, state};
+use crate::app::{file_kind, input, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
+use hsched_engine::State;
 use hsched_model::formats::{Trial, trial_json};
 use hsched_model::{ErrorId, Job};
 
@@ -59,6 +60,8 @@ impl Subcommand for Args {
             return Err(failure.id(ErrorId::OptionsConflict).hint("give the path of a file"));
         }
         let text = input::text(&self.input)?;
+        let file = self.input.display().to_string();
+        Trial::check_file(&text).map_err(|problems| Failure::from_problems(&problems, &file))?;
         let mut exit = Exit::Done;
         for (line, number) in io::stdin().lock().split(b'\n').zip(1..) {
             let line = line.map_err(|error| {
@@ -68,20 +71,21 @@ impl Subcommand for Args {
             if line.trim().is_empty() {
                 continue;
             }
-            let answer = match Trial::read(&line) {
-                Ok(trial) => {
-                    let added = self.added(context, &text, &trial);
-                    (Some(trial), added)
-                }
+            let added = match Trial::read(&line) {
+                Ok(trial) => self.added(context, &text, &trial),
                 Err(error) => {
                     let message = format!("line {number} of standard input: {error}");
-                    (None, Err(Failure::new(Exit::BadInput, message)))
+                    Err(Failure::new(Exit::BadInput, message))
                 }
             };
-            if answer.1.is_err() {
+            if let Err(failure) = &added {
+                if state::is_trouble(failure) {
+                    return added.map(|_| exit);
+                }
                 exit = Exit::Failed;
             }
-            print(context, &format!("{}\n", answer_json(answer.0.as_ref(), &answer.1)))?;
+            let id = Trial::id_of(&line);
+            print(context, &format!("{}\n", answer_json(id.as_deref(), &added)))?;
         }
         Ok(exit)
     }
@@ -99,19 +103,25 @@ impl Args {
         refuse_options(self.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(&job.launch.sbatch))?;
         let job = settled(context, &job, &self.sbatch);
         refuse_accounts(context, &[&job])?;
-        refuse_other_values(context, &job)?;
         let (sbatch, dry_run) = (&self.sbatch[..], self.dry_run);
-        let adding = Adding { context, sbatch, restart: false, dry_run, planned_by: None, is_patient: true };
+        let adding = Adding {
+            context,
+            sbatch,
+            restart: false,
+            dry_run,
+            planned_by: None,
+            is_patient: true,
+            check: refuse_other_values,
+        };
         let (mut additions, _) = adding.add(&[job])?;
         additions.pop().ok_or_else(|| Failure::new(Exit::Internal, "nothing was said of the run"))
     }
 }
 
 /// Refuses a trial whose name a run with other values has.
-fn refuse_other_values(context: &Context, job: &Job) -> Result<(), Failure> {
-    let known = deferred_commands::expected(context, &state::rules(context))?;
-    let other = known.find(&job.name).filter(|known| known.job.variant != job.variant);
-    let Some(other) = other else { return Ok(()) };
+fn refuse_other_values(jobs: &[Job], known: &State) -> Result<(), Failure> {
+    let other = |job: &Job| known.find(&job.name).filter(|known| known.job.variant != job.variant);
+    let Some((job, other)) = jobs.iter().find_map(|job| Some((job, other(job)?))) else { return Ok(()) };
     let message = match &other.job.variant {
         Some(variant) => {
             format!("{} has other values: {}", job.name, Value::Object(variant.parameters.clone()))
@@ -123,8 +133,8 @@ fn refuse_other_values(context: &Context, job: &Job) -> Result<(), Failure> {
         .hint("give the trial a number or a name of its own"))
 }
 
-fn answer_json(trial: Option<&Trial>, added: &Result<Addition, Failure>) -> Value {
-    let trial = trial.map(|trial| trial_json(&trial.id));
+fn answer_json(id: Option<&str>, added: &Result<Addition, Failure>) -> Value {
+    let trial = id.map(trial_json);
     match added {
         Ok(added) => json!({
             "trial": trial, "job": added.job.as_str(), "state": added.word(), "message": null,

@@ -177,6 +177,7 @@ impl Args {
             patience: case.patience,
             not_before: case.not_before.unwrap_or(0),
             confidence: case.confidence.unwrap_or(Stop::default().confidence),
+            brackets: 1,
             give_up: case.give_up,
         };
         Ok(CurveQuestion {

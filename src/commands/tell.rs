@@ -78,7 +78,14 @@ impl Args {
         results: Results,
         printed: &mut PrintedLines,
     ) -> Result<(), Failure> {
-        let Results { runs, curves, .. } = results;
+        let Results { mut runs, curves, .. } = results;
+        // Of a trial that was asked for again, only the last run counts.
+        let newest = runs.iter().fold(BTreeMap::<JobName, u64>::new(), |mut newest, run| {
+            let added = newest.entry(run.name.clone()).or_default();
+            *added = run.key().1.max(*added);
+            newest
+        });
+        runs.retain(|run| newest.get(&run.name) == Some(&run.key().1));
         let is_of_sweep = |run: &RunResult| run.sweep.as_deref() == Some(self.sweep.as_str());
         // With --follow the first trial may come later.
         let runs: Vec<RunResult> = if self.follow || runs.iter().any(is_of_sweep) {

@@ -59,6 +59,25 @@ fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
     // The one that failed may be asked again, the other is there.
     let again = lines(&ask(&sandbox, &[(0, "2"), (1, "9")]).exits(0).stdout);
     assert_eq!((&again[0]["state"], &again[1]["state"]), (&json!("kept"), &json!("again")));
+    // That it failed before is no word of the run that is to come.
+    let told = lines(&sandbox.run("tell net").succeeds());
+    let states = |trial: u32| -> Vec<&Value> {
+        told.iter().filter(|line| line["trial"] == trial).map(|line| &line["state"]).collect()
+    };
+    assert_eq!(states(0), ["running", "running", "completed"]);
+    assert!(states(1).iter().all(|state| *state == "running"), "{told:?}");
+}
+
+#[test]
+fn a_file_or_a_state_directory_that_cannot_be_used_ends_the_command() {
+    let two = format!("{JOB}{}", JOB.trim_start_matches("jobs:\n").replace("net", "other"));
+    let sandbox = sandbox().file("two.yaml", two);
+    let refused = sandbox.run_with_input("ask two.yaml", "").fails(78);
+    assert!(refused.contains("has 2 jobs, and a trial is one"), "{refused}");
+    let sandbox = sandbox.variable("HSCHED_STATE_DIR", "/dev/null/state");
+    let ran = ask(&sandbox, &[(0, "2"), (1, "3")]);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.exits(1).stderr.contains("/dev/null/state"));
 }
 
 #[test]
@@ -70,6 +89,8 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
     let states: Vec<&Value> = asked.iter().map(|line| &line["state"]).collect();
     assert_eq!(states, ["added", "refused", "refused", "refused", "added", "refused"]);
     let message = |line: usize| asked[line]["message"].as_str().unwrap_or_default().to_owned();
+    let trials: Vec<&Value> = asked.iter().map(|line| &line["trial"]).collect();
+    assert_eq!(trials, [&json!(1), &Value::Null, &json!(1), &json!(2), &json!(3), &Value::Null]);
     assert!(message(1).contains("line 2 of standard input: is not JSON"), "{}", message(1));
     assert!(message(2).contains("net-t1 has other values: {\"lr\":1}"), "{}", message(2));
     assert!(message(3).contains("would overwrite the variable PATH"), "{}", message(3));

@@ -127,6 +127,26 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
 }
 
 #[test]
+fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own() {
+    let own = |(name, value): (&str, f64), epochs: u64| {
+        let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving, brackets: 2}";
+        let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
+        let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
+        JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
+    };
+    // Of every four, the last one is in the second bracket.
+    let sweep =
+        [("a", 0.1), ("b", 0.2), ("c", 0.3), ("d", 0.9), ("e", 0.4), ("f", 0.5), ("g", 0.6), ("h", 1.0)];
+    let at = |epochs: u64| {
+        let jobs = sweep.map(|run| own(run, epochs)).to_vec();
+        words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
+    };
+    assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
+    // Two are no comparison.
+    assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
+}
+
+#[test]
 fn in_the_simulated_world_the_rule_saves_epochs() {
     let line = |name: &str, more: &str| {
         format!(

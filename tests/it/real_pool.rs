@@ -1,5 +1,6 @@
 //! A pool of allocations on a real Slurm: each run is executed once, whatever happens to an allocation.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +29,20 @@ struct Pool<'a> {
     /// The state directory.
     state: PathBuf,
     allocations: usize,
+    /// When each Slurm job was first seen to run, and again after each requeue.
+    began: RefCell<BTreeMap<String, Vec<f64>>>,
+    /// Those that were seen running at the last look.
+    running: RefCell<Vec<String>>,
 }
+
+/// What ended a Slurm job before its time: its number, and when.
+type Cut = (String, f64);
+
+/// How long a script may take on a busy machine to leave word of its end, in seconds.
+const TO_LEAVE_WORD: f64 = 3.0;
+
+/// The longest that a run may wait while a slot is free, in seconds.
+const LONGEST_WAIT: f64 = 10.0;
 
 impl<'a> Pool<'a> {
     /// Submits so many runs of some seconds each.
@@ -53,7 +67,7 @@ impl<'a> Pool<'a> {
             (&said["job_id"], &said["script"])
         );
         let (state, allocations) = (said["state_dir"].as_str().expect("a path").into(), allocations.len());
-        Self { user, runs, state, allocations }
+        Self { user, runs, state, allocations, began: RefCell::default(), running: RefCell::default() }
     }
 
     /// Returns the lines of a run's log: whether it began or ended, in which Slurm job, and when.
@@ -71,13 +85,13 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
-    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
+    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the seconds before an allocation was
     /// killed, before its script could say so, may have been repeated.
     fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
             let is_cut = |(what, _, at): &(String, String, f64)| {
-                what == "end" && kills.iter().any(|kill| (kill - 1.0..kill + 1.0).contains(at))
+                what == "end" && kills.iter().any(|kill| (kill - TO_LEAVE_WORD..kill + 1.0).contains(at))
             };
             if log.len() > 2 && log.get(1).is_some_and(is_cut) {
                 log.drain(..2);
@@ -99,7 +113,50 @@ impl<'a> Pool<'a> {
             let mut words = line.split_whitespace().map(str::to_owned);
             Some((words.next()?, (words.next()?, words.next().unwrap_or_default())))
         };
-        text.lines().filter_map(job).collect()
+        let queue: BTreeMap<String, (String, String)> = text.lines().filter_map(job).collect();
+        let running =
+            |(id, (state, _)): (&String, &(String, String))| (state == "RUNNING").then(|| id.clone());
+        let running: Vec<String> = queue.iter().filter_map(running).collect();
+        for id in running.iter().filter(|id| !self.running.borrow().contains(id)) {
+            self.began.borrow_mut().entry(id.clone()).or_default().push(now());
+        }
+        self.running.replace(running);
+        queue
+    }
+
+    /// Returns the longest time for which a slot was free while runs waited, with the number of slots that were filled: the k-th slot that
+    /// becomes free in a Slurm job is that of its k-th start. `slots` and `life` are those of each Slurm job; nothing is said of what comes
+    /// after the last run has begun, or after a Slurm job takes no more runs, as it is about to end.
+    fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, usize) {
+        let logs: Vec<_> = (1..=self.runs).map(|run| self.log(run)).collect();
+        let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);
+        let last_begun = logs.iter().filter_map(first).fold(0.0, f64::max);
+        let (mut longest, mut filled) = (0.0_f64, 0);
+        for (id, beginnings) in self.began.borrow().iter() {
+            for (number, &begun) in beginnings.iter().enumerate() {
+                let next = beginnings.get(number + 1).copied().unwrap_or(f64::INFINITY);
+                let cut = cuts.iter().filter(|(job, at)| job == id && *at > begun).map(|(_, at)| *at);
+                let end = cut.fold((begun + life).min(next), f64::min);
+                let times = |what: &str| {
+                    let of = |(own, job, at): &&(String, String, f64)| {
+                        own == what && job == id && (begun - 2.0..next - 2.0).contains(at)
+                    };
+                    let mut times: Vec<f64> = logs.iter().flatten().filter(of).map(|(.., at)| *at).collect();
+                    times.sort_by(f64::total_cmp);
+                    times
+                };
+                let starts = times("start");
+                let free = [vec![begun; slots], times("end")].concat();
+                filled += starts.len();
+                for (number, free) in
+                    free.into_iter().enumerate().filter(|(_, free)| *free < end.min(last_begun))
+                {
+                    let filled = starts.get(number).copied().unwrap_or(f64::INFINITY);
+                    longest = longest.max(filled.min(end).min(last_begun) - free);
+                }
+            }
+        }
+        (longest, filled)
     }
 
     /// Waits until all runs have ended and no allocation is left.
@@ -122,12 +179,15 @@ impl<'a> Pool<'a> {
         texts.concat()
     }
 
-    /// Kills the leader; returns when.
-    fn kill_leader(&self) -> f64 {
-        let pid =
+    /// Kills the leader; returns its Slurm job and when.
+    fn kill_leader(&self) -> Cut {
+        let pid: i32 =
             wait_for("a leader", || fs::read_to_string(self.state.join("lock")).ok()?.trim().parse().ok());
+        let variables = fs::read(format!("/proc/{pid}/environ")).expect("its variables");
+        let job = variables.split(|byte| *byte == 0).find_map(|line| line.strip_prefix(b"SLURM_JOB_ID="));
+        let job = String::from_utf8_lossy(job.expect("a Slurm job")).into_owned();
         kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is there");
-        now()
+        (job, now())
     }
 
     fn completed(&self) -> u64 {
@@ -154,7 +214,7 @@ fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_double
     wait_for("the first runs", || (pool.ended() >= 2).then_some(()));
     let killed = pool.kill_leader();
     pool.wait_for_end(Duration::from_secs(150));
-    pool.check(&[killed]);
+    pool.check(&[killed.1]);
     assert_eq!(pool.completed(), 12, "{}", pool.output());
 }
 
@@ -186,13 +246,19 @@ fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
     wait("before the loss of a node", 450);
     let running = pool.queue().into_values().find(|(state, _)| state == "RUNNING");
     let (_, node) = running.expect("an allocation runs");
-    let lost = now();
+    let id = pool.queue().into_iter().find(|(_, (_, on))| *on == node).map(|(id, _)| id);
+    let lost = (id.expect("a Slurm job"), now());
     cluster.node("kill", &node);
     wait("before the node is back", 600);
     cluster.node("up", &node);
     wait("the last run", 1000);
     pool.wait_for_end(Duration::from_secs(300));
-    pool.check(&[killed, lost]);
+    pool.check(&[killed.1, lost.1]);
+    // An allocation takes no more runs 36 s before its end, of which Slurm says the minute.
+    let (longest, filled) = pool.longest_wait(8, 180.0 - 36.0, &[killed, lost]);
+    let line = format!("{filled} starts; a slot was free for {longest:.1} s at most while runs waited\n");
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
+    assert!(longest <= LONGEST_WAIT, "{line}");
     assert!(most.get() <= 3, "{} Slurm jobs at a time", most.get());
     assert_eq!(pool.completed(), 1000, "{}", pool.output());
 }

@@ -6,7 +6,9 @@ use crate::mark::intend;
 use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
-use hsched_plan::curve::{CurvePoint, CurveVerdict, Goal, MetricKind, behind, judge_running};
+use hsched_plan::curve::{
+    CurvePoint, CurveVerdict, Goal, MetricKind, behind, bracket, first_rung, judge_running,
+};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,7 +120,7 @@ impl State {
 impl State {
     /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
     ///
-    /// The jobs of a sweep are those of one model with this rule and metric.
+    /// The jobs of a sweep are those of one model with this rule and metric; of these, the ones of its bracket count.
     fn behind(&self, tracked: &JobState) -> Option<String> {
         let of_sweep = |job: &&JobState| {
             job.job.stop.rule == StopRule::Halving
@@ -127,9 +129,14 @@ impl State {
                     == tracked.job.target.as_ref().map(|target| &target.metric)
         };
         let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
-        let others = self.jobs.iter().filter(of_sweep).filter(|job| job.job.name != tracked.job.name);
-        let others: Vec<&[CurvePoint]> = others.map(|job| job.curve.as_slice()).collect();
-        let limits = (tracked.job.epochs, tracked.job.stop.not_before);
+        let stop = &tracked.job.stop;
+        let brackets = (0..).map(|place| bracket(place, stop.brackets));
+        let sweep: Vec<(&JobState, u32)> = self.jobs.iter().filter(of_sweep).zip(brackets).collect();
+        let is_own = |job: &JobState| job.job.name == tracked.job.name;
+        let own_bracket = sweep.iter().find(|(job, _)| is_own(job))?.1;
+        let others = sweep.iter().filter(|(job, bracket)| *bracket == own_bracket && !is_own(job));
+        let others: Vec<&[CurvePoint]> = others.map(|(job, _)| job.curve.as_slice()).collect();
+        let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let own = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
         let who =

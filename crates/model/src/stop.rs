@@ -42,6 +42,8 @@ pub struct Stop {
     pub patience: Option<u64>,
     /// Epochs that are trained whatever is expected.
     pub not_before: u64,
+    /// In how many groups halving compares the jobs of a sweep, each judged for the first time a rung later than the one before.
+    pub brackets: u32,
     /// How certain a prediction must be, in (0.5, 1).
     pub confidence: f64,
     /// Whether it may stop because the target is out of reach.
@@ -62,6 +64,7 @@ impl Default for Stop {
             when_busy: StopRule::Epochs,
             patience: None,
             not_before: 0,
+            brackets: 1,
             confidence: 0.95,
             give_up: false,
         }

@@ -9,7 +9,7 @@ from submitit.core import core, utils
 from submitit.slurm import slurm
 
 from . import calls, pool
-from .job import POOL, HschedJob, pool_file, pool_folder
+from .job import POOL, HschedJob, pool_folder, write_pool
 
 OWN = {"gpu_type": None, "may": None, "queue": True, "at_most": 3, "gpus_per_allocation": None, "allocation_min": None}
 """Parameters beside those of submitit's executor for Slurm, and their defaults."""
@@ -166,10 +166,13 @@ class HschedExecutor(slurm.SlurmExecutor):
         place.mkdir(parents=True)
         file = place / "jobs.json"
         file.write_text(json.dumps(runs, indent=1), encoding="utf-8")
-        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)], folder=place)  # where the output of its Slurm jobs goes
-        pool_file(self.folder, main).write_text(json.dumps({
-            "state_dir": shown["state_dir"], "names": [job["name"] for job in runs["jobs"]],
-            "slurm_jobs": [own["job_id"] for own in shown.get("allocations", [shown])]}), encoding="utf-8")
+        # Before it is submitted: whoever is killed after that leaves word of it.
+        known = {"run": main, "state_dir": None, "names": [job["name"] for job in runs["jobs"]], "slurm_jobs": []}
+        write_pool(self.folder, main, known)
+        arguments = ["--run-id", main, *pool.arguments(file, len(ids), own)]
+        shown = calls.run(["submit", *arguments], folder=place)  # where the output of its Slurm jobs goes
+        slurm_jobs = [own["job_id"] for own in shown.get("allocations", [shown])]
+        write_pool(self.folder, main, dict(known, state_dir=shown["state_dir"], slurm_jobs=slurm_jobs))
         return [self.job_class(self.folder, job_id) for job_id in ids]
 
 

@@ -93,9 +93,20 @@ class HschedInfoWatcher(SlurmInfoWatcher):
         return clock.monotonic() - self._missing_since.setdefault(pool, clock.monotonic()) > GONE_S
 
 
+def write_pool(folder: tp.Union[Path, str], job_id: str, content: tp.Dict[str, tp.Any]) -> None:
+    """Replaces the file of a pool as a whole."""
+    path = pool_file(folder, job_id)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(content), encoding="utf-8")
+    new.replace(path)
+
+
 def read_pool(path: Path) -> Pool:
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
+    if content["state_dir"] is None:
+        raise utils.FailedSubmissionError("the submission of %s was interrupted: if it has a Slurm job, its runs are in the folder together/%s of hsched's state directory" %
+                                          (content["run"], content["run"]))
     return Pool(content["state_dir"], content["names"])
 
 

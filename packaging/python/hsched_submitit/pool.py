@@ -106,6 +106,8 @@ def devices_of(parameters: tp.Dict[str, tp.Any]) -> int:
 
 
 def _mebibytes(text: str) -> int:
-    """Returns the MiB of a memory size as submitit writes it for Slurm."""
-    number, unit = re.match(r"(\d+)([A-Z]*)", text.upper()).groups()  # type: ignore[union-attr]
-    return int(number) * {"": 1, "M": 1, "MB": 1, "G": 1024, "GB": 1024, "T": 1 << 20, "TB": 1 << 20}[unit]
+    """Returns the MiB of a memory size as Slurm and submitit write it: a number of MiB, or one with K, M, G, T or P."""
+    read = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGTP]?)(?:I?B)?\s*", text.upper())
+    if read is None:
+        raise ValueError("the memory %r is no size: write a number with a unit, such as 4GB" % text)
+    return math.ceil(float(read.group(1)) * 1024.0 ** ("KMGTP".index(read.group(2) or "M") - 1))

@@ -62,6 +62,33 @@ impl Trial {
         Ok(Self { id, parameters: parameters.clone() })
     }
 
+    /// Returns the id of a line that is no trial, where it has one.
+    pub fn id_of(line: &str) -> Option<String> {
+        let value: Json = serde_json::from_str(line).ok()?;
+        match value.get("trial")? {
+            Json::Number(number) if number.is_u64() => Some(number.to_string()),
+            Json::String(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// Checks what a job file for trials needs, whatever the trials are: one job, and no sweep.
+    ///
+    /// # Errors
+    /// When it does not have that.
+    pub fn check_file(text: &str) -> Result<(), Problems> {
+        read_file(text, |root| {
+            let list = root.fields_with_anchors(&["jobs"]).required("jobs")?.clone();
+            match list.items().len() {
+                1 => Some(()),
+                count => {
+                    list.report(one_job(count));
+                    None
+                }
+            }
+        })
+    }
+
     /// Returns the run of a trial: the one job of a job file with the trial's values in its name, environment and placeholders, as
     /// a sweep fills them in.
     ///
@@ -73,8 +100,7 @@ impl Trial {
             match <[Job; 1]>::try_from(jobs) {
                 Ok([job]) => Some(job),
                 Err(jobs) => {
-                    let error = ValueError::new(format!("has {} jobs, and a trial is one", jobs.len()));
-                    root.report(error.hint("leave one job in the file; other files may have more"));
+                    root.report(one_job(jobs.len()));
                     None
                 }
             }
@@ -101,6 +127,11 @@ pub fn trial_of(run: &JobName, sweep: &str) -> Option<String> {
 pub fn trial_json(id: &str) -> Json {
     let number = id.parse::<u64>().ok().filter(|number| number.to_string() == id);
     number.map_or_else(|| json!(id), |number| json!(number))
+}
+
+fn one_job(count: usize) -> ValueError {
+    ValueError::new(format!("has {count} jobs, and a trial is one"))
+        .hint("leave one job in the file; other files may have more")
 }
 
 fn is_scalar(value: &Json) -> bool {

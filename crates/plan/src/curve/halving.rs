@@ -30,8 +30,7 @@ pub fn behind(
     (epochs, not_before): (u64, u64),
 ) -> Option<Behind> {
     let last = reports.last()?.epoch;
-    let rungs = std::iter::successors(Some(epochs / FACTOR), |rung| Some(rung / FACTOR));
-    let rung = rungs.take_while(|rung| *rung >= not_before.max(1)).find(|rung| *rung <= last)?;
+    let rung = rungs(epochs, not_before).find(|rung| *rung <= last)?;
     let value = best_until(reports, rung, mode)?;
     let there: Vec<f64> = others.iter().filter_map(|curve| best_until(curve, rung, mode)).collect();
     let is_better = |other: &&f64| match mode {
@@ -42,6 +41,34 @@ pub fn behind(
     let factor = usize::try_from(FACTOR).unwrap_or(usize::MAX);
     let kept = of.div_ceil(factor);
     (of >= factor && place > kept).then_some(Behind { rung, place, of, kept })
+}
+
+/// Returns the rungs, the last one first.
+fn rungs(epochs: u64, not_before: u64) -> impl Iterator<Item = u64> {
+    let rungs = std::iter::successors(Some(epochs / FACTOR), |rung| Some(rung / FACTOR));
+    rungs.take_while(move |rung| *rung >= not_before.max(1))
+}
+
+/// Returns the bracket, from 0, of the job that has this place in its sweep, from 0: each has a third of the jobs of the one before it,
+/// which are judged a rung earlier.
+pub fn bracket(place: u64, brackets: u32) -> u32 {
+    let sizes: Vec<u64> = (0..brackets).rev().map(|bracket| FACTOR.pow(bracket)).collect();
+    let mut place = place % sizes.iter().sum::<u64>().max(1);
+    for (bracket, size) in (0..).zip(sizes) {
+        if place < size {
+            return bracket;
+        }
+        place -= size;
+    }
+    0
+}
+
+/// Returns the epoch at which jobs of a bracket are judged for the first time: for the brackets after the last rung, that one.
+pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
+    let mut rungs: Vec<u64> = rungs(epochs, not_before).collect();
+    rungs.reverse();
+    let place = usize::try_from(bracket).unwrap_or(usize::MAX).min(rungs.len().saturating_sub(1));
+    rungs.get(place).copied().unwrap_or(not_before)
 }
 
 /// Returns the best value of a curve until a rung, where it has reached that.
@@ -73,6 +100,19 @@ mod tests {
         assert_eq!(behind_with(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
         let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
         assert_eq!((late(9), late(10).map(|behind| behind.rung)), (None, Some(10)));
+    }
+
+    #[test]
+    fn each_bracket_is_a_third_of_the_one_before_and_is_judged_a_rung_later() {
+        let brackets = |count: u32| (0..26).map(|place| bracket(place, count)).collect::<Vec<_>>();
+        assert_eq!(brackets(1), [0; 26]);
+        let three = brackets(3);
+        let size = |bracket| three.iter().filter(|own| **own == bracket).count();
+        assert_eq!([size(0), size(1), size(2)], [18, 6, 2]);
+        assert_eq!(three[..13], three[13..]);
+        assert_eq!([0, 1, 2, 3].map(|bracket| first_rung(27, 0, bracket)), [1, 3, 9, 9]);
+        assert_eq!([0, 1].map(|bracket| first_rung(27, 2, bracket)), [3, 9]);
+        assert_eq!(first_rung(2, 0, 1), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::replay::queue::Due;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
-use hsched_plan::curve::{CurvePoint, behind, judge_running};
+use hsched_plan::curve::{CurvePoint, behind, bracket, first_rung, judge_running};
 
 /// The part of the GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
@@ -48,9 +48,9 @@ impl ReplayWorld<'_> {
         let early = entry.early.as_ref()?;
         let reports = early.reports(done);
         if early.stop.rule == StopRule::Halving {
-            let others = self.others_of_sweep(job, early);
+            let (own, others) = self.bracket_of(job, early);
             let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
-            let limits = (entry.model.epochs, early.stop.not_before);
+            let limits = (entry.model.epochs, first_rung(entry.model.epochs, early.stop.not_before, own));
             let own = behind(&reports, &others, early.mode, limits)?;
             return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
         }
@@ -60,16 +60,22 @@ impl ReplayWorld<'_> {
             .why()
     }
 
-    /// Returns the curves so far of the other jobs of a sweep: those of one model that go by halving.
-    fn others_of_sweep(&self, job: usize, early: &Early) -> Vec<Vec<CurvePoint>> {
+    /// Returns the bracket of a job that goes by halving, and the curves so far of the others in it: jobs of one model are a sweep.
+    fn bracket_of(&self, job: usize, early: &Early) -> (u32, Vec<Vec<CurvePoint>>) {
         let model = &self.trace.jobs[job].model.rounds.model;
-        let others = self.trace.jobs.iter().zip(&self.seen).enumerate().filter(|(other, _)| *other != job);
-        let curve = |(entry, &seen): (&crate::replay::Entry, &usize)| {
-            let own = entry.early.as_ref()?;
-            let alike = own.stop.rule == StopRule::Halving && own.mode == early.mode;
-            (alike && entry.model.rounds.model == *model).then(|| own.reports(seen))
+        let of_sweep = |number: &usize| {
+            let entry = &self.trace.jobs[*number];
+            let is_alike = |own: &Early| own.stop.rule == StopRule::Halving && own.mode == early.mode;
+            entry.early.as_ref().is_some_and(is_alike) && entry.model.rounds.model == *model
         };
-        others.filter_map(|(_, other)| curve(other)).collect()
+        let brackets = (0..).map(|place| bracket(place, early.stop.brackets));
+        let sweep: Vec<(usize, u32)> = (0..self.trace.jobs.len()).filter(of_sweep).zip(brackets).collect();
+        let own = sweep.iter().find(|(number, _)| *number == job).map_or(0, |(_, bracket)| *bracket);
+        let others = sweep.iter().filter(|(number, bracket)| *bracket == own && *number != job);
+        let curve = |&(number, _): &(usize, u32)| {
+            self.trace.jobs[number].early.as_ref().map(|early| early.reports(self.seen[number]))
+        };
+        (own, others.filter_map(curve).collect())
     }
 
     /// Returns whether a job waits, or the GPUs are used to their limits.

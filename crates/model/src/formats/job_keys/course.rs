@@ -273,6 +273,14 @@ const STOP: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "brackets",
+        form: "brackets",
+        help: "brackets (1): groups in which halving compares the jobs of a sweep; each group is judged for the first time a rung later than the one before it, and has a third of its jobs.",
+        read: |value, job| value.whole_u32(1..=8).map(|brackets| job.stop.brackets = brackets),
+        write: |job| (job.stop.brackets > 1).then(|| json!(job.stop.brackets)),
+        ..KEY
+    },
+    JobKey {
         name: "confidence",
         form: "confidence",
         help: "confidence (0.95): probability that a prediction must reach to stop the job.",
