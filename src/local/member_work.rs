@@ -52,7 +52,6 @@ impl MemberWork {
 
     /// Reports what it has started as the leader; what cannot be written now is in the next report.
     pub fn take_stock(&mut self, here: &LocalWorld<'_>) {
-        self.worker.keep(|of| here.has(of));
         let known: BTreeSet<SubmissionKey> =
             self.worker.submissions().iter().map(|submission| submission.of.clone()).collect();
         for (of, job_id, since) in here.at_work_now().filter(|(of, ..)| !known.contains(of)) {

@@ -131,12 +131,6 @@ impl<'a> LocalWorld<'a> {
             let unknown = if end == End::Saved { End::Cut } else { end };
             end = word.and_then(word_end).unwrap_or(unknown);
         }
-        // It was asked to end just after its commands had returned 0.
-        let ranks = self.devices.lease(&of).map_or(0, |lease| lease.devices.len());
-        let folder = report_folder(&self.site.site.state, &of.run, &of.name());
-        if end == End::Interrupted && ranks > 0 && reports::all_returned(&folder, ranks).unwrap_or(false) {
-            end = End::Completed;
-        }
         if end == End::NodeFailed {
             (self.lost, self.asked) = (Some(now), None);
         }

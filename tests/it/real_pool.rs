@@ -38,8 +38,8 @@ struct Pool<'a> {
 /// What ended a Slurm job before its time: its number, and when.
 type Cut = (String, f64);
 
-/// How long a script may take on a busy machine to leave word of its end, in seconds.
-const TO_LEAVE_WORD: f64 = 3.0;
+/// How long a script may take to leave word of its end, in seconds.
+const TO_LEAVE_WORD: f64 = 1.0;
 
 /// The longest that a run may wait while a slot is free, in seconds.
 const LONGEST_WAIT: f64 = 10.0;
@@ -85,7 +85,7 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
-    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the seconds before an allocation was
+    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
     /// killed, before its script could say so, may have been repeated.
     fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {

@@ -36,7 +36,7 @@ pub struct Worker<F> {
     asked: Vec<(SubmissionKey, Demand)>,
     /// The submissions that it has claimed by order, or has tried to.
     claimed: BTreeSet<SubmissionKey>,
-    /// The submissions whose end the state has taken in.
+    /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,
 }
 
@@ -79,19 +79,14 @@ impl<F: PoolFiles> Worker<F> {
         let orders = read_orders(&self.files, &self.own)?;
         let (mut duties, mut trouble) = (Vec::new(), None);
         let is_ordered = |of: &SubmissionKey| orders.orders.iter().any(|order| order.of == *of);
-        // What it started as the leader has no order, and stays in its report until it leaves.
-        let is_seen = |submission: &StartedSubmission| {
-            let of = &submission.of;
-            submission.ended.is_some() && self.claimed.contains(of) && !is_ordered(of)
-        };
-        let all = std::mem::take(&mut self.report.submissions);
-        let (seen, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_seen);
-        self.report.submissions = kept;
-        for StartedSubmission { of, .. } in seen {
-            self.claimed.remove(&of);
-            self.forgotten.insert(of.clone());
-            duties.push(Duty::Forget(of));
+        for submission in &self.report.submissions {
+            if submission.ended.is_some() && !is_ordered(&submission.of) {
+                self.claimed.remove(&submission.of);
+                self.forgotten.insert(submission.of.clone());
+                duties.push(Duty::Forget(submission.of.clone()));
+            }
         }
+        self.report.submissions.retain(|submission| submission.ended.is_none() || is_ordered(&submission.of));
         for order in orders.orders {
             match self.report.submissions.iter().find(|submission| submission.of == order.of) {
                 None => match self.take(order) {
@@ -148,16 +143,6 @@ impl<F: PoolFiles> Worker<F> {
             Demand::Stop => Some(Duty::Stop(order.of.clone())),
             Demand::Kill => Some(Duty::Kill(order.of.clone())),
         }
-    }
-
-    /// Takes those out of the next report that are not `known`: it led meanwhile, and the state has taken in how they ended.
-    pub fn keep(&mut self, known: impl Fn(&SubmissionKey) -> bool) {
-        let all = std::mem::take(&mut self.report.submissions);
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|own| own.ended.is_some() || known(&own.of));
-        self.report.submissions = kept;
-        // Their orders may still be there.
-        self.forgotten.extend(gone.into_iter().map(|own| own.of));
     }
 
     /// Reports that a claimed submission runs.

@@ -88,31 +88,6 @@ fn a_member_says_why_it_could_not_start_what_it_has_claimed() {
 }
 
 #[test]
-fn the_ends_of_what_it_started_as_the_leader_stay_in_its_report() {
-    let of = key(0, 0);
-    let (mut leader, mut worker) = pool(&[]);
-    assert_eq!(leader.claim(&of, &id(1)), Ok(true));
-    worker.started(&of, JobId(1), Time(0.0)).expect("a report");
-    worker.ended([(of.clone(), End::Completed, Time(1.0))]).expect("a report");
-    assert_eq!(worker.duties(), Ok(vec![]));
-    worker.beat().expect("a report");
-    let ended = PoolSighting::Ended { end: End::Completed, at: Time(1.0) };
-    assert_eq!(leader.sight(&of, &id(1), false), Ok(ended));
-}
-
-#[test]
-fn what_ended_while_it_led_keeps_a_member_from_leaving_no_more() {
-    let of = key(0, 0);
-    let (mut leader, mut worker) = pool(&[&of]);
-    worker.duties().expect("a duty");
-    worker.started(&of, JobId(1), Time(0.0)).expect("a report");
-    // It leads: the state takes in the end, and its order is dropped.
-    worker.keep(|_| false);
-    leader.release(&id(1)).expect("an order");
-    assert_eq!(worker.duties(), Ok(vec![Duty::Leave]));
-}
-
-#[test]
 fn a_silent_member_is_none_that_stays() {
     let (mut leader, _) = pool(&[]);
     assert_eq!(leader.another_stays(&id(0), |_| false), Ok(true));
