@@ -16,12 +16,6 @@ use hsched_slurm::scancel;
 /// How often Slurm is asked for the allocations of the pool while it may have to grow or shrink.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
-/// How often for some time after an allocation has come or gone: the queue shows it a little later.
-const ASK_SOON: Duration = Duration::from_secs(3);
-
-/// For how long.
-const SOON: Duration = Duration::from_secs(15);
-
 /// How long after a refusal another allocation is asked for.
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
@@ -35,8 +29,6 @@ pub(super) struct Sizing {
     not_before: Duration,
     /// Allocations that were pending at the last look.
     pending: usize,
-    /// How many members there were at the last turn, and since when.
-    present: Option<(usize, Duration)>,
     /// Since when the leader itself has had nothing to do.
     idle: Option<Duration>,
     /// What Slurm said of the last submission that it refused.
@@ -66,17 +58,8 @@ impl LocalRun<'_> {
         let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
         let needed = pool_size::needed(busy, waiting, plan.capacity, most) as usize;
         let present = 1 + lead.others.at_work().count();
-        let (before, mut changed) = sizing.present.unwrap_or((present, Duration::ZERO));
-        if present != before {
-            changed = elapsed;
-            if sizing.refusal.is_none() {
-                sizing.not_before = elapsed;
-            }
-        }
-        sizing.present = Some((present, changed));
         if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
-            let is_recent = elapsed.saturating_sub(changed) < SOON;
-            sizing.not_before = elapsed + if is_recent { ASK_SOON } else { ASK_AGAIN };
+            sizing.not_before = elapsed + ASK_AGAIN;
             self.resize(&plan, needed, elapsed, sizing);
         }
         let waits = session.state.jobs.iter().any(is_waiting);
