@@ -50,7 +50,9 @@ impl Access {
         for job in jobs {
             let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
             let is_same = |group: &Group| {
-                group.partitions.as_deref() == partitions && group.needs == needs && group.avoided == job.avoided
+                group.partitions.as_deref() == partitions
+                    && group.needs == needs
+                    && group.avoided == job.avoided
             };
             let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
                 let (partitions, avoided) = (partitions.map(str::to_owned), job.avoided.clone());
