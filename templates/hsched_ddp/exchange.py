@@ -15,7 +15,7 @@ from .core import Rank
 from .optional import dist, torch
 
 BUCKET_BYTES = 25 << 20  # of gradients that travel together, as in DDP
-_SPARSE = 1 << 16  # what a rank with a sparse gradient adds to the number of ranks that have one
+SPARSE = 1 << 16  # what a rank with a sparse gradient adds to the number of ranks that have one
 
 
 class Bucket:
@@ -231,12 +231,12 @@ class Exchange:
         """Returns the parameters with a gradient on any rank, those with a sparse one, whether any came too late, and whether all ranks were regular."""
         is_regular = min(self._sizes) > 0 and all(self._count.get(own) == (1 if own.grad is not None else None) for own in self._parameters)
         facts = [int(bool(self._late)), int(is_regular)]
-        facts += [0 if own.grad is None else 1 + _SPARSE * own.grad.is_sparse for own in self._parameters]
+        facts += [0 if own.grad is None else 1 + SPARSE * own.grad.is_sparse for own in self._parameters]
         told = torch.tensor(facts, dtype=torch.int64, device="cpu")
         dist.all_reduce(told, group=self._control)
         late, regular, *users = told.tolist()
         used = [own for own, count in zip(self._parameters, users) if count]
-        sparse = {own for own, count in zip(self._parameters, users) if count >= _SPARSE}
+        sparse = {own for own, count in zip(self._parameters, users) if count >= SPARSE}
         return used, sparse, late > 0, regular == self.me.world_size and not sparse
 
     def _in_buckets(self, parameters: Sequence[Any]) -> List[Bucket]:

@@ -6,10 +6,10 @@ If sizes differ, ranks hold different parts, and whole gradients are averaged, a
 """
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, List, Sequence
+from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 
 from .core import Rank
-from .exchange import BUCKET_BYTES
+from .exchange import BUCKET_BYTES, SPARSE
 from .optional import DistributedDataParallel, dist, torch
 from .replicas import sharded_tensors
 
@@ -75,21 +75,28 @@ class ReplicaExchange:
         if self.me.replicas == 1 or self._is_off:
             return
         with torch.no_grad():
-            for bucket in self._in_buckets(self._used()):
+            used, sparse = self._used()
+            for bucket in self._in_buckets(used):
                 self._average(bucket)
+            for own in sparse:
+                own.grad = own.grad.to_sparse(1)
         self._share_buffers(next(replica for replica, size in enumerate(self._sizes) if size))
 
-    def _used(self) -> List[Any]:
-        """Returns the parameters with a gradient in any replica: the others keep none, so that optimizers skip them."""
-        flags = torch.tensor([own.grad is not None for own in self._parameters], dtype=torch.int64, device="cpu")
-        dist.all_reduce(flags, group=self._control)
-        return [own for own, count in zip(self._parameters, flags.tolist()) if count]
+    def _used(self) -> Tuple[List[Any], List[Any]]:
+        """Returns the parameters with a gradient in any replica, and those of them with a sparse one: the others keep none, so that optimizers skip them."""
+        facts = [0 if own.grad is None else 1 + SPARSE * own.grad.is_sparse for own in self._parameters]
+        sums = torch.tensor(facts, dtype=torch.int64, device="cpu")
+        dist.all_reduce(sums, group=self._control)
+        counts = list(zip(self._parameters, sums.tolist()))
+        return [own for own, count in counts if count], [own for own, count in counts if count >= SPARSE]
 
     def _average(self, bucket: List[Any]) -> None:
         """Averages the gradients of some parameters over the replicas."""
         for own in bucket:
             if own.grad is None:
                 own.grad = torch.zeros_like(own)
+            elif own.grad.is_sparse:
+                own.grad = own.grad.to_dense()
             elif self._is_sharded(own) and own.grad.placements != own.placements:
                 own.grad = own.grad.redistribute(placements=own.placements)
         flat = torch.cat([self._values(own.grad).reshape(-1) for own in bucket])
@@ -116,7 +123,7 @@ class ReplicaExchange:
     def _values(self, tensor: Any) -> Any:
         """Returns what is exchanged of a tensor: what this rank holds of it or, if replicas have different sizes, all of it."""
         if not self._is_sharded(tensor):
-            return tensor.to_dense() if tensor.is_sparse else tensor
+            return tensor
         return tensor.to_local() if self._is_even else tensor.full_tensor()
 
     def _put(self, flat: Any, tensors: List[Any]) -> None:

@@ -21,6 +21,8 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 SAMPLES, EPOCHS = 43, 3
 IS_NEW = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
 """Whether torch has what the example needs."""
+WITH_ANY_TORCH = ("by hand", "sparse")
+"""The kinds that do without it."""
 
 
 class ByHand(nn.Module):
@@ -108,6 +110,36 @@ class HandCheckpoint:
                 own.copy_(part)
 
 
+class Sparse(nn.Module):
+    """A model whose table of rows has sparse gradients, whole in each rank."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.table, self.layer = nn.Embedding(4, 3, sparse=True), nn.Linear(6, 3)
+
+    def forward(self, inputs: Any) -> Any:
+        rows = (inputs[:, 0] > 0).long() * 2 + (inputs[:, 1] > 0).long()
+        return self.table(rows) + self.layer(inputs)
+
+
+class WholeCheckpoint:
+    """A checkpoint of a model that each rank has whole."""
+
+    def __init__(self, me: Any, model: nn.Module) -> None:
+        self.me, self.model = me, model
+
+    def whole(self) -> List[Any]:
+        return [own.detach() for own in self.model.parameters()]
+
+    def save(self, folder: str) -> None:
+        if self.me.rank == 0:
+            torch.save(self.model.state_dict(), os.path.join(folder, "weights.pt"))
+
+    def load(self, folder: str) -> None:
+        self.model.load_state_dict(torch.load(os.path.join(folder, "weights.pt")))
+
+
 class Program:
     """A training of a kind on some replicas, which perhaps stops itself."""
 
@@ -122,6 +154,10 @@ class Program:
             model: Any = ByHand(me)
             optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.3)
             checkpoint: Any = HandCheckpoint(me, model)
+        elif self.kind == "sparse":
+            model = Sparse()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+            checkpoint = WholeCheckpoint(me, model)
         else:
             own = runpy.run_path(EXAMPLE)
             torch.manual_seed(3)
@@ -149,7 +185,7 @@ class Program:
             training.metrics["right"] = training.sum([right])[0]
             if epoch == self.fail_from:
                 checkpoint.fails = True
-        whole = checkpoint.whole() if self.kind == "by hand" else [one.detach().full_tensor() for one in model.parameters()]
+        whole = checkpoint.whole() if self.kind in WITH_ANY_TORCH else [one.detach().full_tensor() for one in model.parameters()]
         seen = [float(one) for name, one in model.named_buffers() if name == "seen"]
         try:
             hsched_ddp.leave()
@@ -186,7 +222,7 @@ def alone(kind: str, batch: int = 8, **more: Any) -> List[Any]:
 
 def compared(kind: str, sizes: Sequence[int], batches: Sequence[int], micro: Sequence[int], **more: Any) -> Optional[float]:
     """Returns how far replicas are from one process; checks samples, reports and weights of all ranks."""
-    if kind != "by hand" and not IS_NEW:
+    if kind not in WITH_ANY_TORCH and not IS_NEW:
         return None
     with tempfile.TemporaryDirectory(prefix="hsched-replicas-") as folder:
         ended = fleet.run(Program(kind, folder, **more), batches, folder, micro, sizes=sizes)
@@ -237,6 +273,11 @@ def replicas_tensor_parallel() -> Optional[float]:
 def replicas_by_hand() -> Optional[float]:
     """Tensor parallelism with process groups alone, as with any torch; the buffers are those of the first replica."""
     return compared("by hand", (2, 2), (5, 3), (2, 3))
+
+
+def replicas_with_sparse_gradients() -> Optional[float]:
+    """Gradients stay sparse, as some optimizers need them, though they are averaged as a whole."""
+    return compared("sparse", (2, 1), (3, 5), (3, 2))
 
 
 def replicas_of_other_sizes() -> Optional[float]:
@@ -371,6 +412,6 @@ def replicas_refusals() -> Optional[float]:
     return None
 
 
-CASES: List[Any] = [replicas_fsdp, replicas_tensor_parallel, replicas_by_hand, replicas_of_other_sizes, replicas_with_counts, replicas_resumed_fsdp,
+CASES: List[Any] = [replicas_fsdp, replicas_tensor_parallel, replicas_by_hand, replicas_with_sparse_gradients, replicas_of_other_sizes, replicas_with_counts, replicas_resumed_fsdp,
                     replicas_resumed_tensor_parallel, replicas_resumed_by_hand, replicas_failed_save, replicas_new_shares, replicas_of_one_rank,
                     replicas_refusals]
