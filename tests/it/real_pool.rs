@@ -35,7 +35,7 @@ struct Pool<'a> {
     running: RefCell<Vec<String>>,
 }
 
-/// What ended a Slurm job before its time: its number, and when.
+/// Something that happened to a Slurm job: its number, and when.
 type Cut = (String, f64);
 
 /// How long a script may take to leave word of its end, in seconds.
@@ -124,14 +124,15 @@ impl<'a> Pool<'a> {
         queue
     }
 
-    /// Returns the longest time for which a slot was free while runs waited, with the number of slots that were filled: the k-th slot that
+    /// Returns the longest time for which a slot was free while runs waited, when it began and in which Slurm job, with the number of slots
+    /// that were filled: the k-th slot that
     /// becomes free in a Slurm job is that of its k-th start. `slots` and `life` are those of each Slurm job; nothing is said of what comes
     /// after the last run has begun, or after a Slurm job takes no more runs, as it is about to end.
-    fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, usize) {
+    fn longest_wait(&self, slots: usize, life: f64, cuts: &[Cut]) -> (f64, Cut, usize) {
         let logs: Vec<_> = (1..=self.runs).map(|run| self.log(run)).collect();
         let first = |log: &Vec<(String, String, f64)>| log.first().map(|(.., at)| *at);
         let last_begun = logs.iter().filter_map(first).fold(0.0, f64::max);
-        let (mut longest, mut filled) = (0.0_f64, 0);
+        let (mut longest, mut since, mut filled) = (0.0_f64, Cut::default(), 0);
         for (id, beginnings) in self.began.borrow().iter() {
             for (number, &begun) in beginnings.iter().enumerate() {
                 let next = beginnings.get(number + 1).copied().unwrap_or(f64::INFINITY);
@@ -152,11 +153,14 @@ impl<'a> Pool<'a> {
                     free.into_iter().enumerate().filter(|(_, free)| *free < end.min(last_begun))
                 {
                     let filled = starts.get(number).copied().unwrap_or(f64::INFINITY);
-                    longest = longest.max(filled.min(end).min(last_begun) - free);
+                    let wait = filled.min(end).min(last_begun) - free;
+                    if wait > longest {
+                        (longest, since) = (wait, (id.clone(), free));
+                    }
                 }
             }
         }
-        (longest, filled)
+        (longest, since, filled)
     }
 
     /// Waits until all runs have ended and no allocation is left.
@@ -255,8 +259,15 @@ fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
     pool.wait_for_end(Duration::from_secs(300));
     pool.check(&[killed.1, lost.1]);
     // An allocation takes no more runs 36 s before its end, of which Slurm says the minute.
-    let (longest, filled) = pool.longest_wait(8, 180.0 - 36.0, &[killed, lost]);
-    let line = format!("{filled} starts; a slot was free for {longest:.1} s at most while runs waited\n");
+    let (longest, (job, since), filled) = pool.longest_wait(8, 180.0 - 36.0, &[killed.clone(), lost.clone()]);
+    let line = format!(
+        "{filled} starts; a slot was free for {longest:.1} s at most while runs waited: of Slurm job {job}, from {:.1} s after the leader of \
+         {} was killed and {:.1} s after {} lost its node\n",
+        since - killed.1,
+        killed.0,
+        since - lost.1,
+        lost.0
+    );
     std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr");
     assert!(longest <= LONGEST_WAIT, "{line}");
     assert!(most.get() <= 3, "{} Slurm jobs at a time", most.get());
