@@ -237,13 +237,14 @@ impl<'a> JobSummary<'a> {
         self.tracked.epoch.filter(|_| self.tracked.epochs_done > before)
     }
 
-    /// Returns the predicted time of an epoch, and the observed one.
+    /// Returns the predicted time of an epoch, where a speed was known, and the observed one.
     pub(super) fn epoch_time(&self) -> Option<String> {
-        let predicted = duration(self.attempt?.epoch);
-        Some(match self.observed() {
-            Some(observed) => format!("{predicted} → {}", duration(observed)),
-            None => predicted,
-        })
+        let attempt = self.attempt?;
+        let predicted = (!attempt.unmeasured).then(|| duration(attempt.epoch));
+        match (predicted, self.observed().map(duration)) {
+            (Some(predicted), Some(observed)) => Some(format!("{predicted} → {observed}")),
+            (predicted, observed) => predicted.or(observed),
+        }
     }
 
     /// Returns when it ends, or ended; of one that is overdue since when it has been silent.

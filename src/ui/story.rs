@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ui::duration;
 use crate::ui::learnt::LearntSpeeds;
 use crate::ui::story_switch::add_switch;
-use crate::ui::story_words::tell;
+use crate::ui::story_words::{prediction, tell};
 use hsched_engine::{
     Action, AfterStop, BackendKind, Event, Gpus, News, PlannedSubmission, Run, Stage, State, Submission,
     SubmissionKey, Trials, Update,
@@ -214,7 +214,7 @@ impl Story {
                     events.iter().any(|event| matches!(event, Event::Answer { of, .. } if of == key))
                 };
                 let open = run.submissions.iter().filter(|intent| !is_answered(&run.key(intent)));
-                open.map(|intent| planned(run, intent)).collect()
+                open.map(|intent| planned(run, intent, state)).collect()
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
                 let tracked = state.find(job);
@@ -358,11 +358,12 @@ pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
 }
 
 /// Returns the line of a job that is about to be submitted.
-fn planned(run: &Run, intent: &PlannedSubmission) -> StoryLine {
-    let (gpus, epoch) = (run.gpus(intent), Seconds(intent.placement.epoch.total()));
+fn planned(run: &Run, intent: &PlannedSubmission, state: &State) -> StoryLine {
+    let (gpus, name) = (run.gpus(intent), &run.jobs[intent.job].name);
+    let is_unmeasured = state.find(name).is_some_and(|job| job.unmeasured);
+    let prediction = prediction(Seconds(intent.placement.epoch.total()), is_unmeasured);
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
-    let text = format!("to be submitted on {gpus}; predicted {} per epoch{clause}", duration(epoch));
-    line(&run.jobs[intent.job].name, Topic::Submission, text)
+    line(name, Topic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
 }
 
 /// Returns a line for all nodes that went away in the same way and for the same reason, and one for all that are back.

@@ -7,7 +7,7 @@ use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,
     Stage, State, Submission, SubmissionKey, SubmissionRecord,
 };
-use hsched_model::{GpuType, JobId, NodeName, hostlist};
+use hsched_model::{GpuType, JobId, NodeName, Seconds, hostlist};
 
 /// Returns the line of an event, if it is worth one.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
@@ -59,7 +59,7 @@ fn tell_answer(
             let Some(attempt) = attempt else {
                 return Some((Topic::Submission, backend.submitted(*job_id)));
             };
-            let (place, epoch) = (place(attempt), duration(attempt.epoch));
+            let (place, prediction) = (place(attempt), prediction(attempt.epoch, attempt.unmeasured));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             let what = match () {
@@ -67,7 +67,7 @@ fn tell_answer(
                 () if is_beside(tracked, *job_id) => backend.beside(*job_id),
                 () => backend.submitted(*job_id),
             };
-            (Topic::Submission, format!("{what} on {place}; predicted {epoch} per epoch{clause}"))
+            (Topic::Submission, format!("{what} on {place}; {prediction}{clause}"))
         }
         Answer::Refused { message } => (fate(tracked), format!("{}: {message}", backend.refused())),
         Answer::Deferred { message } => {
@@ -157,7 +157,15 @@ fn is_done(tracked: &JobState) -> bool {
     tracked.phase.submissions().iter().any(leaves)
 }
 
-/// Returns the GPUs of an attempt and their nodes.
+/// Returns how long an epoch is predicted to be, for the end of a sentence.
+pub(super) fn prediction(epoch: Seconds, is_unmeasured: bool) -> String {
+    if is_unmeasured {
+        "its speed is not known yet".to_owned()
+    } else {
+        format!("predicted {} per epoch", duration(epoch))
+    }
+}
+
 /// Returns whether another submission of a job is in the queue already.
 fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
     let waits =
@@ -169,6 +177,7 @@ fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
         .any(|submission| waits(submission) && submission.attempt.job_id != Some(job_id))
 }
 
+/// Returns the GPUs of an attempt and their nodes.
 fn place(attempt: &SubmissionRecord) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
 }
