@@ -179,15 +179,15 @@ with tempfile.TemporaryDirectory() as folder:
             copy.kill()
             copy.wait()
         whole = chain()
-        if not is_marked:  # as if they had been killed between the checkpoint and its mark
+        saved, last = read_plain(folder + "/hsched-ddp.pt"), whole[-1]
+        begins = join([own for member in last["members"].values() for own in member["ranges"]] + last["left"])
+        is_saved = (saved["epoch"], saved["left"]) == (last["epoch"], [[4 * begin, 4 * end] for begin, end in begins])
+        if is_saved and not is_marked:  # as if they had been killed between the checkpoint and its mark
             with open(rounds + "/round-%d.json" % (len(whole) - 1), "rb") as file:
                 base = hashlib.sha256(file.read()).hexdigest()
             with open(rounds + "/checkpoint.json", "w") as file:
                 json.dump({"round": len(whole) - 1, "hash": base}, file)
         marked = json.load(open(rounds + "/checkpoint.json"))["round"] == len(whole)
-        saved, last = read_plain(folder + "/hsched-ddp.pt"), whole[-1]
-        begins = join([own for member in last["members"].values() for own in member["ranges"]] + last["left"])
-        is_saved = (saved["epoch"], saved["left"]) == (last["epoch"], [[4 * begin, 4 * end] for begin, end in begins])
         os.truncate(rounds + "/round-%d.json" % len(whole), 100)
         epochs = last["epoch"] + 2
         copies = [start(number, epochs) for number in (1, 2)]
