@@ -75,6 +75,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
     let past = |end: End, minutes: f64, epochs: u64| PastAttempt {
         attempt: SubmissionRecord {
             limit: Some(Seconds(60.0 * minutes)),
+            meant: Time(9.0),
             started: Some(Time(0.0)),
             ..attempt("r", "v1", "v100", 1, 0)
         },
@@ -98,7 +99,8 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 1)], None), Some(30.0));
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 2)], Some(600.0)), None);
     // What was before the job was added again is another job's.
-    let before = PastAttempt { ended: Time(8.0), ..cut() };
+    let mut before = cut();
+    before.attempt.meant = Time(8.0);
     assert_eq!(least(vec![before], None), None);
 }
 
