@@ -29,18 +29,7 @@ impl World for Full {
     type Error = Infallible;
 
     fn observe(&mut self, _: &State) -> Result<Observation, Infallible> {
-        Ok(Observation {
-            at: NOW,
-            cluster: self.0.clone(),
-            sightings: Vec::new(),
-            strays: Vec::new(),
-            scripts: Vec::new(),
-            epochs: Vec::new(),
-            odd: Vec::new(),
-            stalls: Vec::new(),
-            unfit: Vec::new(),
-            notes: Vec::new(),
-        })
+        Ok(Observation::new(NOW, self.0.clone()))
     }
 
     fn prepare(&mut self, _: &Run) -> Result<(), String> {

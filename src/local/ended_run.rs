@@ -74,20 +74,11 @@ impl World for EndedRun<'_> {
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
-        let Reported { epochs, odd, notes, .. } = reported(root, state, &mut RecentSamples::default(), at);
-        Ok(Observation {
-            at,
-            cluster: Cluster::default(),
-            sightings,
-            strays: Vec::new(),
-            scripts: Vec::new(),
-            epochs,
-            odd,
-            // Its processes have ended.
-            stalls: Vec::new(),
-            unfit: Vec::new(),
-            notes,
-        })
+        // Its processes have ended, so that none of them is stuck.
+        let Reported { epochs, odd, unfit, notes, stalls: _ } =
+            reported(root, state, &mut RecentSamples::default(), at);
+        let nothing = Observation::new(at, Cluster::default());
+        Ok(Observation { sightings, epochs, odd, unfit, notes, ..nothing })
     }
 
     fn prepare(&mut self, _: &Run) -> Result<(), String> {

@@ -294,18 +294,14 @@ impl LocalWorld<'_> {
         // After the ends: epochs that were reported before them count.
         let Reported { epochs, odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
-        let cluster = self.devices.cluster();
         Ok(Observation {
-            at,
-            cluster,
             sightings,
-            strays: Vec::new(),
-            scripts: Vec::new(),
             epochs,
             odd,
             stalls,
             unfit,
             notes,
+            ..Observation::new(at, self.devices.cluster())
         })
     }
 

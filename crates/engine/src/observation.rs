@@ -27,6 +27,24 @@ pub struct Observation {
     pub notes: Vec<String>,
 }
 
+impl Observation {
+    /// Returns a cluster at a moment at which nothing is seen of any job.
+    pub fn new(at: Time, cluster: Cluster) -> Self {
+        Self {
+            at,
+            cluster,
+            sightings: Vec::new(),
+            strays: Vec::new(),
+            scripts: Vec::new(),
+            epochs: Vec::new(),
+            odd: Vec::new(),
+            stalls: Vec::new(),
+            unfit: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// A job that hsched submitted and that has not ended, whether the state knows it or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggedJob {

@@ -6,33 +6,10 @@ use serde_json::{Map, Value};
 
 use super::data::{Clock, Report};
 use hsched_model::catalogue::recognise;
+use hsched_plan::curve::MetricKind;
 
-/// Words of names of metrics that say nothing about whose they are.
-const USUAL_WORDS: [&str; 40] = [
-    "loss",
-    "error",
-    "err",
-    "mse",
-    "mae",
-    "rmse",
-    "perplexity",
-    "ppl",
-    "wer",
-    "cer",
-    "accuracy",
-    "acc",
-    "acc1",
-    "acc5",
-    "top1",
-    "top5",
-    "auc",
-    "auroc",
-    "f1",
-    "precision",
-    "recall",
-    "iou",
-    "miou",
-    "dice",
+/// Words of names of metrics that say nothing about whose they are, beside those that name usual metrics.
+const USUAL_WORDS: [&str; 16] = [
     "bleu",
     "rouge",
     "map",
@@ -134,7 +111,7 @@ impl StandIns {
     fn metric(&mut self, name: &mut String) {
         let lower = name.to_ascii_lowercase();
         let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        if !lower.is_ascii() || !words.all(|word| USUAL_WORDS.contains(&word)) {
+        if !lower.is_ascii() || !words.all(|word| MetricKind::is_word(word) || USUAL_WORDS.contains(&word)) {
             self.metrics.replace(name);
         }
     }

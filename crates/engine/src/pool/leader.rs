@@ -206,7 +206,7 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns whether another member stays when `own` leaves: one that may not leave before it has the lock or is allowed to. Those that
+    /// Returns whether another member stays when `member_id` leaves: one that may not leave before it has the lock or is allowed to. Those that
     /// are silent may have ended without a word; one too many goes on with the pool then, and never none.
     ///
     /// # Errors

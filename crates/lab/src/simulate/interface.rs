@@ -10,18 +10,7 @@ impl hsched_engine::World for SimulatedWorld {
     type Error = Infallible;
 
     fn observe(&mut self, state: &State) -> Result<Observation, Infallible> {
-        let mut seen = Observation {
-            at: self.now(),
-            cluster: self.cluster(),
-            sightings: Vec::new(),
-            strays: Vec::new(),
-            scripts: Vec::new(),
-            epochs: Vec::new(),
-            odd: Vec::new(),
-            stalls: Vec::new(),
-            unfit: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut seen = Observation::new(self.now(), self.cluster());
         for submission in self.submissions() {
             let Some(tracked) = state.find(&submission.of.job) else { continue };
             if tracked.submission(&submission.of).is_some() {

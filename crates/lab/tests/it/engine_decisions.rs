@@ -96,16 +96,8 @@ fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
         reason: None,
     };
     let seen = Observation {
-        at: Time(1.0),
-        cluster: cluster(&[("v1", "v100", 1, 0, "idle")]),
         sightings: vec![sighting],
-        strays: Vec::new(),
-        scripts: Vec::new(),
-        epochs: Vec::new(),
-        odd: Vec::new(),
-        stalls: Vec::new(),
-        unfit: Vec::new(),
-        notes: Vec::new(),
+        ..Observation::new(Time(1.0), cluster(&[("v1", "v100", 1, 0, "idle")]))
     };
     let events = notice(&before, &seen);
     assert_eq!(events, [Event::Answer { of, answer }]);

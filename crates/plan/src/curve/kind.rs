@@ -50,6 +50,11 @@ impl MetricKind {
         }
     }
 
+    /// Returns whether a word, in small letters, names a usual metric.
+    pub fn is_word(word: &str) -> bool {
+        LOSSES.contains(&word) || SHARES.contains(&word)
+    }
+
     /// Returns whether metrics of the kind should fall or rise, if not given.
     pub fn usual_mode(self) -> GoalMode {
         if self == Self::Loss { GoalMode::Min } else { GoalMode::Max }

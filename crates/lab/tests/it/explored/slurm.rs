@@ -94,18 +94,7 @@ impl Slurm {
 
     /// Returns what Slurm shows of the jobs, and what their ranks have reported.
     pub fn look(&self, state: &State, at: Time) -> Observation {
-        let mut seen = Observation {
-            at,
-            cluster: self.cluster(),
-            sightings: Vec::new(),
-            strays: Vec::new(),
-            scripts: Vec::new(),
-            epochs: Vec::new(),
-            odd: Vec::new(),
-            stalls: Vec::new(),
-            unfit: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut seen = Observation::new(at, self.cluster());
         for entry in &self.entries {
             let tracked = &state.jobs[entry.job];
             let is_known = tracked.submission(&entry.of).is_some();
