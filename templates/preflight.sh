@@ -10,8 +10,11 @@ hs_check_rank() {
   local hs_end_of_check=$((SECONDS + 20)) hs_reason=''
   hs_check_gpu
   if [[ -z $hs_reason ]]; then hs_check_links; fi
+  if ((!hs_stopping && !hs_terminated)) && [[ -z $hs_reason ]]; then return; fi
+  # Whatever ends this rank now ends it before it has trained.
+  rm -f -- "$hs_mark"
   if ((hs_stopping)); then hs_end_stopped; fi
-  if [[ -z $hs_reason ]]; then return; fi
+  if ((hs_terminated)); then exit 143; fi
   # Of several ranks that fail, the first one says why.
   (set -o noclobber
    printf '{"node": "%s", "rank": %d, "why": "%s"}\n' "${hs_hosts[hs_node]}" "$hs_rank" "${hs_reason//[^A-Za-z0-9 .,:()%\/+-]/ }" >"$hs_report_dir/unfit") 2>/dev/null
@@ -51,7 +54,7 @@ hs_check_links() {
     if [[ ${word##*/} =~ ^python[0-9.]*$ ]] && command -v -- "$word" >/dev/null; then python=$word; break; fi
   done
   if [[ -z $python ]]; then return; fi
-  answer=$(timeout -k 1 "$left" "$python" - <"$hs_helper_dir/hsched_ddp/preflight.py" 2>/dev/null)
+  answer=$(timeout -k 1 "$left" "$python" - "$left" <"$hs_helper_dir/hsched_ddp/preflight.py" 2>/dev/null)
   last=${answer##*$'\n'}
   case $last in
     ok\ *) if ((hs_rank == 0)); then hs_say "checked: a ring of $hs_world_size ranks passes ${last#ok }"; fi ;;

@@ -1,18 +1,25 @@
-"""The links between a job's ranks, checked before its first step by a small all-reduce.
+"""The links between a job's nodes, checked before its first step by a small all-reduce and by one link at a time.
 
-The job script runs it in each rank and reads the last line that it prints: "torch" and "joined" say how far it came,
-"ok SPEED" that all is well, "failed REASON" that it is not. Without torch, or if the ranks do not meet in time, nothing
-was checked. It stands alone: the program of the user is not loaded.
+The job script runs it in each rank, says how many seconds it has, and reads the last line that it prints: "torch" and
+"joined" say how far it came, "ok SPEED" that all is well, "failed REASON" that this rank's node is not. Without torch, or
+if the ranks do not meet in time, nothing was checked. It stands alone: the program of the user is not loaded.
 """
 
 import datetime
 import os
+import socket
+import sys
 import time
 
+BEGIN = time.monotonic()
 MEGABYTES = 16
 REPEATS = 3
-# A link is slow that passes less than this part of what the others pass.
+# The seconds that the transfers may take: with fewer left, nothing is checked.
+TRANSFERS_S = 10.0
+# A link between nodes is slow that passes less than this part of what links between other nodes pass.
 SLOW = 0.125
+# As many links between nodes show what is usual.
+ENOUGH = 4
 # How a rank learns that another one has failed.
 SECONDARY = ("closed by peer", "reset by peer", "broken pipe", "timed out", "timeout", "aborted")
 
@@ -39,7 +46,7 @@ def time_of(action, synchronise):
 
 
 def check(torch, dist, rank, size, device, synchronise):
-    """Returns the speed of the ring in Gbit/s, and what is wrong with this rank's link from the rank before it, if anything."""
+    """Returns the speed of the ring in Gbit/s, and what is wrong with this rank's node, if anything."""
     count = MEGABYTES * 2**20 // 4
     data = torch.ones(count, device=device)
 
@@ -52,27 +59,42 @@ def check(torch, dist, rank, size, device, synchronise):
         return 0.0, "an all-reduce gives wrong sums"
     ring = 2 * (size - 1) / size * MEGABYTES * 2**20 * 8 / reduced / 1e9
 
-    sent, received = torch.ones(count, device=device), torch.empty(count, device=device)
+    nodes = [None] * size
+    dist.all_gather_object(nodes, socket.gethostname())
+    links = [receiver for receiver in range(size) if nodes[receiver - 1] != nodes[receiver]]
+    if len(links) < ENOUGH:
+        return ring, None
+    received, speed = torch.empty(count, device=device), 0.0
+    # A node has one link at a time, so that a slow one does not slow its neighbours.
+    for turn in range(3):
+        dist.barrier()
+        for receiver in links_of(turn, links):
+            sender = (receiver - 1) % size
+            if rank == sender:
+                time_of(lambda: dist.send(data, receiver), synchronise)
+            elif rank == receiver:
+                speed = MEGABYTES * 2**20 * 8 / time_of(lambda: dist.recv(received, sender), synchronise) / 1e9
+    speeds = [None] * size
+    dist.all_gather_object(speeds, speed)
+    return ring, slow_node([(nodes[receiver - 1], nodes[receiver], speeds[receiver]) for receiver in links], nodes[rank])
 
-    def shift():
-        operations = [
-            dist.P2POp(dist.isend, sent, (rank + 1) % size),
-            dist.P2POp(dist.irecv, received, (rank - 1) % size),
-        ]
-        for request in dist.batch_isend_irecv(operations):
-            request.wait()
 
-    own = torch.tensor([MEGABYTES * 2**20 * 8 / time_of(shift, synchronise) / 1e9], device=device)
-    speeds = [torch.zeros_like(own) for _ in range(size)]
-    dist.all_gather(speeds, own)
-    speeds = [speed.item() for speed in speeds]
-    usual = middle(speeds)
-    if size > 3 and speeds[rank] < SLOW * usual:
-        return ring, (
-            f"the link from rank {(rank - 1) % size} to rank {rank} passes {speeds[rank]:.2f} Gbit/s, "
-            f"the others {usual:.2f} Gbit/s"
-        )
-    return ring, None
+def links_of(turn, links):
+    """Returns the links that are measured in a turn: every other one, and the last one of an odd number alone."""
+    even = len(links) - len(links) % 2
+    return links[turn:even:2] if turn < 2 else links[even:]
+
+
+def slow_node(links, node):
+    """Returns what to say of a node if it is the one whose links are slow; a link is its two nodes and its speed.
+
+    The slow node is the one that all slow links have in common; one slow link alone does not tell which of its ends it is.
+    """
+    usual = middle([speed for _, _, speed in links])
+    slow = [link for link in links if link[2] < SLOW * usual]
+    if len(slow) < 2 or set.intersection(*({one, other} for one, other, _ in slow)) != {node}:
+        return None
+    return f"the links of the node pass {max(speed for _, _, speed in slow):.2f} Gbit/s, those between other nodes {usual:.2f} Gbit/s"
 
 
 def main():
@@ -80,7 +102,7 @@ def main():
     import torch.distributed as dist
 
     say("torch")
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    rank, size, left = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), float(sys.argv[1])
     has_gpu = torch.cuda.is_available() and dist.is_nccl_available()
     device, synchronise = torch.device("cpu"), lambda: None
     if has_gpu:
@@ -97,6 +119,11 @@ def main():
         world_size=size,
         timeout=datetime.timedelta(seconds=8),
     )
+    # All ranks or none: a rank that does not take part would look like one that hangs.
+    late = torch.tensor([float(time.monotonic() - BEGIN > left - TRANSFERS_S)], device=device)
+    dist.all_reduce(late)
+    if late.item() > 0:
+        return
     say("joined")
     try:
         speed, wrong = check(torch, dist, rank, size, device, synchronise)

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::python::run;
 use crate::real_cluster::repository;
 
 /// The only rank of a job, or one of two, that checks its node before it does `$3`.
@@ -118,4 +119,35 @@ fn a_single_rank_and_a_job_on_cpus_have_no_links_and_no_gpu_to_check() {
         .env_remove("SLURMD_NODENAME")
         .status();
     assert_eq!(status.expect("bash").code(), Some(0));
+}
+
+#[test]
+fn the_slow_node_is_the_one_that_all_slow_links_have_in_common() {
+    let input = r#"
+import sys
+sys.path.insert(0, "templates/hsched_ddp")
+from preflight import links_of, slow_node
+
+def found(speeds):
+    """Returns the nodes of a ring that are told to be slow; speed i is that of the link from node i to the next."""
+    nodes = ["n%d" % place for place in range(len(speeds))]
+    links = [(node, nodes[(place + 1) % len(nodes)], speeds[place]) for place, node in enumerate(nodes)]
+    return [node for node in nodes if slow_node(links, node)]
+
+# A node's links are those from the node before it and to the next one.
+assert found([10, 10, 10, 10]) == []
+assert found([10, 0.1, 0.2, 10, 10]) == ["n2"]
+assert found([10, 0.1, 10, 10]) == [], "one link does not tell which end is slow"
+assert found([0.1, 10, 0.1, 10, 10, 10]) == [], "two slow links that have no node in common"
+assert found([10, 2, 2, 10, 10]) == [], "a fifth of the usual is no fault"
+
+for count in range(1, 9):
+    links = list(range(count))
+    turns = [links_of(turn, links) for turn in range(3)]
+    assert sorted(sum(turns, [])) == links, turns
+    neighbours = [(one, other) for turn in turns for one in turn for other in turn if (one + 1) % count == other]
+    assert count == 1 or not neighbours, turns
+print("done")
+"#;
+    assert_eq!(run("python3", &["-"], input), "done\n");
 }
