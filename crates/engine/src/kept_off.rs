@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::pool::MemberId;
 use crate::{JobState, SlowNode, State};
 use hsched_model::{Access, Availability, Cluster, Job, JobDefaults, NodeName, Seconds, Time};
 
@@ -43,7 +44,11 @@ impl<'a> KeptOff<'a> {
         let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
         let unfit =
             unfit.iter().filter(|(_, at)| self.at.since(**at).0 < UNFIT.0).map(|(node, _)| node.clone());
-        let nodes: BTreeSet<NodeName> = slow.chain(unfit).collect();
+        let names: BTreeSet<NodeName> = slow.chain(unfit).collect();
+        // Jobs and their reports know the nodes of a pool by the names that Slurm gives them.
+        let nodes = self.cluster.nodes.iter().map(|node| &node.name);
+        let nodes: BTreeSet<NodeName> =
+            nodes.filter(|name| names.contains(&MemberId::plain(name))).cloned().collect();
         if nodes.is_empty() || self.leaves_room(job, &nodes) { nodes } else { BTreeSet::new() }
     }
 

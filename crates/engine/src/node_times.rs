@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::pool::MemberId;
 use crate::teach::by_rank;
 use crate::{EpochReport, JobState, SubmissionRecord};
 use hsched_model::number::to_f64;
@@ -81,7 +82,7 @@ impl NodeTimes {
                 self.0.push(WorkTimes { work, nodes: BTreeMap::new() });
                 self.0.len() - 1
             });
-            let times = self.0[place].nodes.entry(node).or_default();
+            let times = self.0[place].nodes.entry(MemberId::plain(&node)).or_default();
             times.push((at, seconds));
             let surplus = times.len().saturating_sub(TIMES);
             times.drain(..surplus);
@@ -119,12 +120,14 @@ impl WorkTimes {
 
     fn slow(&self, at: Time) -> impl Iterator<Item = SlowNode> {
         self.nodes.iter().filter_map(move |(node, times)| {
-            let elsewhere = self.elsewhere(node)?;
-            let [(first, _), .., (last, _)] = times.as_slice() else { return None };
-            let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+            let ([(first, _), .., (last, _)], TIMES..) = (times.as_slice(), times.len()) else { return None };
             let until = last.after(AVOIDED);
-            let is_slow = times.len() >= TIMES && least >= (1.0 + SLOWER - 1e-9) * elsewhere;
-            (is_slow && at < until).then(|| SlowNode {
+            if at >= until {
+                return None;
+            }
+            let elsewhere = self.elsewhere(node)?;
+            let least = times.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
+            (least >= (1.0 + SLOWER - 1e-9) * elsewhere).then(|| SlowNode {
                 node: node.clone(),
                 gpu_type: self.work.gpu_type.clone(),
                 model: self.work.model.clone(),

@@ -106,6 +106,7 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
     };
     assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
     assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
+    assert_eq!(nodes(&["v1.job7", "v2.job7"], 60.0), ["v1.job7"], "of a pool");
     // Better there than nowhere.
     assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
