@@ -187,11 +187,20 @@ pub fn anonymised(mut report: Report) -> Report {
         *by_type = renamed.collect();
     }
     if report.clock == Clock::Unix {
-        let begin = report.times().map_or(0.0, |(begin, _)| begin);
+        let begin = earliest(&report);
         shift(&mut report, begin);
         report.clock = Clock::Elapsed;
     }
     report
+}
+
+/// Returns the first time of a report; 0 where it has none.
+fn earliest(report: &Report) -> f64 {
+    let arrivals = report.jobs.iter().map(|job| job.arrival_s);
+    let spans = report.runs.iter().flat_map(|run| &run.spans).map(|span| span.start);
+    let counts = report.runs.iter().flat_map(|run| run.queue.iter().chain(&run.in_use)).map(|(at, _)| *at);
+    let waits = report.waits.iter().map(|wait| wait.at_s);
+    arrivals.chain(spans).chain(counts).chain(waits).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Counts all times from `begin` on.
@@ -342,6 +351,13 @@ mod tests {
             let found = text.find("zq").map(|place| &text[place.saturating_sub(60)..(place + 20).min(text.len())]);
             prop_assert_eq!(found, None);
         }
+    }
+
+    #[test]
+    fn dates_of_jobs_that_only_wait_are_gone() {
+        let mut waiting = report(ReportKind::History, &|place| format!("zq{place}"));
+        waiting.runs.clear();
+        assert!(!written(waiting).contains("17957000"), "a date is left");
     }
 
     #[test]
