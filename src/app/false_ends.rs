@@ -68,9 +68,7 @@ fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     if !part.exists() {
         return Ok(None);
     }
-    let length = std::path::Path::metadata(&part.path)?.len();
-    part.position = part.position.max(part.end.unwrap_or(length).min(length).saturating_sub(TAIL));
-    let text = part.rest()?;
+    let text = part.tail(TAIL)?;
     Ok(Some(text.windows(STOPPED.len()).any(|candidate| candidate == STOPPED)))
 }
 

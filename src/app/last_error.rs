@@ -2,10 +2,10 @@
 
 use crate::app::context::Context;
 use crate::app::printed::submissions;
-use hsched_engine::JobState;
+use hsched_engine::{JobState, SubmissionKey};
 
-/// How many lines at the end of an output are searched.
-const LINES: u64 = 200;
+/// How much of the end of an output is searched, in bytes.
+const TAIL: u64 = 1 << 16;
 
 /// The most characters of an exception that are shown.
 const SHOWN: usize = 120;
@@ -13,16 +13,22 @@ const SHOWN: usize = 120;
 /// What hsched's own lines in an output begin with.
 const PREFIX: &str = "hsched: ";
 
-/// Returns the last exception of Python in the output of a job's last run; `None` where there is none, or where the output of earlier runs
-/// cannot be told apart.
-pub(crate) fn last_error(context: &Context, tracked: &JobState) -> Option<String> {
-    let last = submissions(context, tracked).ok()?.into_iter().rfind(|printed| printed.has_begun)?;
-    // Errors may have a file of their own, which comes after the output.
-    last.told_apart()?.iter().rev().find_map(|part| {
-        let mut part = part.clone();
-        part.skip_to_last(LINES).ok()?;
-        exception(&String::from_utf8_lossy(&part.rest().ok()?))
-    })
+/// Returns the last exception of Python in the output of a submission of a job; `None` where there is none, or where the output of earlier
+/// submissions cannot be told apart.
+pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionKey) -> Option<String> {
+    let all = submissions(context, tracked).ok()?;
+    let place = all.iter().position(|printed| printed.key == *of)?;
+    let (before, last) = (&all[..place], &all[place]);
+    let output = last.told_apart()?;
+    // Errors may have a file of their own, of which nobody notes where those of a submission begin.
+    let errors = last
+        .parts
+        .get(1)
+        .filter(|own| before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != own.path));
+    errors
+        .into_iter()
+        .chain([output])
+        .find_map(|part| exception(&String::from_utf8_lossy(&part.clone().tail(TAIL).ok()?)))
 }
 
 /// Returns the last exception in the output of a run.

@@ -45,11 +45,15 @@ impl FilePart {
         Ok(bytes)
     }
 
-    /// Returns all that is left now.
+    /// Returns the last `bytes` of all that is left now; none where there is no file.
     ///
     /// # Errors
     /// When the file is there and cannot be read.
-    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn tail(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
+        if let Some((_, length)) = self.open()? {
+            let end = self.end.unwrap_or(length).min(length);
+            self.position = self.position.max(end.saturating_sub(bytes));
+        }
         let mut text = Vec::new();
         loop {
             let next = self.read()?;
@@ -142,7 +146,7 @@ mod tests {
         io::Write::write_all(&mut file, text.as_bytes()).expect("writes");
         let mut part = FilePart { path: file.path().to_owned(), position: from, end };
         part.skip_to_last(lines).expect("reads");
-        String::from_utf8(part.rest().expect("reads")).expect("text")
+        String::from_utf8(part.tail(u64::MAX).expect("reads")).expect("text")
     }
 
     #[test]

@@ -38,9 +38,9 @@ impl Printed {
         }
     }
 
-    /// Returns its files if nothing of earlier submissions is in them.
-    pub(crate) fn told_apart(&self) -> Option<&[FilePart]> {
-        self.is_told_apart.then_some(&*self.parts)
+    /// Returns its output if nothing of earlier submissions is in it.
+    pub(crate) fn told_apart(&self) -> Option<&FilePart> {
+        self.parts.first().filter(|_| self.is_told_apart)
     }
 
     /// Returns the submission in words.

@@ -12,7 +12,7 @@ use crate::app::state;
 use crate::app::unread_events;
 use crate::ui::{Board, Story, StoryLine, Topic, date, merged_story, slow_note};
 use hsched_engine::store::StateDir;
-use hsched_engine::{BackendKind, End, Event, News, State, Update};
+use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
 use hsched_model::JobName;
 
 /// Tells people, or programs, what happens.
@@ -20,8 +20,8 @@ pub(crate) struct Log<'a> {
     context: &'a Context,
     format: Format,
     story: RefCell<Story>,
-    /// The jobs of which a run has failed since the last lines.
-    failed: RefCell<BTreeSet<JobName>>,
+    /// The submissions that have failed since the last lines.
+    failed: RefCell<Vec<SubmissionKey>>,
     /// The notes that were told.
     noted: RefCell<BTreeSet<String>>,
     /// Whether notes are told again that were away in between.
@@ -66,7 +66,7 @@ impl<'a> Log<'a> {
     /// Records what a turn tells, for the next lines.
     pub(crate) fn hear(&self, told: Update<'_>) {
         if let Update::Event(Event::News { of, news: News::Ended { end: End::Failed { .. }, .. } }) = told {
-            self.failed.borrow_mut().insert(of.job.clone());
+            self.failed.borrow_mut().push(of.clone());
         }
         self.story.borrow_mut().hear(told);
     }
@@ -134,9 +134,9 @@ impl<'a> Log<'a> {
         let failed = self.failed.take();
         let is_end = |line: &&mut StoryLine| matches!(line.topic, Topic::End | Topic::GivenUp);
         for line in lines.iter_mut().filter(is_end) {
-            let tracked =
-                line.job.as_ref().filter(|job| failed.contains(*job)).and_then(|job| state.find(job));
-            if let Some(error) = tracked.and_then(|tracked| last_error(self.context, tracked)) {
+            let of = failed.iter().rev().find(|of| line.job.as_ref() == Some(&of.job));
+            let error = of.and_then(|of| last_error(self.context, state.find(&of.job)?, of));
+            if let Some(error) = error {
                 line.text = format!("{}; last error: {error}", line.text);
             }
         }
