@@ -122,44 +122,33 @@ fn rank(decision: &Decision) -> u8 {
 }
 
 /// Returns the group that each job is offered to first: each in turn the one with the most free GPUs that it can use, less what the jobs
-/// before it may take there.
+/// before it may take there. What needs several GPUs may fit into few groups, and is offered to all.
 fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
-    let mut free: Vec<Vec<i64>> = groups.iter().map(|nodes| free(problem, nodes)).collect();
-    let rooms = rooms(problem);
+    let (free, rooms) = (free(problem), rooms(problem));
+    let mut taken = vec![0; groups.len()];
     let home = |job: &JobModel| {
-        if !job.progress.holds.is_empty() {
+        if !job.progress.holds.is_empty() || job.least_gpus() > 1 {
             return 0;
         }
-        let usable = |group: &[i64]| -> i64 {
-            group.iter().zip(&job.types).filter(|(_, model)| model.is_some()).map(|(count, _)| count).sum()
-        };
         let has_room = |node: usize| rooms[node].0 >= job.needs.cpus && rooms[node].1 >= job.needs.memory;
-        let most = (0..groups.len()).max_by_key(|&group| {
-            let count = usable(&free[group]);
-            let fits =
-                count >= i64::from(job.least_gpus()) && groups[group].iter().any(|&node| has_room(node));
-            (fits, count, Reverse(group))
-        });
-        let home = most.unwrap_or(0);
-        let wants = i64::from(job.most_gpus()).min(usable(&free[home]).max(1));
-        // Of which type is decided by the group: here it comes off the first that it can use.
-        if let Some((count, _)) = free[home].iter_mut().zip(&job.types).find(|(_, model)| model.is_some()) {
-            *count -= wants;
-        }
+        let usable = |node: &usize| -> i64 {
+            let by_type = free[*node].iter().zip(&job.types).filter(|(_, model)| model.is_some());
+            if has_room(*node) { by_type.map(|(count, _)| *count).sum() } else { 0 }
+        };
+        let left = |group: usize| groups[group].iter().map(usable).sum::<i64>() - taken[group];
+        let home = (0..groups.len()).max_by_key(|&group| (left(group), Reverse(group))).unwrap_or(0);
+        taken[home] += i64::from(job.most_gpus()).min(left(home).max(1));
         home
     };
     problem.jobs.iter().map(home).collect()
 }
 
-/// Returns the GPUs of some nodes by type that no job has.
-fn free(problem: &Problem, nodes: &[usize]) -> Vec<i64> {
-    let mut free = vec![0; problem.gpu_types.len()];
-    for &node in nodes {
-        free.iter_mut().zip(&problem.nodes[node].gpus).for_each(|(sum, &count)| *sum += i64::from(count));
-    }
-    let holds = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
-    for slot in holds.filter(|slot| nodes.contains(&slot.node)) {
-        free[slot.gpu_type] -= i64::from(slot.count);
+/// Returns the GPUs of each node by type that no job has.
+fn free(problem: &Problem) -> Vec<Vec<i64>> {
+    let all = |node: &WorkerNode| node.gpus.iter().map(|&count| i64::from(count)).collect();
+    let mut free: Vec<Vec<i64>> = problem.nodes.iter().map(all).collect();
+    for slot in problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots) {
+        free[slot.node][slot.gpu_type] -= i64::from(slot.count);
     }
     free
 }

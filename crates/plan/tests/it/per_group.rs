@@ -63,6 +63,24 @@ fn a_job_goes_where_its_ranks_find_room() {
     }
 }
 
+#[test]
+fn a_job_of_several_gpus_is_offered_to_the_group_that_has_them() {
+    let mut large = job("a", 10, 1000, 1.0, &[100.0]);
+    (large.min_gpus, large.max_gpus, large.asks) = (4, 4, 4);
+    large.needs = RankNeeds { cpus: 4, memory: 0 };
+    // The second group has more free GPUs, and on none of its nodes the CPUs for more than one rank.
+    let mut problem = problem(&["t"], &[&[4], &[4], &[4]], vec![large]);
+    for (node, free) in problem.nodes.iter_mut().zip([16, 4, 4]) {
+        node.host = Some(Host { cpus: Some(Room { free, total: 16 }), memory: None });
+    }
+    for name in NAMES {
+        let two_groups = |node: &hsched_model::NodeName| node.as_str() != problem.nodes[0].name.as_str();
+        let mut policy = PerGroup::new(policy(name), two_groups);
+        let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+        assert_eq!(nodes_of_jobs(&plan), [BTreeSet::from([0])], "{name}");
+    }
+}
+
 /// Rejects what is larger than all GPUs that it is shown, whoever has them.
 struct Ever;
 
