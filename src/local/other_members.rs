@@ -219,8 +219,7 @@ impl OtherMembers {
         self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
     }
 
-    /// Returns the silent members of which Slurm should say whether they are over, and those that have something of the state and
-    /// are not over.
+    /// Returns the silent members of which Slurm should say now whether they are over.
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
         let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
@@ -235,8 +234,9 @@ impl OtherMembers {
     /// # Errors
     /// When that cannot be written down.
     pub fn mark_over(&mut self, member: &MemberId) -> Result<(), StateError> {
+        self.leader.mark_over(member)?;
         self.others.remove(member);
-        self.leader.mark_over(member)
+        Ok(())
     }
 
     /// Returns all members that may be at work.
@@ -288,7 +288,7 @@ impl OtherMembers {
         Ok(gone)
     }
 
-    /// Returns whether another member stays when `own` leaves. It lets go all that have asked to leave: afterwards the leader may not
+    /// Returns whether another member stays when `member_id` leaves. It lets go all that have asked to leave: afterwards the leader may not
     /// do so any more.
     ///
     /// # Errors

@@ -33,9 +33,6 @@ pub struct Lead<'a> {
 
 impl<'a> Lead<'a> {
     /// Returns the lead of a pool, by a member that holds the lock.
-    ///
-    /// # Errors
-    /// When a file of the pool cannot be read.
     pub fn new(clock: &'a dyn Clock, others: OtherMembers, worker: Worker<PoolFolder>) -> Self {
         Self { clock, others, own: worker, beat: Duration::ZERO }
     }

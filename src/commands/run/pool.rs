@@ -114,9 +114,10 @@ impl LocalRun<'_> {
         let elapsed = lead.elapsed();
         for member in lead.others.doubts(elapsed) {
             if slurm::is_over(self.context, &member) == Some(true) {
-                // Else it is asked again.
-                let _ = lead.others.mark_over(&member);
-                self.telling.log.say(&format!("Slurm job {member} of the pool has ended"));
+                // If that cannot be written, Slurm is asked again.
+                if lead.others.mark_over(&member).is_ok() {
+                    self.telling.log.say(&format!("Slurm job {member} of the pool has ended"));
+                }
             }
         }
         for member in lead.others.new_members() {

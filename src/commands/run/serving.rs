@@ -49,7 +49,9 @@ impl LocalRun<'_> {
             if leaving.is_none() && self.last_moment(here.longest_grace()).is_some_and(|last| now >= last) {
                 *leaving = Some(0);
             }
-            if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
+            if leaving.is_some() && closing.is_none() {
+                // If it cannot be written, the next report says so: the jobs save in any case.
+                let _ = work.worker.ask_to_leave();
                 if !here.is_closing() {
                     self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
                 }

@@ -99,18 +99,19 @@ impl LocalRun<'_> {
                 }
             }
         }
-        let mut left = jobs.len();
+        let mut surplus = jobs.len().saturating_sub(needed);
+        let mut pending = jobs.iter().filter(|job| job.state.is_pending()).count();
         for job in jobs.iter().rev().filter(|job| job.state.is_pending()) {
-            if left <= needed {
+            if surplus == 0 {
                 break;
             }
             let name = crate::commands::pack::NAME;
             if scancel::send(&self.context.slurm, &scancel::cancel_pending(name, job.id)).is_ok() {
-                left -= 1;
+                (surplus, pending) = (surplus - 1, pending - 1);
                 self.telling.log.say(&format!("cancelled pending Slurm job {}: no longer needed", job.id));
             }
         }
-        sizing.pending = jobs.iter().filter(|job| job.state.is_pending()).count();
+        sizing.pending = pending;
     }
 
     fn release_idle(&self, lead: &mut Lead<'_>, elapsed: Duration) {
@@ -125,7 +126,7 @@ fn is_waiting(tracked: &JobState) -> bool {
     tracked.awaits.is_none() && matches!(tracked.phase, Phase::Waiting { .. })
 }
 
-/// Returns whether a member has something of a state.
+/// Returns whether no job of a state has a submission.
 pub(super) fn is_at_rest(state: &State) -> bool {
     state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
 }
