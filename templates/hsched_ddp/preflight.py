@@ -123,6 +123,7 @@ def main():
     late = torch.tensor([float(time.monotonic() - BEGIN > left - TRANSFERS_S)], device=device)
     dist.all_reduce(late)
     if late.item() > 0:
+        dist.destroy_process_group()
         return
     say("joined")
     try:
