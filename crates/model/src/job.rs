@@ -83,6 +83,8 @@ pub struct Job {
     pub retries: u32,
     /// Most runs of its sweep at a time.
     pub at_most: Option<u32>,
+    /// Words of its owner by which it can be chosen.
+    pub tags: Vec<String>,
     /// What is done if it is stuck.
     pub stuck: StuckRule,
     /// Whether it is kept off slow nodes.
@@ -138,6 +140,7 @@ impl Job {
             after: Vec::new(),
             retries: 3,
             at_most: None,
+            tags: Vec::new(),
             stuck: StuckRule::Warn,
             avoid_slow: false,
             preflight: false,

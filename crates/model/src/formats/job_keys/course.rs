@@ -44,6 +44,14 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "tags",
+        form: "word or list of words",
+        help: "Words by which jobs are chosen later, in --tag of hsched status, results, history and cancel. Letters, digits and - _ . are allowed.",
+        read: |value, job| tags(value).map(|tags| job.tags = tags),
+        write: |job| filled_list(&job.tags),
+        ..KEY
+    },
+    JobKey {
         name: "stuck",
         form: "warn, stop or restart",
         help: "What hsched watch and hsched run do if a training is stuck (its GPUs are idle, a rank is stopped, or it has made no step for long): warn, stop the job, which then fails, or restart it, which uses a retry.",
@@ -325,6 +333,27 @@ fn check_stop(draft: &mut Draft<'_>) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
         value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
     }
+}
+
+/// Reads tags: one, or a list.
+fn tags(value: &Value<'_>) -> Option<Vec<String>> {
+    let tag = |item: &Value<'_>| {
+        item.parsed(|text| {
+            let wrong = || {
+                let message = format!("{} is not a tag: use letters, digits and - _ .", quoted(text));
+                ValueError::new(message).id(ErrorId::NameFormat)
+            };
+            JobName::new(text).map(|name| name.to_string()).map_err(|_| wrong())
+        })
+    };
+    let read = if value.is_list() { all(value.items().iter().map(tag))? } else { vec![tag(value)?] };
+    let mut tags: Vec<String> = Vec::new();
+    for tag in read {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Some(tags)
 }
 
 /// Returns the variant of a job that is being read.
