@@ -105,6 +105,26 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
     assert!(sandbox.run("ask -").fails(2).contains("standard input has the trials"));
 }
 
+#[test]
+fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
+    let sandbox = sandbox();
+    ask(&sandbox, &[(0, "1")]).exits(0);
+    // Another hsched is at work there, so that what is asked for has to wait.
+    let held = std::fs::File::open(sandbox.state("lock")).expect("a lock");
+    held.lock().expect("the lock");
+    let asked: Vec<Value> = std::thread::scope(|scope| {
+        let rates = ["1", "2", "3", "4", "5", "6"];
+        let asking = rates.map(|rate| scope.spawn(|| lines(&ask(&sandbox, &[(1, rate)]).stdout)));
+        asking.into_iter().flat_map(|asking| asking.join().expect("an answer")).collect()
+    });
+    let count = |state: &str| asked.iter().filter(|line| line["state"] == state).count();
+    assert_eq!((count("added"), count("refused")), (1, 5), "{asked:?}");
+    drop(held);
+    sandbox.run("run --devices cpu:1").exits(0);
+    let told = lines(&sandbox.run("tell net").succeeds());
+    assert_eq!(told.iter().filter(|line| line["trial"] == 1 && line["state"] == "completed").count(), 1);
+}
+
 /// The same job as a search of so many samples, one of which fails where `rate` is a value that does.
 fn search(samples: u32, more: &str) -> String {
     format!(
