@@ -83,6 +83,38 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
 }
 
 #[test]
+fn the_best_is_named_after_two_sweeps_and_a_restart() {
+    let sandbox = ran();
+    let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
+    // The first time, its runs end before their last epoch, as by a crash.
+    let crashing = other
+        .replace("2$SEED", "3$SEED")
+        .replace("for e in 1 2", "for e in 1")
+        .replace("[ $LR$SEED != 13 ]", "[ -e go ]");
+    let sandbox = sandbox.file("wd.yaml", crashing);
+    sandbox.run("run wd.yaml --devices cpu:2").exits(1);
+    let best = |sweep: &str| {
+        let json = sandbox.run(&format!("results {sweep} --best --format json")).json();
+        let run = &json["runs"][0];
+        (run["name"].clone(), run["best"].clone(), run["epoch"].clone())
+    };
+    assert_eq!(best("lr"), ("lr-lr1-seed1".into(), 11.1.into(), 2.into()));
+    assert_eq!(best("wd"), ("wd-lr1-seed1".into(), 31.1.into(), 1.into()));
+    let sandbox = sandbox.file("wd.yaml", other.replace("2$SEED.$LR", "2$SEED.$((3 - LR))"));
+    sandbox.run("run wd.yaml --devices cpu:2 --restart").exits(1);
+    let best =
+        |sweep: &str| sandbox.run(&format!("results {sweep} --best --format json")).json()["runs"][0].clone();
+    let (lr, wd) = (best("lr"), best("wd"));
+    assert_eq!((&lr["name"], &lr["best"]), (&"lr-lr1-seed1".into(), &11.1.into()));
+    assert_eq!(
+        (&wd["name"], &wd["best"], &wd["state"]),
+        (&"wd-lr2-seed1".into(), &21.1.into(), &"completed".into())
+    );
+    let several = sandbox.run("results --best").fails(2);
+    assert!(several.contains("they are: lr, wd"), "{several}");
+}
+
+#[test]
 fn jobs_are_chosen_by_their_tags() {
     let sandbox = ran();
     let json = sandbox.run("results --tag seed2 --format json").json();

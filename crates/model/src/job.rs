@@ -83,6 +83,8 @@ pub struct Job {
     pub retries: u32,
     /// Most runs of its sweep at a time.
     pub at_most: Option<u32>,
+    /// Whether those runs of its sweep start first whose curves promise the best metric.
+    pub promising_first: bool,
     /// Words of its owner by which it can be chosen.
     pub tags: Vec<String>,
     /// What is done if it is stuck.
@@ -140,6 +142,7 @@ impl Job {
             after: Vec::new(),
             retries: 3,
             at_most: None,
+            promising_first: false,
             tags: Vec::new(),
             stuck: StuckRule::Warn,
             avoid_slow: false,

@@ -321,6 +321,7 @@ impl<'a> LocalRun<'a> {
         for wake in woken {
             match wake {
                 Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
+                Wake::Signal(signal) if self.comes_early(signal, now) => {}
                 Wake::Signal(signal) => ending = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }

@@ -44,6 +44,16 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "promising_first",
+        form: "true or false",
+        help: "Whether, of the runs of a sweep that wait, those start first whose curves predict the best metric at the last epoch; runs without a prediction follow in the order of the file. Needs a target.",
+        default: "false",
+        read: |value, job| value.switch().map(|is_so| job.promising_first = is_so),
+        settle: check_promising,
+        write: |job| job.promising_first.then_some(Json::from(true)),
+        ..KEY
+    },
+    JobKey {
         name: "tags",
         form: "word or list of words",
         help: "Words by which jobs are chosen later, in --tag of hsched status, results, history and cancel. Letters, digits and - _ . are allowed.",
@@ -354,6 +364,15 @@ fn tags(value: &Value<'_>) -> Option<Vec<String>> {
         }
     }
     Some(tags)
+}
+
+/// Reports runs that are to be ordered by a metric that nobody names.
+fn check_promising(draft: &mut Draft<'_>) {
+    let is_wrong = draft.job.promising_first && draft.get("target").is_none();
+    if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {
+        let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
+        value.report(error.hint("add target: {metric: loss, mode: min}"));
+    }
 }
 
 /// Returns the variant of a job that is being read.
