@@ -14,6 +14,7 @@ const COPY_MARK: &str = ".c";
 
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in a job file")]
 pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
