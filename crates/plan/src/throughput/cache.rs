@@ -96,7 +96,7 @@ impl Cache {
     ) -> impl Iterator<Item = (&GpuType, Measured)> {
         let places = self.models.get(model).into_iter().flatten();
         places
-            .filter(move |((_, own), _)| *own == precision)
+            .filter(move |((_, recorded), _)| *recorded == precision)
             .filter_map(|((gpu_type, _), records)| Some((gpu_type, pooled(records)?)))
     }
 
@@ -151,7 +151,7 @@ impl Cache {
     pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
         let Some(places) = self.models.get_mut(model) else { return 0 };
         let before = places.len();
-        places.retain(|(own, _), _| gpu_type.is_some_and(|gpu_type| gpu_type != own));
+        places.retain(|(recorded, _), _| gpu_type.is_some_and(|gpu_type| gpu_type != recorded));
         let after = places.len();
         if after == 0 {
             self.models.remove(model);

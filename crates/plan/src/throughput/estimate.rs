@@ -71,8 +71,8 @@ impl Tables {
         let mut rows = BTreeMap::<_, Row>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
-        for (key, own) in cache.estimates() {
-            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, own));
+        for (key, estimate) in cache.estimates() {
+            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }
         for (key, cells) in measured {
             let batch =

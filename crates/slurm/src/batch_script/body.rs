@@ -69,7 +69,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
             (Some(started), Some(training_place)) if training_place == place => {
-                take_command(piece, started, processes, imported)
+                take_command(piece, started, processes, imported);
             }
             (Some(_), None) => {}
             (_, Some(training_place)) if place > training_place => {
