@@ -96,8 +96,7 @@ impl ParetoFront {
         let placed = plan.plan.placed().into_iter().map(name);
         let by_job: serde_json::Map<_, _> =
             placed.zip(weights.iter().map(|weight| (*weight).into())).collect();
-        let mut certificate =
-            serde_json::json!({ "prices": by_type, "weights": by_job, "root_bound": root });
+        let mut certificate = serde_json::json!({ "prices": by_type, "weights": by_job, "root_bound": root });
         if replica_prices.iter().any(|prices| !prices.is_empty()) {
             let of_type = |(label, prices): (&String, &BTreeMap<u32, f64>)| {
                 (!prices.is_empty()).then(|| (label.clone(), serde_json::json!(prices)))
