@@ -37,7 +37,7 @@ pub(crate) fn needed<'a>(
     at_most: u32,
 ) -> u32 {
     let capacity = u64::from(capacity.max(1));
-    let wants = |job: &Job| job.max_gpus.map_or(capacity, |most| u64::from(most).min(capacity));
+    let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
     let devices: u64 = waiting.map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))

@@ -161,8 +161,8 @@ fn wait(predicted: &Predicted) -> ReportWait {
 
 fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
     let speed = |(key, measured): (SpeedKey, Measured)| ReportSpeed {
+        gpu_type: key.place(),
         model: key.model,
-        gpu_type: key.gpu_type.to_string(),
         speed: measured.speed.to_string(),
         samples_per_s: match measured.speed {
             Speed::Rate { samples_per_second } => Some(samples_per_second),

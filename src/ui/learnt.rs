@@ -69,7 +69,7 @@ impl LearntSpeeds {
             None if given.is_none() => "unknown before".to_owned(),
             None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
         };
-        Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))
+        Some(format!("{} {}{at} ({than})", key.place(), per_second(rate)))
     }
 }
 

@@ -22,7 +22,7 @@ fn knowing(job: Job) -> State {
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     let mut state = knowing(job("a", "{t4: 100}", ""));
     let mut story = Story::default();
-    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None };
+    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     let mut lines = Vec::new();
     for &(batch, rate) in samples {
         #[expect(clippy::cast_precision_loss, reason = "small")]

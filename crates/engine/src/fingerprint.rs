@@ -149,7 +149,9 @@ impl Description {
                 let precision =
                     key.precision.map_or_else(|| "-".to_owned(), |precision| format!("{precision:?}"));
                 let (batch, time) = (batch.to_string(), time.to_string());
-                self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);
+                let size = if key.gpus > 1 { format!("*{}", key.gpus) } else { String::new() };
+                let gpu_type = format!("{}{size}", key.gpu_type);
+                self.line(["speed", &batch, &key.model, &gpu_type, &precision, &time]);
             }
         }
     }

@@ -23,7 +23,7 @@ use hsched_plan::throughput::Cache;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///
-/// Runs the command of each job on one GPU of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
+/// Runs the command of each job on one GPU (or one replica) of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
 /// batch sizes: the global batch (or `max_batch`) and a quarter of it. Stops the command when it has reported an
 /// epoch or a probe. Stores each measurement when its probe ends.
 ///
@@ -79,7 +79,7 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;
-        replicas::refuse(&jobs, "hsched probe")?;
+        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
         }

@@ -63,6 +63,7 @@ impl Story {
                 model: format!("model-{number}"),
                 gpu_type: GpuType::new("v100").expect("a type"),
                 precision: None,
+                gpus: 1,
             };
             let speed = Speed::rate(100.0 + f64::from(number)).expect("a speed");
             state.cache.set(&key, speed, at.0, "me");

@@ -171,7 +171,7 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let mut limited = how(Moves::Never);
     limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
     let mut state = state(vec![other, waiting]);
-    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None };
+    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
     let decided = take(state, 1.0, &cluster, &limited).state.decided;
     // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.

@@ -14,7 +14,7 @@ fn gpu(name: &str) -> GpuType {
 }
 
 fn key(model: &str, gpu_type: &str) -> SpeedKey {
-    SpeedKey { model: model.into(), gpu_type: gpu(gpu_type), precision: None }
+    SpeedKey { model: model.into(), gpu_type: gpu(gpu_type), precision: None, gpus: 1 }
 }
 
 /// Returns a cache with rates by model and type.
@@ -156,7 +156,7 @@ fn held_out(rates: &Rates, learn_from_others: bool) -> (usize, f64, f64, f64) {
     let mut all = Cache::default();
     let mut cells = BTreeMap::<_, Vec<(u64, f64)>>::new();
     for (model, precision, batch, gpu_type, rate) in &rates {
-        let key = SpeedKey { model: model.clone(), gpu_type: gpu(gpu_type), precision: *precision };
+        let key = SpeedKey { model: model.clone(), gpu_type: gpu(gpu_type), precision: *precision, gpus: 1 };
         learn(&mut all, &key, *batch, *rate);
         cells.entry(key).or_default().push((*batch, *rate));
     }
