@@ -66,7 +66,7 @@ impl Adding<'_> {
     /// Adds the jobs to the state, all or none, or leaves the deferred command; returns what each job is to the state.
     ///
     /// # Errors
-    /// When Slurm or `hsched run` has one of them, one comes after a job that nobody knows, or the state cannot be used.
+    /// If Slurm or `hsched run` has one of them, one comes after a job that nobody knows, or the state cannot be used.
     pub(crate) fn add(&self, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let context = self.context;
         let nothing = |failure: Failure| state::undone(failure, "no job was added");

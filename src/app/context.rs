@@ -44,7 +44,7 @@ impl Context {
     /// Reads the settings; `lenient` passes over wrong ones.
     ///
     /// # Errors
-    /// When a setting is wrong or the current directory is gone.
+    /// If a setting is wrong or the current directory is gone.
     pub(crate) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
@@ -103,7 +103,7 @@ impl Context {
     /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.
     ///
     /// # Errors
-    /// When Slurm is missing or does not answer (exit 69), or the command fails.
+    /// If Slurm is missing or does not answer (exit 69), or the command fails.
     pub(crate) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
         let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
         answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
@@ -112,7 +112,7 @@ impl Context {
     /// Refuses what the site's administrators have switched off.
     ///
     /// # Errors
-    /// When they have.
+    /// If they have.
     pub(crate) fn refuse_forbidden(&self, feature: Feature) -> Result<(), Failure> {
         if !self.settings.forbidden.contains(&feature) {
             return Ok(());

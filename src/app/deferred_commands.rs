@@ -30,7 +30,7 @@ pub(crate) fn word(backend: BackendKind) -> &'static str {
 /// Leaves a deferred command for who holds the lock next.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(crate) fn leave(context: &Context, wanted: DeferredChange) -> Result<(), Failure> {
     let left = DeferredCommand::leave(&state::root(context)?, state::now(context), wanted);
     left.map(drop).map_err(|error| state::failure(&error))
@@ -39,7 +39,7 @@ pub(crate) fn leave(context: &Context, wanted: DeferredChange) -> Result<(), Fai
 /// Returns the state without the lock, as it will be once all deferred commands are taken in.
 ///
 /// # Errors
-/// When a file cannot be used.
+/// If a file cannot be used.
 pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failure> {
     expected_there(context, rules).map(|(state, _)| state)
 }
@@ -47,7 +47,7 @@ pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failur
 /// The same, with where its jobs go.
 ///
 /// # Errors
-/// When a file cannot be used.
+/// If a file cannot be used.
 pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, deferred_commands: commands, cluster, .. } = peeked;
@@ -62,7 +62,7 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
 /// Takes all deferred commands into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
 ///
 /// # Errors
-/// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the deferred commands wait. Where Slurm
+/// If the state cannot be written or Slurm prints nonsense: then the state is as it was, and the deferred commands wait. Where Slurm
 /// does not answer, deferred commands that need it wait.
 pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
     let context = session.context;

@@ -33,7 +33,7 @@ pub(crate) type ChosenFor = (usize, Result<Vec<OptionEstimate>, String>);
 /// The jobs wait for GPUs that others have, and for each other's: the plan places as many as there is room for at one time.
 ///
 /// # Errors
-/// When no plan of the jobs is right, which is a fault of hsched.
+/// If no plan of the jobs is right, which is a fault of hsched.
 pub(crate) fn entries(
     input: PlanningInput,
     chosen: Vec<ChosenFor>,

@@ -10,7 +10,7 @@ use hsched_plan::{CheckedPlan, Placement, Problem};
 /// lower or higher.
 ///
 /// # Errors
-/// When a plan with such speeds cannot be made.
+/// If a plan with such speeds cannot be made.
 pub(crate) fn warning(
     problem: &Problem,
     plan: &CheckedPlan,

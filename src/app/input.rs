@@ -78,7 +78,7 @@ pub(crate) struct ClusterWithNotes {
 /// Rates that it does not say come from the settings.
 ///
 /// # Errors
-/// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
+/// If the file is wrong (exit 78) or Slurm does not answer (exit 69).
 pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWithNotes, Failure> {
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
@@ -91,7 +91,7 @@ pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWi
 /// Returns the cluster that `sinfo` printed.
 ///
 /// # Errors
-/// When the text is none of `sinfo`.
+/// If the text is none of `sinfo`.
 pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<ClusterWithNotes, Failure> {
     let (cluster, mut notes) = sinfo::parse(printed)
         .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
@@ -187,7 +187,7 @@ pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
-/// When a file of that directory cannot be read.
+/// If a file of that directory cannot be read.
 pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };
@@ -225,7 +225,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
 /// Returns the files of a folder with one of these endings, by name.
 ///
 /// # Errors
-/// When it cannot be read, or has none.
+/// If it cannot be read, or has none.
 pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     let wrong = |what: String| {
         Failure::new(Exit::BadInput, format!("{}: {what}", path.display())).id(ErrorId::FileUnreadable)
@@ -246,7 +246,7 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
 /// Returns a file's text; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, is too long or is no UTF-8 (exit 78).
+/// If it cannot be read, is too long or is no UTF-8 (exit 78).
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     text_of(raw_bytes(path)?, path)
 }
@@ -254,7 +254,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
 /// Returns what a file holds as text, without a byte order mark.
 ///
 /// # Errors
-/// When it is no UTF-8 (exit 78).
+/// If it is no UTF-8 (exit 78).
 pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(without_mark(bytes)).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
@@ -266,7 +266,7 @@ pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
 /// Returns what a file holds, without a byte order mark; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read or is too long (exit 78).
+/// If it cannot be read or is too long (exit 78).
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     raw_bytes(path).map(without_mark)
 }
@@ -281,7 +281,7 @@ fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Returns what a file holds; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read or is too long (exit 78).
+/// If it cannot be read or is too long (exit 78).
 pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -307,7 +307,7 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Returns what a file of weights holds, however long it is.
 ///
 /// # Errors
-/// When it cannot be read (exit 78).
+/// If it cannot be read (exit 78).
 pub(crate) fn weights(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = open(path).and_then(|mut file| file.read_to_end(&mut bytes));

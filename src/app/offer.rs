@@ -134,7 +134,7 @@ fn held_by(
 /// Returns which nodes the jobs may use, and leaves out of the cluster those that none may.
 ///
 /// # Errors
-/// When a partition has no node.
+/// If a partition has no node.
 pub(crate) fn keep_partitions(
     cluster: &mut Cluster,
     jobs: &[Job],

@@ -31,7 +31,7 @@ impl FilePart {
     /// A file that has become shorter was emptied or replaced: it is read from its beginning.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file is there and cannot be read.
     pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
         let Some((mut file, length)) = self.open()? else { return Ok(Vec::new()) };
         if length < self.position {
@@ -48,7 +48,7 @@ impl FilePart {
     /// Returns the last `bytes` of all that is left now; none where there is no file.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file is there and cannot be read.
     pub(crate) fn tail(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
         if let Some((_, length)) = self.open()? {
             let end = self.end.unwrap_or(length).min(length);
@@ -67,7 +67,7 @@ impl FilePart {
     /// Goes to the beginning of the last `lines` lines of what is there.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file is there and cannot be read.
     pub(crate) fn skip_to_last(&mut self, lines: u64) -> io::Result<()> {
         let Some((mut file, length)) = self.open()? else { return Ok(()) };
         let end = self.end.unwrap_or(u64::MAX).min(length);

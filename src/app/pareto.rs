@@ -32,7 +32,7 @@ pub(crate) struct ParetoFront {
 /// Returns the plans of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or the policy breaks its rules.
+/// If a file or setting is wrong, Slurm does not answer, or the policy breaks its rules.
 pub(crate) fn front(
     args: &PlanningArgs,
     context: &Context,

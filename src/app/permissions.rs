@@ -11,7 +11,7 @@ use hsched_slurm::{CommandError, Runner};
 /// Returns this user's associations; none where Slurm keeps no accounts.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associations, CommandError> {
     let user = user_name();
     if user.is_empty() || !config.has_accounting() {

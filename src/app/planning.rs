@@ -137,7 +137,7 @@ pub(crate) struct PlanningInput {
 /// Plans the jobs of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or the policy cannot treat the problem.
+/// If a file or setting is wrong, Slurm does not answer, or the policy cannot treat the problem.
 pub(crate) fn plan(
     args: &PlanningArgs,
     context: &Context,
@@ -206,7 +206,7 @@ fn pieces(
 /// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
 ///
 /// # Errors
-/// When the file is no plan, or its plan is not a right one (exit 78).
+/// If the file is no plan, or its plan is not a right one (exit 78).
 pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
@@ -246,7 +246,7 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
 /// Returns the problem of placing the jobs of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, or Slurm does not answer.
+/// If a file or setting is wrong, or Slurm does not answer.
 pub(crate) fn prepare(
     args: &PlanningArgs,
     context: &Context,
@@ -295,7 +295,7 @@ pub(crate) fn prepare(
 /// Returns a policy's plan, checked, and the time that it took.
 ///
 /// # Errors
-/// When the policy cannot treat the problem.
+/// If the policy cannot treat the problem.
 pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,

@@ -112,7 +112,7 @@ impl PolicyArgs {
     /// Returns a policy by its name, with these parameters and those of `parameters` that no flag here is about.
     ///
     /// # Errors
-    /// When the policy decides over time, and not here.
+    /// If the policy decides over time, and not here.
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
         let parameters = self.flags.parameters(parameters, &[])?;
         hsched_lab::find(name, &parameters).map_err(|error| match error {
@@ -149,7 +149,7 @@ impl OverTimeArgs {
     /// Returns the policy, for devices without other users.
     ///
     /// # Errors
-    /// When it needs a file that is missing or wrong.
+    /// If it needs a file that is missing or wrong.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
         let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
         let parameters = self.flags.parameters(parameters, &[&self.policy])?;

@@ -60,7 +60,7 @@ impl<O: Offer> PolicyFlags<O> {
     /// Returns `parameters` with the values of these flags, for policies of these names; files are read.
     ///
     /// # Errors
-    /// When a policy needs a file that was not given, or a file is wrong.
+    /// If a policy needs a file that was not given, or a file is wrong.
     pub(crate) fn parameters(
         &self,
         parameters: Parameters,

@@ -46,7 +46,7 @@ pub(crate) fn needed<'a>(
 /// Chooses what each of some allocations asks for, as `when` does: what starts first, all of them in one queue.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,

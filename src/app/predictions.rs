@@ -15,7 +15,7 @@ pub(crate) type PastPredictions = (Calibration, usize);
 /// Returns what was foretold in the last ninety days, with what became of it.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
     let state = crate::app::deferred_commands::expected(context, &state::rules(context))?;
     Ok(Predictions::of(&state::root(context)?).known(&state, state::now(context)))

@@ -53,7 +53,7 @@ impl Printed {
 /// Returns the submissions of a job, the first first.
 ///
 /// # Errors
-/// When a note of where one begins is there and cannot be read.
+/// If a note of where one begins is there and cannot be read.
 pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));

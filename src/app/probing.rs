@@ -76,7 +76,7 @@ impl Prober<'_> {
     /// Measures the first batch of each speed that gets a GPU of its own; the others wait for the next round.
     ///
     /// # Errors
-    /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
+    /// If Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
     pub(crate) fn round(&self, wanted: &[MissingSpeed]) -> Result<Vec<ProbeResult>, Failure> {
         let context = self.context;
         let run = state::new_run(context)?;

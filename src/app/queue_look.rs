@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Returns the queue of Slurm, at most a minute old where Slurm answers.
 ///
 /// # Errors
-/// When Slurm never answered (exit 69), or not in a way that can be read.
+/// If Slurm never answered (exit 69), or not in a way that can be read.
 pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     kept(context, MINUTE)
 }
@@ -43,7 +43,7 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
 /// Returns the queue as it is now, unless Slurm is slow or does not answer.
 ///
 /// # Errors
-/// When Slurm never answered (exit 69), or not in a way that can be read.
+/// If Slurm never answered (exit 69), or not in a way that can be read.
 pub(crate) fn look_anew(context: &Context) -> Result<Looked, Failure> {
     kept(context, Seconds(0.0))
 }
@@ -58,7 +58,7 @@ fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
 /// Returns the same; where Slurm does not show its queue, the nodes alone, as if the jobs of others were hidden.
 ///
 /// # Errors
-/// When Slurm does not even show its nodes (exit 69).
+/// If Slurm does not even show its nodes (exit 69).
 pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
     let mut why = None;
     let mut looked = seen(context, MINUTE, |answer| {
@@ -246,7 +246,7 @@ fn unanswered(answer: &CachedOutput, what: &str) -> Option<String> {
 /// Returns what was printed.
 ///
 /// # Errors
-/// When nothing ever was.
+/// If nothing ever was.
 fn printed(answer: &CachedOutput) -> Result<&str, Failure> {
     let why = || answer.failure.clone().unwrap_or_else(|| "Slurm did not answer".to_owned());
     answer.text.as_deref().ok_or_else(|| {

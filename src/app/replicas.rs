@@ -8,7 +8,7 @@ use hsched_plan::Problem;
 /// Refuses jobs whose replicas have several GPUs, because `what` does not know them.
 ///
 /// # Errors
-/// When there is such a job.
+/// If there is such a job.
 pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) -> Result<(), Failure> {
     match jobs.into_iter().find(|job| job.has_replicas()) {
         None => Ok(()),
@@ -25,7 +25,7 @@ pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) ->
 /// Refuses jobs whose replicas may be on several nodes: a job script starts the ranks of a node one after the other.
 ///
 /// # Errors
-/// When there is such a job.
+/// If there is such a job.
 pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
     let is_spread =
         |job: &&Job| job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node);
@@ -41,7 +41,7 @@ pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Resu
 /// Refuses the policies that give out single GPUs for a problem with replicas of several.
 ///
 /// # Errors
-/// When the policy does not know replicas.
+/// If the policy does not know replicas.
 pub(crate) fn refuse_policy(name: &str, words: &str, problem: &Problem) -> Result<(), Failure> {
     let Some(job) = problem.jobs.iter().find(|job| job.needs_blocks() || job.is_loose()) else {
         return Ok(());

@@ -29,7 +29,7 @@ impl ReportArgs {
     /// Returns whether a report is wanted.
     ///
     /// # Errors
-    /// When there is nothing to anonymise.
+    /// If there is nothing to anonymise.
     pub(crate) fn is_given(&self) -> Result<bool, Failure> {
         let is_given = self.report.is_some() || self.svg.is_some() || self.csv.is_some();
         if self.anonymise && !is_given {
@@ -41,7 +41,7 @@ impl ReportArgs {
     /// Writes what is wanted. Each file is written as a whole or not at all.
     ///
     /// # Errors
-    /// When there are no jobs to report, or a file cannot be written.
+    /// If there are no jobs to report, or a file cannot be written.
     pub(crate) fn write(&self, mut report: Report) -> Result<(), Failure> {
         if report.jobs.is_empty() && report.options.is_empty() && report.points.is_empty() {
             let failure = Failure::new(Exit::Failed, "there are no jobs to report, so no report was written");

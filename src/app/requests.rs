@@ -16,7 +16,7 @@ pub(crate) type Requests = (Vec<RequestOption>, Option<String>);
 /// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on what was left out.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn requests(
     context: &Context,
     speeds: &SpeedArgs,

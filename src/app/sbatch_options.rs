@@ -64,7 +64,7 @@ const REFUSED: &[Refused] = &[
 /// Refuses options for sbatch that hsched decides itself, or with which it would lose the job.
 ///
 /// # Errors
-/// When there is such an option; the failure says what to use instead.
+/// If there is such an option; the failure says what to use instead.
 pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {

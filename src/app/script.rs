@@ -151,7 +151,7 @@ pub(crate) fn is_script(text: &[u8], path: &Path) -> bool {
 /// Returns the file of this path where it is a batch script.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub(crate) fn script_file(path: &Path) -> Result<Option<ScriptFile>, Failure> {
     if path == Path::new("-") {
         return Ok(None);
@@ -178,7 +178,7 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
 /// Returns the past runs of a name, at most an hour old; none where Slurm keeps none, and then a note says why.
 ///
 /// # Errors
-/// When there is no state directory.
+/// If there is no state directory.
 pub(crate) fn past_runs_of(
     context: &Context,
     name: &str,

@@ -21,7 +21,7 @@ pub(crate) const WRAPPER: &str = "wrapper";
 /// order of their numbers, or only those of `task`.
 ///
 /// # Errors
-/// When it has no job yet, or only Slurm knows the names.
+/// If it has no job yet, or only Slurm knows the names.
 pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec<PathBuf>, Failure> {
     let name = &script.name;
     let Some(job_id) = script.submission.job_id else {
@@ -57,7 +57,7 @@ pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec
 /// Returns the files of the piece of a chain that is this Slurm job, the output before the errors.
 ///
 /// # Errors
-/// When the script of the chain cannot be read, or only Slurm knows the names.
+/// If the script of the chain cannot be read, or only Slurm knows the names.
 pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<PathBuf>, Failure> {
     let bytes = input::raw_bytes(&chain.folder.join(WRAPPER).join(&chain.name))?;
     let environment = BTreeMap::new();

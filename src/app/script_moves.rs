@@ -58,7 +58,7 @@ enum MoveKind {
 /// Looks for better requests of pending scripts and moves these; tells each answer, and returns what else is to be said.
 ///
 /// # Errors
-/// When the state cannot be written.
+/// If the state cannot be written.
 pub(crate) fn examine(
     context: &Context,
     session: &mut QueueSession<'_>,

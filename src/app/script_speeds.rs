@@ -16,7 +16,7 @@ const BATCH: u64 = 64;
 /// Returns the speeds of a model of the job's name on the types of a cluster, as multiples of that on `from`; without it, none.
 ///
 /// # Errors
-/// When the file of measured speeds cannot be used.
+/// If the file of measured speeds cannot be used.
 pub(crate) fn relative_speeds(
     context: &Context,
     speeds: &SpeedArgs,

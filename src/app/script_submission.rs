@@ -38,7 +38,7 @@ pub(crate) fn kept_script(root: &Path, run: &str, file_name: &str) -> PathBuf {
 /// Submits a script once, and returns what came of it. Where Slurm has certainly not taken it, nothing of it is kept.
 ///
 /// # Errors
-/// When nothing was submitted: a job of that name has not ended, the state cannot be written, Slurm does not answer.
+/// If nothing was submitted: a job of that name has not ended, the state cannot be written, Slurm does not answer.
 pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let wrong = |error: StateError| nothing(state::failure(&error));
@@ -124,7 +124,7 @@ impl KeptScript {
     /// Reads what was kept of the last submission of a script.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub(crate) fn read(context: &Context, script: &ScriptJob) -> Result<Self, Failure> {
         let name = file_name(script);
         let kept = kept_script(&state::root(context)?, &script.submission.run, &name);
@@ -148,7 +148,7 @@ impl KeptScript {
 /// Submits those scripts again whose pending submission was cancelled for that; tells each answer.
 ///
 /// # Errors
-/// When the state cannot be written.
+/// If the state cannot be written.
 pub(crate) fn submit_next(
     context: &Context,
     session: &mut QueueSession<'_>,

@@ -41,7 +41,7 @@ impl KeptRemedy {
 /// Returns the remedies that were shown last if they are of this job and not old.
 ///
 /// # Errors
-/// When no state directory is known.
+/// If no state directory is known.
 pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
     let kept = OutputCache::of(&state::root(context)?).get(NAME);
     let age = time(&context.clock).since(kept.at).0;

@@ -43,7 +43,7 @@ impl Backend for QueueWorld<'_> {
 /// Returns the cluster as a world; `sbatch` are options for each submission.
 ///
 /// # Errors
-/// When a template of job scripts cannot be read or no state directory is known.
+/// If a template of job scripts cannot be read or no state directory is known.
 pub(crate) fn world<'a>(
     context: &'a Context,
     directory: &'a StateDir,
@@ -59,7 +59,7 @@ pub(crate) fn world<'a>(
 /// Returns the nodes of the cluster.
 ///
 /// # Errors
-/// When Slurm does not answer (exit 69) or prints nonsense.
+/// If Slurm does not answer (exit 69) or prints nonsense.
 pub(crate) fn cluster(context: &Context) -> Result<ClusterWithNotes, Failure> {
     input::printed_cluster(context, &context.ask(&sinfo::command())?)
 }
@@ -74,7 +74,7 @@ fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
 /// Returns the user's jobs in the queue that hsched submitted.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn tagged_jobs(context: &Context) -> Result<Vec<TaggedJob>, Failure> {
     let (queue, _) = queue(context)?;
     Ok(queue.iter().filter_map(QueuedJob::tagged).collect())
@@ -83,7 +83,7 @@ pub(crate) fn tagged_jobs(context: &Context) -> Result<Vec<TaggedJob>, Failure> 
 /// Returns what the user's jobs hold, and notes on what could not be read.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn held(context: &Context, cluster: &Cluster) -> Result<(Holdings, Vec<String>), Failure> {
     let (queue, mut notes) = queue(context)?;
     let (held, unclear) = holdings(&queue, cluster);
@@ -95,7 +95,7 @@ pub(crate) fn held(context: &Context, cluster: &Cluster) -> Result<(Holdings, Ve
 /// come with them.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn held_by(
     context: &Context,
     jobs: &[Job],
@@ -118,7 +118,7 @@ pub(crate) fn held_by(
 /// Returns the nodes that are left of an allocation.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
@@ -141,7 +141,7 @@ fn says_over(member: &MemberId, answer: Result<Output, CommandError>) -> Option<
 /// Writes down which members of a pool are over, as Slurm says.
 ///
 /// # Errors
-/// When a file of the pool cannot be read or written.
+/// If a file of the pool cannot be read or written.
 pub(crate) fn mark_dead(context: &Context, root: &Path) -> Result<(), StateError> {
     let Some(mut others) = OtherMembers::find(root)? else { return Ok(()) };
     for member in others.members()? {
@@ -156,7 +156,7 @@ pub(crate) fn mark_dead(context: &Context, root: &Path) -> Result<(), StateError
 /// member, and not any more after it has not answered.
 ///
 /// # Errors
-/// When a file of the pool cannot be read or written.
+/// If a file of the pool cannot be read or written.
 pub(crate) fn mark_dead_soon(
     context: &Context,
     others: &mut OtherMembers,
@@ -175,7 +175,7 @@ pub(crate) fn mark_dead_soon(
 /// Submits a script with options for sbatch; returns the number of the job.
 ///
 /// # Errors
-/// When Slurm refuses it or does not answer.
+/// If Slurm refuses it or does not answer.
 pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);

@@ -51,7 +51,7 @@ impl SpeedArgs {
     /// Returns what is known of the jobs on a cluster's GPU types.
     ///
     /// # Errors
-    /// When the file of measured speeds cannot be used.
+    /// If the file of measured speeds cannot be used.
     pub(crate) fn matrix(
         &self,
         context: &Context,
@@ -97,7 +97,7 @@ pub(crate) fn advice(
 /// Returns the file of measured speeds.
 ///
 /// # Errors
-/// When there is no state directory, or the file cannot be used.
+/// If there is no state directory, or the file cannot be used.
 pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     let state = state::root(context)?;
     SpeedFile::load(&state).map_err(|error| {
@@ -117,7 +117,7 @@ pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
 /// Changes the file of measured speeds, unless this is a dry run, and returns what `change` does.
 ///
 /// # Errors
-/// When the state is locked, the file cannot be used or written, or `change` fails.
+/// If the state is locked, the file cannot be used or written, or `change` fails.
 pub(crate) fn change<T>(
     context: &Context,
     dry_run: bool,

@@ -228,7 +228,7 @@ impl QueueViewArgs {
     /// Returns the queues to plan through: those of the files, else Slurm's.
     ///
     /// # Errors
-    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
+    /// If a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
         if self.snapshot.is_empty() {
             return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
@@ -240,7 +240,7 @@ impl QueueViewArgs {
 /// Returns the queue of a saved snapshot.
 ///
 /// # Errors
-/// When the file is none (exit 78).
+/// If the file is none (exit 78).
 pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
@@ -289,7 +289,7 @@ pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
 /// Returns the requests that a job could make in some queues. One that comes after others has none yet.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn possible(
     context: &Context,
     speeds: &SpeedArgs,

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Returns the state directory's path, absolute.
 ///
 /// # Errors
-/// When there is none because no home directory is known.
+/// If there is none because no home directory is known.
 pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     let directory = context.settings.state_dir.clone();
     directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
@@ -40,7 +40,7 @@ pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
 /// Opens and locks the state directory, after a short wait for another hsched that holds it.
 ///
 /// # Errors
-/// When it is still held, or cannot be made.
+/// If it is still held, or cannot be made.
 pub(crate) fn open(context: &Context) -> Result<StateDir, Failure> {
     open_within(context, PATIENCE)
 }
@@ -48,7 +48,7 @@ pub(crate) fn open(context: &Context) -> Result<StateDir, Failure> {
 /// Opens and locks the state directory; `None` where another hsched holds it and goes on for more than a moment.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be made.
 pub(crate) fn open_at_once(context: &Context) -> Result<Option<StateDir>, Failure> {
     match open_within(context, AT_ONCE) {
         Err(failure) if failure.exit == Exit::Locked => Ok(None),
@@ -72,7 +72,7 @@ fn open_within(context: &Context, patience: Duration) -> Result<StateDir, Failur
 /// Returns a new run's id.
 ///
 /// # Errors
-/// When cannot read random numbers from the system.
+/// If cannot read random numbers from the system.
 pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
     new_run_id(context.clock.now()).map_err(|error| failure(&error))
 }
@@ -98,7 +98,7 @@ pub(crate) fn rules(context: &Context) -> Rules {
 /// Returns what job scripts need to know of this user and site.
 ///
 /// # Errors
-/// When a template cannot be read or no state directory is known.
+/// If a template cannot be read or no state directory is known.
 pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<ScriptContext, Failure> {
     Ok(ScriptContext {
         defaults: context.settings.jobs.clone(),

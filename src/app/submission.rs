@@ -46,7 +46,7 @@ pub(crate) struct SubmissionOutcome {
 /// Returns the chosen jobs of a plan as what is to be submitted, their epochs as if none was done.
 ///
 /// # Errors
-/// When an option for sbatch would lose the job.
+/// If an option for sbatch would lose the job.
 pub(crate) fn run(
     context: &Context,
     planned: &Planned,
@@ -69,7 +69,7 @@ pub(crate) fn run(
 /// Returns the scripts of a run.
 ///
 /// # Errors
-/// When a template is wrong or the site cannot start such a placement.
+/// If a template is wrong or the site cannot start such a placement.
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,
@@ -106,7 +106,7 @@ pub(crate) fn prepare(
 /// unclear answer does. A job that the state knows goes on after its last epoch, or begins anew ([`ResumePoint`]).
 ///
 /// # Errors
-/// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
+/// If nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
 /// answer.
 pub(crate) fn submit(
     context: &Context,

@@ -26,7 +26,7 @@ pub(crate) struct Through {
 /// Chooses a request for each job, all of them in one queue.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn choose(
     context: &Context,
     speeds: &SpeedArgs,

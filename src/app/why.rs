@@ -41,7 +41,7 @@ impl<'a> JobFinder<'a> {
     /// Looks at the queue.
     ///
     /// # Errors
-    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
+    /// If a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
         let queue = view.learnt_queues(context)?.into_iter().next();
         let queue = queue
@@ -52,7 +52,7 @@ impl<'a> JobFinder<'a> {
     /// Looks at Slurm's queue.
     ///
     /// # Errors
-    /// When Slurm does not answer (exit 69).
+    /// If Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
         let queue = Queue::live(context, queue_look::look(context)?);
         Ok(Self { context, queue, is_live: true })
@@ -61,7 +61,7 @@ impl<'a> JobFinder<'a> {
     /// Returns the user's pending jobs.
     ///
     /// # Errors
-    /// When Slurm does not answer.
+    /// If Slurm does not answer.
     pub(crate) fn own_pending(&mut self) -> Result<Vec<FoundJob>, Failure> {
         let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
         // Of an array, the tasks that are still pending may have changed.
@@ -106,7 +106,7 @@ impl<'a> JobFinder<'a> {
     /// Returns the jobs that an id or a name means: several where an array or a name stands for some.
     ///
     /// # Errors
-    /// When nobody knows it (exit 1), or Slurm does not answer.
+    /// If nobody knows it (exit 1), or Slurm does not answer.
     pub(crate) fn find(&mut self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
         if !is_id(wanted) {
             return self.named(wanted);

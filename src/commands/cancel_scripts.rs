@@ -17,7 +17,7 @@ const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 /// Returns the scripts that have these names or ids and that have not ended.
 ///
 /// # Errors
-/// When some names are those of scripts and others are not: the answers of both are not alike.
+/// If some names are those of scripts and others are not: the answers of both are not alike.
 pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
     let mut all = script_chains(&state::root(context)?);
     if all.is_empty() {
@@ -66,7 +66,7 @@ fn several(name: &str, live: &[&ScriptChain]) -> Failure {
 /// Cancels scripts: no further piece runs them, and Slurm is told to end the piece that runs and the next one.
 ///
 /// # Errors
-/// When a folder cannot be written.
+/// If a folder cannot be written.
 pub(super) fn cancel(
     context: &Context,
     scripts: &[ScriptChain],

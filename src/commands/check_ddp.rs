@@ -120,7 +120,7 @@ impl Args {
     /// Returns what the checks say.
     ///
     /// # Errors
-    /// When the Python cannot be started (exit 78), or the checks end without an answer.
+    /// If the Python cannot be started (exit 78), or the checks end without an answer.
     fn ask(&self, package: &[(&'static str, String)]) -> Result<CheckReport, Failure> {
         let device = if self.device == TorchDevice::Cpu { "cpu" } else { "cuda" };
         let package: BTreeMap<_, _> = package.iter().map(|(path, text)| (path, text)).collect();

@@ -253,7 +253,7 @@ fn exit_codes() -> String {
 /// Prints data; a reader that went away is no failure.
 ///
 /// # Errors
-/// When stdout cannot be written otherwise, as on a full disk.
+/// If stdout cannot be written otherwise, as on a full disk.
 pub(super) fn print(context: &Context, text: &str) -> Result<(), Failure> {
     match context.terminal.print(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -13,7 +13,7 @@ use hsched_plan::Verdict;
 /// that name in full.
 ///
 /// # Errors
-/// When the plan has no job of that name, with the nearest one, or stdout cannot be written.
+/// If the plan has no job of that name, with the nearest one, or stdout cannot be written.
 pub(super) fn explain_plan(
     planned: &Planned,
     context: &Context,

@@ -78,7 +78,7 @@ fn size(text: &str) -> Result<Bytes, String> {
 /// Returns what a name means.
 ///
 /// # Errors
-/// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
+/// If the catalogue has nothing by that name (exit 2), with the names nearest to it.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}")).id(ErrorId::GpuType);

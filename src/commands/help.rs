@@ -77,7 +77,7 @@ fn words_of(topic: &Topic) -> String {
 /// Returns the page of that name.
 ///
 /// # Errors
-/// When there is none; the hint names the most similar one.
+/// If there is none; the hint names the most similar one.
 fn topic(name: &str) -> Result<&'static str, Failure> {
     let commands = Cli::command().get_subcommands().map(|own| own.get_name().to_owned()).collect::<Vec<_>>();
     let known = TOPICS.iter().map(|topic| topic.name).chain(commands.iter().map(String::as_str));
@@ -103,7 +103,7 @@ fn errors() -> String {
 /// Returns what an error means and what to do.
 ///
 /// # Errors
-/// When there is no such error; the hint names the most similar one.
+/// If there is no such error; the hint names the most similar one.
 fn error(id: &str) -> Result<String, Failure> {
     let found = sections().find(|(candidate, _)| *candidate == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));

@@ -15,7 +15,7 @@ use crate::ui::{ParetoRow, pareto_text};
 /// Lists the plans of a job file that no other one beats.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or stdout cannot be written.
+/// If a file or setting is wrong, Slurm does not answer, or stdout cannot be written.
 pub(super) fn run(
     context: &Context,
     args: &PlanningArgs,

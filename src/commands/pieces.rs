@@ -61,7 +61,7 @@ impl PiecesArgs {
     /// Submits the first piece of a script.
     ///
     /// # Errors
-    /// When the script cannot run in pieces, or Slurm refuses it.
+    /// If the script cannot run in pieces, or Slurm refuses it.
     pub(super) fn submit(&self, context: &Context, chain: &Chain) -> Result<Exit, Failure> {
         let bytes = input::bytes(chain.script)?;
         let text = String::from_utf8_lossy(&bytes);

@@ -44,7 +44,7 @@ impl QueuePlanArgs<'_> {
     /// Plans the jobs of a file through the queue, and prints what was chosen.
     ///
     /// # Errors
-    /// When a file is wrong, or Slurm does not answer.
+    /// If a file is wrong, or Slurm does not answer.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let &Self { planning, view, explain, text, path, format, output } = self;
         let jobs = input::jobs(text, path)?;

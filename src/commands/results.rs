@@ -142,7 +142,7 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
 /// Returns the runs of these names or sweeps, in their order; all where no name is given. `list` is the command that lists all names.
 ///
 /// # Errors
-/// When a name is of no run and no sweep.
+/// If a name is of no run and no sweep.
 pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Result<Vec<RunResult>, Failure> {
     let is_one = |name: &str, run: &RunResult| {
         let sweep = run.sweep.as_deref();

@@ -48,7 +48,7 @@ impl ThroughArgs {
     /// Refuses what would do nothing.
     ///
     /// # Errors
-    /// When something is said of the choice of requests, and none is to be made.
+    /// If something is said of the choice of requests, and none is to be made.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.is_wanted() || !self.search.is_given() {
             return Ok(());
@@ -59,7 +59,7 @@ impl ThroughArgs {
     /// Returns what is to be submitted for the jobs of a file that `numbers` picks, and when the queue was looked at.
     ///
     /// # Errors
-    /// When the file is wrong, or Slurm does not answer.
+    /// If the file is wrong, or Slurm does not answer.
     pub(super) fn entries(
         &self,
         context: &Context,

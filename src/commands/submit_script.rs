@@ -79,7 +79,7 @@ impl FollowArgs {
     /// Submits a script.
     ///
     /// # Errors
-    /// When sbatch would refuse it, or nothing was submitted.
+    /// If sbatch would refuse it, or nothing was submitted.
     pub(super) fn submit(&self, context: &Context, input: &ScriptInput) -> Result<Exit, Failure> {
         let is_stdin = input.path == Path::new("-");
         let path = if is_stdin { PathBuf::from("script") } else { absolute(&context.directory, input.path) };

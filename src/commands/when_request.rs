@@ -24,7 +24,7 @@ const NAMES: usize = 12;
 /// Prints what a script asks for; without a path, what the options alone ask for.
 ///
 /// # Errors
-/// When the file cannot be read (exit 78).
+/// If the file cannot be read (exit 78).
 pub(super) fn run(
     context: &Context,
     path: Option<&Path>,

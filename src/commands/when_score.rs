@@ -15,7 +15,7 @@ use hsched_queue::{Calibration, Prediction, Score};
 /// Prints coverage and error of what was foretold in the last ninety days.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
     let known = predictions::known(context)?;
     let groups = groups(&known);

@@ -229,7 +229,7 @@ impl ScriptQuestion<'_> {
     /// Keeps the changes that are shown, for their numbers.
     ///
     /// # Errors
-    /// When the state directory cannot be written.
+    /// If the state directory cannot be written.
     fn keep_list(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
         let shown: Vec<Vec<String>> =
             report.outlook.iter().flat_map(|own| &own.settings).map(|setting| words(setting)).collect();

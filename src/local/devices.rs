@@ -165,7 +165,7 @@ impl Devices {
     /// Reads the devices to imagine: `cpu:4`, `v100:2,t4:2`.
     ///
     /// # Errors
-    /// When the text is no such list.
+    /// If the text is no such list.
     pub fn parse(text: &str) -> Result<Vec<(GpuType, u32)>, DevicesError> {
         let one = |part: &str| {
             let (name, count) = part.trim().rsplit_once(':')?;

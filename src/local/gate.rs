@@ -92,7 +92,7 @@ impl Gate {
     /// Says what is wanted, for all ranks to read, and rings for them.
     ///
     /// # Errors
-    /// When it cannot be written: then it is not wanted.
+    /// If it cannot be written: then it is not wanted.
     pub(super) fn say(&mut self, want: Want<'_>) -> io::Result<()> {
         let number = self.number + 1;
         let request = match want {
@@ -111,7 +111,7 @@ impl Gate {
     /// Ends a training that waits, as a rank would that waited for too long.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub(super) fn end(&self) -> io::Result<()> {
         fs::write(self.beside(".stop"), "")?;
         self.ring();

@@ -77,7 +77,7 @@ const PAUSE_MS: u16 = 50;
 /// other end of it, and is gone.
 ///
 /// # Errors
-/// When the system refuses something that comes before the start.
+/// If the system refuses something that comes before the start.
 pub fn guard(order: &Order) -> io::Result<u8> {
     // Out of the terminal's reach: its Ctrl-C is for hsched.
     setsid()?;

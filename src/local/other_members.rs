@@ -56,7 +56,7 @@ impl OtherMembers {
     /// Takes over the pool of a state directory, whose lock the caller holds; `None` where it is not one of a pool.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read.
+    /// If a file of the pool cannot be read.
     pub fn find(root: &Path) -> Result<Option<Self>, StateError> {
         let Some(folder) = PoolFolder::find(root) else { return Ok(None) };
         let leader = Leader::new(folder)?;
@@ -68,7 +68,7 @@ impl OtherMembers {
     /// that do not say need to save.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read or written.
+    /// If a file of the pool cannot be read or written.
     pub(super) fn look(
         &mut self,
         own: &MemberId,
@@ -146,7 +146,7 @@ impl OtherMembers {
     /// Returns what became of a submission that another member has.
     ///
     /// # Errors
-    /// When a file cannot be read or written.
+    /// If a file cannot be read or written.
     pub(super) fn sighting(
         &mut self,
         job: &JobName,
@@ -214,7 +214,7 @@ impl OtherMembers {
     /// Tells whoever has a submission what is to become of it.
     ///
     /// # Errors
-    /// When the order cannot be written.
+    /// If the order cannot be written.
     pub(super) fn demand(&mut self, of: &SubmissionKey, demand: Demand) -> Result<(), StateError> {
         self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
     }
@@ -232,7 +232,7 @@ impl OtherMembers {
     /// Records that Slurm says that a member is over.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If that cannot be written down.
     pub fn mark_over(&mut self, member: &MemberId) -> Result<(), StateError> {
         self.leader.mark_over(member)?;
         self.others.remove(member);
@@ -242,7 +242,7 @@ impl OtherMembers {
     /// Returns all members that may be at work.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read.
+    /// If a file of the pool cannot be read.
     pub fn members(&mut self) -> Result<Vec<MemberId>, StateError> {
         Ok(self.leader.members()?.into_iter().map(|(member, _)| member).collect())
     }
@@ -274,7 +274,7 @@ impl OtherMembers {
     /// Lets those members go that have had nothing to do for a while; returns them.
     ///
     /// # Errors
-    /// When an order cannot be written.
+    /// If an order cannot be written.
     pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
         let mut gone = Vec::new();
         for (member, other) in &mut self.others {
@@ -292,7 +292,7 @@ impl OtherMembers {
     /// do so any more.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read or written.
+    /// If a file of the pool cannot be read or written.
     pub fn another_stays(&mut self, member_id: &MemberId) -> Result<bool, StateError> {
         self.leader.release_leaving()?;
         let others = &self.others;

@@ -64,7 +64,7 @@ impl<'a> Lead<'a> {
     /// Says that it asks to leave.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If that cannot be written down.
     pub fn ask_to_leave(&mut self) -> Result<(), StateError> {
         self.own.ask_to_leave()
     }
@@ -72,7 +72,7 @@ impl<'a> Lead<'a> {
     /// Says that it has left: nothing of it runs.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If that cannot be written down.
     pub fn leave(&mut self) -> Result<(), StateError> {
         self.own.leave()
     }

@@ -102,7 +102,7 @@ impl Mark {
     /// Returns the mark of a guard that is about to start something.
     ///
     /// # Errors
-    /// When cannot read random numbers from the system.
+    /// If cannot read random numbers from the system.
     pub(super) fn new(guard: Process) -> io::Result<Self> {
         let token = format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
         Ok(Self { pid: guard.pid, start: guard.start, boot: boot(), token: Some(token) })

@@ -99,7 +99,7 @@ impl Guarded {
     /// Starts a guard; its end is told to `tell`.
     ///
     /// # Errors
-    /// When the output cannot be opened or the system starts no process.
+    /// If the output cannot be opened or the system starts no process.
     pub(super) fn start(
         origin: &SubmissionKey,
         order: &Order,
@@ -135,7 +135,7 @@ impl Guarded {
     /// Has a guard start that was held.
     ///
     /// # Errors
-    /// When the guard has ended.
+    /// If the guard has ended.
     pub(super) fn go(&mut self) -> io::Result<()> {
         self.say(GO)
     }
@@ -143,7 +143,7 @@ impl Guarded {
     /// Asks the processes to save and end.
     ///
     /// # Errors
-    /// When their guard has ended.
+    /// If their guard has ended.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.say(STOP)
     }
@@ -151,7 +151,7 @@ impl Guarded {
     /// Ends all processes.
     ///
     /// # Errors
-    /// When their guard has ended.
+    /// If their guard has ended.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         self.say(KILL)
     }

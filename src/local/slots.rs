@@ -43,7 +43,7 @@ impl DeviceCount {
     /// Reads a list such as `cpu:4`, `v100:2,t4:2` or `a100:4x3`.
     ///
     /// # Errors
-    /// When the text is no such list.
+    /// If the text is no such list.
     pub fn parse(text: &str) -> Result<Vec<Self>, DevicesError> {
         let one = |part: &str| {
             let (devices, slots) = match part.rsplit_once('x') {

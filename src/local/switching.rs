@@ -69,7 +69,7 @@ impl LocalWorld<'_> {
     /// Has the training go on for a submission that is parked, once those have given way that are in its way.
     ///
     /// # Errors
-    /// When it cannot be written down whose processes these are; then it stays parked.
+    /// If it cannot be written down whose processes these are; then it stays parked.
     pub(super) fn adopt(
         &mut self,
         of: &SubmissionKey,

@@ -45,7 +45,7 @@ impl Waker {
     /// Starts to listen; `deferred` is the folder of deferred commands.
     ///
     /// # Errors
-    /// When the system does not tell of changed files.
+    /// If the system does not tell of changed files.
     pub fn new(deferred: &Path) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);

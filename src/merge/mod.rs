@@ -40,7 +40,7 @@ pub enum MergeError {
 /// Returns each copy's weight: its part of all steps.
 ///
 /// # Errors
-/// When no copy did a step.
+/// If no copy did a step.
 pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
     let total: u64 = parts.iter().map(|part| part.steps).sum();
     if total == 0 {
@@ -53,7 +53,7 @@ pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
 /// Copies without steps are left out.
 ///
 /// # Errors
-/// When the copies do not fit each other, or one has numbers that are not finite.
+/// If the copies do not fit each other, or one has numbers that are not finite.
 pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
     let weights = weights(parts)?;
     let taken: Vec<(&Part<'_>, f64)> = parts.iter().zip(weights).filter(|(part, _)| part.steps > 0).collect();

@@ -70,7 +70,7 @@ impl Tensors {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it is cut off, or anything in it does not fit the rest.
+    /// If it is cut off, or anything in it does not fit the rest.
     pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
         let length = bytes.first_chunk::<LENGTH>().ok_or(FileError::Form("it is too short"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);

@@ -77,7 +77,7 @@ impl Settings {
     /// Reads all layers and decides every key.
     ///
     /// # Errors
-    /// When a file cannot be read or anything in any layer is wrong; all problems are listed, also
+    /// If a file cannot be read or anything in any layer is wrong; all problems are listed, also
     /// those of values that a higher layer replaces.
     pub fn load(sources: &Sources) -> Result<Self, SettingsProblems> {
         match Self::load_valid(sources)? {
@@ -89,7 +89,7 @@ impl Settings {
     /// Reads all layers as [`Settings::load`] does, but passes over what is wrong, and returns that too.
     ///
     /// # Errors
-    /// When not even the built-in defaults can be used.
+    /// If not even the built-in defaults can be used.
     pub fn load_valid(sources: &Sources) -> Result<(Self, Option<SettingsProblems>), SettingsProblems> {
         let (entries, mut problems) = sources.entries();
         let Some(mut settings) = Self::built_in(sources, &mut problems) else {

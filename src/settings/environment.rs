@@ -59,7 +59,7 @@ impl Flag {
     /// Returns the setting that `--set KEY=VALUE` gives.
     ///
     /// # Errors
-    /// When there is no `=`, which the error says.
+    /// If there is no `=`, which the error says.
     pub fn set(text: &str) -> Result<Self, ValueError> {
         // A hostlist may not hold `=`, a value may.
         let (key, value) = text.split_once('=').ok_or_else(|| {

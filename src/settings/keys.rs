@@ -336,7 +336,7 @@ impl Key {
     /// Returns the key of that name.
     ///
     /// # Errors
-    /// When there is none; the error names the nearest.
+    /// If there is none; the error names the nearest.
     pub fn named(name: &str) -> Result<&'static Self, ValueError> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let error = ValueError::new("is not a known key").id(ErrorId::UnknownKey);

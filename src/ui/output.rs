@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 /// Writes a whole file under its name or not at all; where the name is a device or pipe, writes into it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref();
     if path.metadata().is_ok_and(|data| !data.is_file()) {
@@ -22,7 +22,7 @@ pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
 /// Writes a whole new file under its name or not at all.
 ///
 /// # Errors
-/// When something of that name exists, or the file cannot be written.
+/// If something of that name exists, or the file cannot be written.
 pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
     whole(path, text.as_bytes())?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
@@ -31,7 +31,7 @@ pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
 /// symbolic link the file that it leads to is replaced.
 ///
 /// # Errors
-/// When something cannot be written, or the file does not hold `before` any more.
+/// If something cannot be written, or the file does not hold `before` any more.
 #[expect(clippy::disallowed_methods, reason = "the user named this file")]
 pub fn rewrite_output(path: &Path, older: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
     let target = path.canonicalize()?;
@@ -52,7 +52,7 @@ pub fn rewrite_output(path: &Path, older: &Path, before: &[u8], after: &[u8]) ->
 /// Makes a directory and those above it; one that exists is left as it is.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be made.
 #[expect(clippy::disallowed_methods, reason = "the user named this directory")]
 pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() { Ok(()) } else { std::fs::create_dir_all(path) }

@@ -106,7 +106,7 @@ impl Terminal {
     /// Writes text to stdout. JSON is UTF-8 wherever it goes.
     ///
     /// # Errors
-    /// When stdout cannot be written; a closed pipe among them.
+    /// If stdout cannot be written; a closed pipe among them.
     pub fn print(self, text: &str) -> io::Result<()> {
         if text.starts_with('{') {
             return self.pass_on(text.as_bytes());

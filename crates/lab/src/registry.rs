@@ -51,7 +51,7 @@ pub fn registry() -> Registry {
 /// Returns the policy of that name for a cluster that strangers use, too.
 ///
 /// # Errors
-/// When there is none for that, or a parameter of its own is wrong.
+/// If there is none for that, or a parameter of its own is wrong.
 pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find(name, parameters)
 }
@@ -59,7 +59,7 @@ pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, Regi
 /// Returns the policy of that name as `simulate` and `run` use it.
 ///
 /// # Errors
-/// When there is none, or a parameter of its own is wrong.
+/// If there is none, or a parameter of its own is wrong.
 pub fn find_over_time(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find_over_time(name, parameters)
 }

@@ -34,7 +34,7 @@ pub enum HostlistError {
 /// items are skipped, so the empty text stands for no names.
 ///
 /// # Errors
-/// When brackets do not match or hold something else, a range runs backwards, or the names would be
+/// If brackets do not match or hold something else, a range runs backwards, or the names would be
 /// too many or too long to be meant.
 pub fn expand(text: &str) -> Result<Vec<String>, HostlistError> {
     let patterns = items(text)

@@ -38,7 +38,7 @@ impl JobName {
     /// Returns the name.
     ///
     /// # Errors
-    /// When the text is empty, too long, or holds a character outside the allowed ones.
+    /// If the text is empty, too long, or holds a character outside the allowed ones.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("job", name).map(Self)
     }
@@ -53,7 +53,7 @@ impl NodeName {
     /// Returns the name.
     ///
     /// # Errors
-    /// When the text is empty, too long, or holds a character outside the allowed ones.
+    /// If the text is empty, too long, or holds a character outside the allowed ones.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("node", name).map(Self)
     }

@@ -45,7 +45,7 @@ impl Problem {
     /// Returns the problem of jobs, none of which stands anywhere yet, with all GPUs that they have or may get.
     ///
     /// # Errors
-    /// When there are no jobs.
+    /// If there are no jobs.
     pub fn live(
         cluster_view: ClusterView<'_>,
         jobs: &[impl Borrow<Job>],
@@ -65,7 +65,7 @@ impl Problem {
     /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
     ///
     /// # Errors
-    /// When there are no jobs.
+    /// If there are no jobs.
     pub fn on(
         cluster: &Cluster,
         access: &Access,

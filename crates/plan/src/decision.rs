@@ -54,7 +54,7 @@ pub trait Policy {
     /// Equal problems and equal memories give equal plans unless a search was stopped.
     ///
     /// # Errors
-    /// When the policy cannot treat this problem, with the remedy.
+    /// If the policy cannot treat this problem, with the remedy.
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError>;
 
     /// Returns what it must know at its next decision, should this process end before; nothing for most.
@@ -91,7 +91,7 @@ pub trait Placer {
     /// stopped.
     ///
     /// # Errors
-    /// When the placer cannot treat this problem, with the remedy.
+    /// If the placer cannot treat this problem, with the remedy.
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError>;
 
     /// Returns what makes its next search short, as [`Policy::memory`] does; nothing for most.

@@ -59,7 +59,7 @@ pub(super) fn fraction(text: &str) -> Result<f64, String> {
 /// Returns the value with this name.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn named<T: Copy>(names: &[(&'static str, T)], name: &str) -> Result<T, String> {
     let found = names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     found.ok_or_else(|| {

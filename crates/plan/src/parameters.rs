@@ -56,7 +56,7 @@ impl Parameters {
     /// Returns a flag's value as `read` understands it.
     ///
     /// # Errors
-    /// When the flag has no value, or `read` does not understand it.
+    /// If the flag has no value, or `read` does not understand it.
     pub fn value<T>(&self, flag: &Flag, read: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
         let text = self.text(flag).ok_or_else(|| format!("--{} is missing", flag.name))?;
         read(text).map_err(|why| format!("--{} {text}: {why}", flag.name))

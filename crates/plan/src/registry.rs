@@ -98,7 +98,7 @@ impl Registry {
     /// Returns the policy of that name for a cluster that strangers use, too.
     ///
     /// # Errors
-    /// When there is none for that, or a parameter of its own is wrong.
+    /// If there is none for that, or a parameter of its own is wrong.
     pub fn find(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
         let entry = self.known(name)?;
         match entry.make {
@@ -119,7 +119,7 @@ impl Registry {
     /// jobs anew whenever one comes or goes.
     ///
     /// # Errors
-    /// When there is none, or a parameter of its own is wrong.
+    /// If there is none, or a parameter of its own is wrong.
     pub fn find_over_time(
         &self,
         name: &str,
@@ -147,7 +147,7 @@ impl Registry {
     /// Returns the placer of that name.
     ///
     /// # Errors
-    /// When there is none, or a parameter of its own is wrong.
+    /// If there is none, or a parameter of its own is wrong.
     pub fn placer(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Placer>, RegistryError> {
         let entry = self.known(name)?;
         match entry.make {

@@ -119,7 +119,7 @@ pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<()
 /// Returns a policy's plan as a checked one.
 ///
 /// # Errors
-/// When it breaks rules, which is the policy's fault.
+/// If it breaks rules, which is the policy's fault.
 pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<CheckedPlan, PolicyError> {
     verify(problem, plan).map_err(|violations| {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();

@@ -51,7 +51,7 @@ impl Snapshot {
     /// Returns the snapshot that a text holds.
     ///
     /// # Errors
-    /// When the text is no JSON, of another schema, names a node twice, or says what cannot be.
+    /// If the text is no JSON, of another schema, names a node twice, or says what cannot be.
     pub fn parse(text: &str) -> Result<Self, SnapshotError> {
         #[derive(Deserialize)]
         struct Header {
@@ -85,7 +85,7 @@ impl Snapshot {
     /// Returns the snapshot as JSON, in lines.
     ///
     /// # Errors
-    /// When a number in it is none.
+    /// If a number in it is none.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }

@@ -28,7 +28,7 @@ pub trait Runner {
     /// Runs the command to its end.
     ///
     /// # Errors
-    /// When the program cannot be started, takes too long, writes too much or fails.
+    /// If the program cannot be started, takes too long, writes too much or fails.
     fn run(&self, command: &CommandLine) -> Result<Output, CommandError>;
 }
 

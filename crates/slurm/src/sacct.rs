@@ -72,7 +72,7 @@ pub fn rows_of_task(text: &str, task: &str) -> String {
 /// Returns the jobs in printed order, one record for each attempt, and notes on lines that could not be read.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::<JobRecord>::new(), Vec::new());
     for row in rows(text) {

@@ -34,7 +34,7 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 /// Submits once; an unanswered request is never sent again.
 ///
 /// # Errors
-/// When Slurm refuses the job or gives no clear answer.
+/// If Slurm refuses the job or gives no clear answer.
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
     let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
@@ -74,7 +74,7 @@ pub fn test_command(script: &str, options: &[String]) -> CommandLine {
 /// Asks with [`test_command`].
 ///
 /// # Errors
-/// When Slurm gives no answer.
+/// If Slurm gives no answer.
 pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
     match runner.run(command) {
         Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),

@@ -49,7 +49,7 @@ fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
 /// Sends [`stop`] or [`cancel`] once.
 ///
 /// # Errors
-/// When Slurm refuses it or gives no clear answer.
+/// If Slurm refuses it or gives no clear answer.
 pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, RequestError> {
     match runner.run(command).map_err(|error| RequestError::of(&command.program, error)) {
         Ok(_) => Ok(Reply::Done),

@@ -25,7 +25,7 @@ pub fn is_unknown(error: &CommandError) -> bool {
 /// Returns the jobs in printed order, and notes on those that could not be read.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::new(), Vec::new());
     for text in texts(text) {

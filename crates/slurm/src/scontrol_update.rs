@@ -59,7 +59,7 @@ impl OtherGpus {
 /// Sends [`command`] once.
 ///
 /// # Errors
-/// When Slurm refuses it or gives no clear answer.
+/// If Slurm refuses it or gives no clear answer.
 pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
     let done = runner.run(command).map(|_| ());
     done.map_err(|error| RequestError::of(&command.program, error))

@@ -48,7 +48,7 @@ pub fn command() -> CommandLine {
 /// the order in which sinfo prints them changes from call to call.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
     let mut reading = Reading::default();
     for record in records(text) {

@@ -78,7 +78,7 @@ pub fn command() -> CommandLine {
 /// Returns the jobs in printed order, and notes on lines that could not be read.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::new(), Vec::new());
     for record in records(text) {

@@ -23,7 +23,7 @@ struct ForeignFile<'a> {
 /// Reads a file of another tool; `None` where it is none that is known. `name` is the job's where the file names none; `source` names the file in errors.
 ///
 /// # Errors
-/// When the text is not YAML.
+/// If the text is not YAML.
 pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
     let tree: Value = yaml_serde::from_str(text).map_err(|error| {
         Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")).id(ErrorId::YamlSyntax)

@@ -14,7 +14,7 @@ pub(crate) trait Backend: World<Error = LiveError> {
     /// queue that hsched submitted; without a queue there are none.
     ///
     /// # Errors
-    /// When nothing can be seen.
+    /// If nothing can be seen.
     fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         Ok((self.observe(state)?, Vec::new()))
     }

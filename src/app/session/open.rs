@@ -36,7 +36,7 @@ impl<'a> QueueSession<'a> {
     /// files that were damaged and have been repaired. A `dry_run` leaves deferred commands where they are.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are on another cluster than this one.
+    /// If a file there cannot be used, or its jobs are on another cluster than this one.
     pub(crate) fn of_queue(
         context: &'a Context,
         directory: &'a StateDir,
@@ -55,7 +55,7 @@ impl<'a> Session<'a, EndedRun<'a>> {
     /// queue. Nothing runs until [`Session::on`] gives it devices.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are in the queue.
+    /// If a file there cannot be used, or its jobs are in the queue.
     pub(crate) fn of_devices(
         context: &'a Context,
         directory: &'a StateDir,
@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
     /// Opens the state of a directory wherever its jobs run: under an `hsched run`, which has ended, or in the queue.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are on another cluster than this one.
+    /// If a file there cannot be used, or its jobs are on another cluster than this one.
     pub(crate) fn anywhere(
         context: &'a Context,
         directory: &'a StateDir,
@@ -117,7 +117,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// Notes on which cluster the jobs are.
     ///
     /// # Errors
-    /// When they are on another one.
+    /// If they are on another one.
     fn claim(&mut self) -> Result<(), Failure> {
         let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
@@ -135,7 +135,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// Applies the deferred commands that wait; returns what has happened by that.
     ///
     /// # Errors
-    /// When the state cannot be written.
+    /// If the state cannot be written.
     pub(crate) fn take_in(&mut self) -> Result<Vec<Event>, Failure> {
         deferred_commands::take_in(self)
     }

@@ -34,7 +34,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     /// Brings the state up to date with what the world and the ranks' reports show.
     ///
     /// # Errors
-    /// When Slurm does not answer (exit 69) or prints nonsense, or reports cannot be read.
+    /// If Slurm does not answer (exit 69) or prints nonsense, or reports cannot be read.
     pub(crate) fn look(&mut self) -> Result<JobsLook, Failure> {
         let mut state = std::mem::take(&mut self.state);
         let seen = self.look_into(&mut state);
@@ -69,7 +69,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     /// Writes down the state with what has happened and what is meant, except in a dry run.
     ///
     /// # Errors
-    /// When it cannot be written: then nothing may be done.
+    /// If it cannot be written: then nothing may be done.
     pub(crate) fn keep(&mut self, at: Time, events: &[Event], actions: &[Action]) -> Result<(), StateError> {
         if self.dry_run {
             return Ok(());
@@ -80,7 +80,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     /// Carries out an action that is written down, and writes down each answer before the next request.
     ///
     /// # Errors
-    /// When an answer cannot be written down: then nothing more may be done.
+    /// If an answer cannot be written down: then nothing more may be done.
     pub(crate) fn carry_out(
         &mut self,
         action: &Action,

@@ -24,7 +24,7 @@ impl PlanOptions {
     /// Has `act` plan with a policy, under the id of a new run.
     ///
     /// # Errors
-    /// When the system has no random numbers for the id.
+    /// If the system has no random numbers for the id.
     pub(crate) fn with_planner<T>(
         self,
         context: &Context,
@@ -50,7 +50,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     /// Takes a turn and tells it in the log, also where it was cut short; `notes` come before those of the turn.
     ///
     /// # Errors
-    /// When the world shows nothing or the state cannot be kept.
+    /// If the world shows nothing or the state cannot be kept.
     pub(crate) fn turn(
         &mut self,
         planner: &mut Planner<'_>,
@@ -73,7 +73,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     /// Tells in the log what a turn would do, and does nothing; `notes` come before those of the turn.
     ///
     /// # Errors
-    /// When the world shows nothing.
+    /// If the world shows nothing.
     pub(crate) fn preview(
         &mut self,
         planner: &mut Planner<'_>,

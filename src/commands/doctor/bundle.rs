@@ -31,7 +31,7 @@ const INTRODUCTION: &str = "hsched makes these read-only calls and writes their 
 /// Makes a bundle, unless this is a dry run, and shows its list of calls.
 ///
 /// # Errors
-/// When Slurm does not answer at all (exit 69), or the file cannot be written.
+/// If Slurm does not answer at all (exit 69), or the file cannot be written.
 pub(super) fn bundle(
     context: &Context,
     path: &Path,

@@ -45,7 +45,7 @@ fn days(kept: &LooksSize) -> usize {
 /// Removes what looks have shown, unless this is a dry run.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If it cannot be removed.
 pub(super) fn remove(context: &Context, dry_run: bool, format: Format) -> Result<Exit, Failure> {
     let looks = SiteLooks::of(&state::root(context)?);
     let kept = looks.size();

@@ -38,7 +38,7 @@ pub(super) struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     /// # Errors
-    /// When there is no state directory.
+    /// If there is no state directory.
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let output = Output { context, several: false, shown: None };
@@ -48,7 +48,7 @@ impl<'a> Follower<'a> {
     /// Prints until the job has ended or the reader is gone.
     ///
     /// # Errors
-    /// When the state or the output cannot be read, or stdout cannot be written.
+    /// If the state or the output cannot be read, or stdout cannot be written.
     pub(super) fn go_on(&mut self, mut state: State) -> Result<Exit, Failure> {
         let mut stamp = state_stamp(&self.root);
         loop {

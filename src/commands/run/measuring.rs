@@ -20,7 +20,7 @@ impl LocalRun<'_> {
     /// Measures the jobs that have no speed on any of several types; returns the signal that asked it to end, if one did.
     ///
     /// # Errors
-    /// When a job's name is too long for a short run beside it, or reports cannot be read.
+    /// If a job's name is too long for a short run beside it, or reports cannot be read.
     pub(super) fn measure(&self, work: &mut Work<'_>) -> Result<Option<i32>, Failure> {
         let wanted = self.unknown(&work.session.state);
         if wanted.is_empty() {

@@ -13,7 +13,7 @@ impl LocalRun<'_> {
     /// Works in the pool until nothing is left to do for this member.
     ///
     /// # Errors
-    /// When a file of the pool cannot be used.
+    /// If a file of the pool cannot be used.
     pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
         let member =
             self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;

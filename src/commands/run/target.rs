@@ -33,7 +33,7 @@ impl ExecutionTarget {
     /// slots. Those of `counts` are GPUs at hand, where there are so many of these types, and else imagined.
     ///
     /// # Errors
-    /// When there are none, or Slurm does not answer.
+    /// If there are none, or Slurm does not answer.
     pub(super) fn find(
         context: &Context,
         counts: Option<&[DeviceCount]>,
@@ -77,7 +77,7 @@ impl ExecutionTarget {
     /// Returns the devices as those of a member of a pool. With `counts`, they are imagined devices of its only node.
     ///
     /// # Errors
-    /// When this is no Slurm job, or there are no devices.
+    /// If this is no Slurm job, or there are no devices.
     pub(super) fn of_member(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
         let Some(job) = own_slurm_job() else {
             let message = "this state directory belongs to a pool of Slurm jobs, and this is none";

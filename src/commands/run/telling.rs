@@ -29,7 +29,7 @@ impl<'a> Telling<'a> {
     /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub(super) fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
         self.log.end();
         if self.format == Format::Table {
@@ -56,7 +56,7 @@ impl<'a> Telling<'a> {
     /// Says where the jobs stand where nothing runs and nothing ever will on these devices; returns the exit code.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub(super) fn give_up(&self, state: &State) -> Result<Exit, Failure> {
         self.finish(state, Time(0.0))?;
         let open: Vec<&str> = state

@@ -109,7 +109,7 @@ impl<'a> LocalRun<'a> {
     /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
     ///
     /// # Errors
-    /// When the state cannot be used.
+    /// If the state cannot be used.
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
         self.hear_signals()?;
         let world = PoolWorld { here: self.here()?, lead: None };

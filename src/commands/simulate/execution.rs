@@ -33,7 +33,7 @@ impl ExecutionArgs {
     /// Returns those of these policies that are replayed task by task.
     ///
     /// # Errors
-    /// When a parameter of a policy is wrong.
+    /// If a parameter of a policy is wrong.
     pub(super) fn task_policies(
         &self,
         names: &[String],

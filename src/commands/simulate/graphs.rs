@@ -65,7 +65,7 @@ fn part(text: &str) -> Result<f64, String> {
 /// Plays a trace of graphs and prints what became of it.
 ///
 /// # Errors
-/// When a file is wrong, or another policy is asked for.
+/// If a file is wrong, or another policy is asked for.
 pub(super) fn run(
     context: &Context,
     text: &str,

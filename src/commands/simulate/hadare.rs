@@ -18,7 +18,7 @@ impl HadareArgs {
     /// Returns the parameters of `hadare`, for rounds of this length and an objective, if it has that one.
     ///
     /// # Errors
-    /// When no time is left to train.
+    /// If no time is left to train.
     pub(super) fn parameters(
         &self,
         round: Option<Seconds>,

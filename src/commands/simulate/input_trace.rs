@@ -16,7 +16,7 @@ use hsched_plan::{ClusterView, Problem};
 /// Returns the trace of a file on a cluster.
 ///
 /// # Errors
-/// When a file or setting is wrong, or Slurm does not answer.
+/// If a file or setting is wrong, or Slurm does not answer.
 pub(super) fn input_trace(
     context: &Context,
     text: &str,
@@ -55,7 +55,7 @@ fn mistaken(text: &str) -> Option<&'static str> {
 /// Returns the trace of these jobs on a cluster.
 ///
 /// # Errors
-/// When the cluster's file or a setting is wrong, jobs cannot stand as the trace says, or Slurm does not answer.
+/// If the cluster's file or a setting is wrong, jobs cannot stand as the trace says, or Slurm does not answer.
 pub(in crate::commands) fn on_cluster(
     context: &Context,
     file: &TraceFile,

@@ -24,7 +24,7 @@ impl ObjectiveArgs {
     /// Returns it, and says which of these policies have one of their own.
     ///
     /// # Errors
-    /// When `hadare` is to go by an objective that it has not.
+    /// If `hadare` is to go by an objective that it has not.
     pub(super) fn of(&self, policies: &[String], context: &Context) -> Result<Objective, Failure> {
         let objective = self.objective;
         if policies.iter().any(|name| name == HADARE) && ForkObjective::of(objective).is_none() {

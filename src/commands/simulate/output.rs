@@ -75,7 +75,7 @@ impl<'a> EventFile<'a> {
     /// Writes all lines.
     ///
     /// # Errors
-    /// When the file or stdout cannot be written.
+    /// If the file or stdout cannot be written.
     pub(super) fn finish(self, context: &Context) -> Result<EventText, Failure> {
         let to_stdout = self.path == Path::new("-");
         if to_stdout {

@@ -110,7 +110,7 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
 /// Returns the cells of a sweep: every combination of its values, seeds last.
 ///
 /// # Errors
-/// When an axis is given twice, or the trace has no load to vary.
+/// If an axis is given twice, or the trace has no load to vary.
 pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
     let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
@@ -185,7 +185,7 @@ impl Runner<'_> {
     /// Replays one cell, a policy after the other, and tells of every event.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
+    /// If a policy breaks its rules.
     pub(super) fn one_by_one(
         &self,
         cell: &Cell,
@@ -205,7 +205,7 @@ impl Runner<'_> {
     /// Replays all cells under all policies, on all cores; in the order of the cells, then of the policies.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
+    /// If a policy breaks its rules.
     pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();

@@ -188,7 +188,7 @@ impl Source {
 /// Returns the speeds in a file of Gavel's.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
@@ -208,7 +208,7 @@ const LISTED: usize = 20;
 /// Says what was left out, and returns the jobs.
 ///
 /// # Errors
-/// When there are none.
+/// If there are none.
 fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Failure> {
     let say = |line: &str| context.terminal.say(line);
     for bad in read.bad.iter().take(LISTED) {
@@ -239,7 +239,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
 /// Writes a trace.
 ///
 /// # Errors
-/// When the file or standard output cannot be written.
+/// If the file or standard output cannot be written.
 pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Result<Exit, Failure> {
     match output {
         Some(path) => write_output(path, text).map_err(|error| {

@@ -144,7 +144,7 @@ impl Args {
     /// Returns how what the policy places is planned again, and what policies go by.
     ///
     /// # Errors
-    /// When a policy needs a file that is missing or wrong.
+    /// If a policy needs a file that is missing or wrong.
     fn parameters(&self) -> Result<Parameters, Failure> {
         let moves = match self.moves {
             MoveMode::Never => Moves::Never,

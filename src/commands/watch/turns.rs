@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
     /// Takes one turn.
     ///
     /// # Errors
-    /// When Slurm does not answer or the state cannot be used.
+    /// If Slurm does not answer or the state cannot be used.
     pub(super) fn once(&self) -> Result<Exit, Failure> {
         self.turn().map(|_| Exit::Done)
     }
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
     /// Takes turns until every job has ended, or for ever.
     ///
     /// # Errors
-    /// When the state cannot be used; that Slurm does not answer is waited for.
+    /// If the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
         let (mut summary, mut outage) = (String::new(), None::<Outage>);

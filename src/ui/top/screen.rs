@@ -45,7 +45,7 @@ impl TopScreen {
     /// Enters the terminal.
     ///
     /// # Errors
-    /// When stdin and stdout are not a terminal, or it cannot be drawn on.
+    /// If stdin and stdout are not a terminal, or it cannot be drawn on.
     pub fn enter(colour: bool) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));
@@ -63,7 +63,7 @@ impl TopScreen {
     /// Draws a view.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn draw(&mut self, view: &TopView) -> io::Result<()> {
         let colour = self.colour;
         self.terminal.draw(|frame| draw(frame, view, colour)).map(drop)
@@ -72,7 +72,7 @@ impl TopScreen {
     /// Returns the next key, within so long.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
         if !event::poll(within)? {
             return Ok(None);
@@ -83,7 +83,7 @@ impl TopScreen {
     /// Leaves the terminal to something else, which prints as ever, and waits for a key afterwards.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();

@@ -11,7 +11,7 @@ use hsched_model::{Cluster, GpuStock, Node, NodeName};
 /// to a second type.
 ///
 /// # Errors
-/// When there are fewer nodes than GPU types.
+/// If there are fewer nodes than GPU types.
 pub fn cluster(recipe: &Recipe) -> Result<Cluster, RecipeError> {
     let count = recipe.node_count()?;
     let mut random = Random::new(recipe.seed, 1);

@@ -47,7 +47,7 @@ impl Recipe {
     /// Returns the number of nodes.
     ///
     /// # Errors
-    /// When there are fewer nodes than GPU types.
+    /// If there are fewer nodes than GPU types.
     pub(super) fn node_count(&self) -> Result<u32, RecipeError> {
         let Self { gpus, gpus_per_node, .. } = *self;
         let (nodes, types) = (gpus.div_ceil(gpus_per_node.max(1)), self.types.len());

@@ -58,7 +58,7 @@ impl Default for NetTraining {
 /// Trains a net; `said` hears how it stands after each pass.
 ///
 /// # Errors
-/// When a trace cannot be replayed.
+/// If a trace cannot be replayed.
 pub fn train(
     traces: &[Trace],
     held_out: &[Trace],

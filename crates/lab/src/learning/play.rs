@@ -22,7 +22,7 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError>
 /// Returns the mean of what choices of this kind do to traces.
 ///
 /// # Errors
-/// When one cannot be replayed.
+/// If one cannot be replayed.
 pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
@@ -30,7 +30,7 @@ pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, R
 /// Returns the mean of what a policy does to traces.
 ///
 /// # Errors
-/// When there is none of that name, or one cannot be replayed.
+/// If there is none of that name, or one cannot be replayed.
 pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
     let played = |trace: &Trace| {
         let mut policy = find_over_time(name, &Parameters::default())?;

@@ -19,7 +19,7 @@ struct NetFile {
 /// Returns a net's file.
 ///
 /// # Errors
-/// When a weight is not finite.
+/// If a weight is not finite.
 pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
     let features = FEATURES.map(str::to_owned).to_vec();
     let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };
@@ -29,7 +29,7 @@ pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
 /// Reads a net's file.
 ///
 /// # Errors
-/// When the text is no net for these features: what is wrong with it.
+/// If the text is no net for these features: what is wrong with it.
 pub(super) fn net_of(text: &str) -> Result<Net, String> {
     let file: NetFile = serde_json::from_str(text).map_err(|error| format!("not a network file: {error}"))?;
     if file.schema != SCHEMA {

@@ -78,7 +78,7 @@ struct ReplayRun<'a, 'h> {
 /// Equal arguments give equal records but for the time that decisions take.
 ///
 /// # Errors
-/// When the policy cannot treat a problem, or breaks its rules.
+/// If the policy cannot treat a problem, or breaks its rules.
 pub fn replay(
     trace: &Trace,
     options: &Options,

@@ -89,7 +89,7 @@ impl Trace {
     /// Returns the trace of the jobs of a problem, none of which holds GPUs in it; `file` has them in the same order.
     ///
     /// # Errors
-    /// When jobs cannot hold the GPUs or have done the steps that the file says.
+    /// If jobs cannot hold the GPUs or have done the steps that the file says.
     pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
         let now = Time(file.now.0);
         let begun: Vec<Option<Begun>> = (0..file.jobs.len())

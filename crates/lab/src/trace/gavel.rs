@@ -36,7 +36,7 @@ impl GavelSpeeds {
     /// `job_type`, `scale_factor` and one for each GPU type; lines of another `table` than the first one are left out.
     ///
     /// # Errors
-    /// When it is neither.
+    /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
             return Self::parse_json(text)
@@ -154,7 +154,7 @@ fn local_batch(kind: &str) -> u64 {
 /// arrival), or CSV with the columns `job_type`, `scale_factor`, `total_steps` and `arrival_s`.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
     let mut names = Names::default();
     let mut job = |number: usize, line: &Line<'_>| {

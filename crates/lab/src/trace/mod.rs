@@ -32,7 +32,7 @@ pub enum TraceError {
 /// Returns a trace: a job file (YAML or JSON), or CSV with the keys of jobs as columns.
 ///
 /// # Errors
-/// When the text is none of these, with all problems.
+/// If the text is none of these, with all problems.
 pub fn parse(text: &str) -> Result<TraceFile, TraceError> {
     if csv::is_csv(text) {
         return csv::parse(text);

@@ -86,7 +86,7 @@ impl Names {
 /// those.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
@@ -108,7 +108,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceErr
 /// Reads the tasks of Alibaba's clusters: `num_gpu` whole GPUs, or a part of one, of the types of `gpu_spec`.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],

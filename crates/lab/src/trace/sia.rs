@@ -38,7 +38,7 @@ impl Applications {
     /// how much each application trains (`application,samples_per_epoch,epochs,model_size_mb`).
     ///
     /// # Errors
-    /// When a column is missing or a line is wrong.
+    /// If a column is missing or a line is wrong.
     pub fn parse(profiles: &str, applications: &str) -> Result<Self, TraceError> {
         let mut points: BTreeMap<(String, GpuType), Vec<(f64, f64)>> = BTreeMap::new();
         let read = table::read(
@@ -106,7 +106,7 @@ fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
 /// `chosen`, as `newtrace/1`, where it is given.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
     let mut names = Names::default();
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];

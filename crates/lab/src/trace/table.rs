@@ -79,7 +79,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as text that must be there.
     ///
     /// # Errors
-    /// When it is empty.
+    /// If it is empty.
     pub fn text(&self, names: &[&str]) -> Result<&'a str, NoEntry> {
         self.get(names).ok_or_else(|| NoEntry::Bad(format!("{} is empty", names[0])))
     }
@@ -87,7 +87,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as a number that is not negative.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is none.
     pub fn number(&self, names: &[&str]) -> Result<f64, NoEntry> {
         let text = self.text(names)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
@@ -97,7 +97,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as a whole number; `2.0` is one.
     ///
     /// # Errors
-    /// When it is none, or above 10^12.
+    /// If it is none, or above 10^12.
     pub fn whole(&self, names: &[&str]) -> Result<u64, NoEntry> {
         let number = self.number(names)?;
         let whole = (number.fract() == 0.0 && number <= 1e12).then_some(to_u64(number));
@@ -107,7 +107,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as a number of GPUs.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is none.
     pub fn gpus(&self, names: &[&str]) -> Result<u32, NoEntry> {
         let whole = self.whole(names)?;
         u32::try_from(whole)
@@ -120,7 +120,7 @@ impl<'a> LineCells<'a> {
 /// Reads a table: each line with `entry`. Of each group of names in `needed` one must be a column.
 ///
 /// # Errors
-/// When there is no header, or a column is missing.
+/// If there is no header, or a column is missing.
 pub fn read<T>(
     text: &str,
     delimiter: u8,

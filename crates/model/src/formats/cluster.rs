@@ -52,7 +52,7 @@ struct Seen {
 /// Returns the cluster of a cluster file. One without GPUs is a cluster too.
 ///
 /// # Errors
-/// When the text is not YAML or not a cluster file; all problems are listed.
+/// If the text is not YAML or not a cluster file; all problems are listed.
 pub fn parse(text: &str) -> Result<Cluster, Problems> {
     read_file(text, |root| {
         if root.is_list() {

@@ -16,7 +16,7 @@ const UNITS: [(&str, f64); 5] = [("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), (
 /// Returns the duration.
 ///
 /// # Errors
-/// When the text is in none of the forms, is ambiguous, or is longer than 10^9 s.
+/// If the text is in none of the forms, is ambiguous, or is longer than 10^9 s.
 pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
     let trimmed = text.trim();
     let by_clock = trimmed.contains(':') || trimmed.contains('-');

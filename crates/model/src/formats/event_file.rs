@@ -23,7 +23,7 @@ pub(super) fn is_event_file(bytes: &[u8]) -> bool {
 /// Returns the scalars of an event file. A last record that is cut off is still being written.
 ///
 /// # Errors
-/// When a record is damaged.
+/// If a record is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
     let mut scalars = Scalars::new();
     let (mut rest, mut number) = (bytes, 1_u64);

@@ -32,7 +32,7 @@ pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
 /// Returns the speed that a text on a command line says: `644`, or `alpha_ms=80,beta_ms=4.21` as job files have it.
 ///
 /// # Errors
-/// When it says none.
+/// If it says none.
 pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
     if !text.contains("_ms") {
         let rate = parse_number(text)?;
@@ -82,7 +82,7 @@ pub(super) fn by_type<T>(
 /// Returns the GPU type that the text names.
 ///
 /// # Errors
-/// When it can name none.
+/// If it can name none.
 pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
     GpuType::new(text).ok_or_else(|| {
         ValueError::new(format!("{} is not a GPU type", quoted(text)))

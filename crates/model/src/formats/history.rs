@@ -55,7 +55,7 @@ pub enum History {
 /// Returns what a file of any of the kinds holds.
 ///
 /// # Errors
-/// When it is none of them, or nothing in it can be read.
+/// If it is none of them, or nothing in it can be read.
 pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     if event_file::is_event_file(bytes) {
         return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));

@@ -80,7 +80,7 @@ struct PartitionJson {
 /// Returns the cluster and the notes of an inventory (schema `hsched.inventory/1`).
 ///
 /// # Errors
-/// When the text is no such JSON, or says what no cluster can be.
+/// If the text is no such JSON, or says what no cluster can be.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), InventoryError> {
     let inventory: Inventory = serde_json::from_str(text)?;
     if inventory.schema != "hsched.inventory/1" {

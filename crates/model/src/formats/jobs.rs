@@ -21,7 +21,7 @@ use crate::{ErrorId, Job, JobName, Seconds};
 /// Returns the jobs of a job file, every default filled in.
 ///
 /// # Errors
-/// When the text is not YAML or not a job file; all problems are listed.
+/// If the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
     read_file(text, |root| read_jobs(root, true, None))
 }
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
 /// Returns the jobs of the entries of a job file, as [`to_json`] writes them.
 ///
 /// # Errors
-/// When they are not the entries of a job file; all problems are listed.
+/// If they are not the entries of a job file; all problems are listed.
 pub fn from_json(entries: &[serde_json::Value]) -> Result<Vec<Job>, Problems> {
     read_tree(&json::tree(&json!({ "jobs": entries })), true, |root| read_jobs(root, true, None))
 }
@@ -120,7 +120,7 @@ fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
 /// Returns the text when it can be a name for people: one line, not empty.
 ///
 /// # Errors
-/// When it cannot.
+/// If it cannot.
 pub fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));

@@ -23,7 +23,7 @@ const NAME_LIMIT: usize = 200;
 /// Returns the text when it holds no control character.
 ///
 /// # Errors
-/// When it holds one.
+/// If it holds one.
 pub fn one_line(text: &str) -> Result<String, ValueError> {
     match text.chars().find(|c| c.is_control()) {
         None => Ok(text.to_owned()),
@@ -37,7 +37,7 @@ pub fn one_line(text: &str) -> Result<String, ValueError> {
 /// Returns the text when it can be an account, partition or quality of service.
 ///
 /// # Errors
-/// When it is not one word.
+/// If it is not one word.
 pub fn slurm_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.chars().any(char::is_whitespace) {
         let message = format!("must be one word, got {}", quoted(text));
@@ -49,7 +49,7 @@ pub fn slurm_name(text: &str) -> Result<String, ValueError> {
 /// Returns the words of a shell-like line of options.
 ///
 /// # Errors
-/// When a quote is not closed, or a word holds a control character.
+/// If a quote is not closed, or a word holds a control character.
 pub fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
     let words = shell_words::split(line).map_err(|error| {
         ValueError::new(format!("cannot be split into words: {error}")).id(ErrorId::TextFormat)
@@ -60,7 +60,7 @@ pub fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
 /// Returns the lines of a block of shell text, without blank ones at its end.
 ///
 /// # Errors
-/// When it holds a NUL character.
+/// If it holds a NUL character.
 pub fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
     no_nul(block)?;
     Ok(block.trim_end().lines().map(ToOwned::to_owned).collect())
@@ -69,7 +69,7 @@ pub fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
 /// Returns the text when a shell can be given it.
 ///
 /// # Errors
-/// When it holds a NUL character.
+/// If it holds a NUL character.
 pub fn no_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
         return Err(ValueError::new("must not contain a NUL character").id(ErrorId::TextFormat));

@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 /// value must not make the others unreadable.
 ///
 /// # Errors
-/// When it is no JSON for another reason.
+/// If it is no JSON for another reason.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| serde_json::from_str(&mended(text)).map_err(|_| error))
 }

@@ -10,7 +10,7 @@ use crate::ErrorId;
 /// Only decimal digits count: `1e3`, `0x10`, `010` and `100_000` are refused with what to write.
 ///
 /// # Errors
-/// When the text is no whole number or it is out of range.
+/// If the text is no whole number or it is out of range.
 pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueError> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -43,7 +43,7 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
 /// Returns the number, which is finite.
 ///
 /// # Errors
-/// When the text is no decimal number, or one too large for a double.
+/// If the text is no decimal number, or one too large for a double.
 pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     if let ".nan" | ".inf" | "-.inf" | "+.inf" = text.to_ascii_lowercase().as_str() {
         return Err(ValueError::new(format!("must be a finite number, got {text}")).id(ErrorId::NumberFormat));

@@ -61,7 +61,7 @@ impl Problems {
     /// Jobs of one sweep have most of their problems in common.
     ///
     /// # Errors
-    /// When there is at least one problem.
+    /// If there is at least one problem.
     pub(super) fn unless_none<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Self> {
         if problems.is_empty() {
             return Ok(value);

@@ -64,7 +64,7 @@ impl fmt::Display for Path<'_> {
 /// Reads a whole file: `read` gets its root and reports into the value's sink.
 ///
 /// # Errors
-/// When the text is not YAML, or `read` reported anything.
+/// If the text is not YAML, or `read` reported anything.
 pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
     read_tree(&yaml::parse(text)?, is_json(text), read)
 }
@@ -72,7 +72,7 @@ pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T
 /// Reads a whole file from its tree.
 ///
 /// # Errors
-/// When `read` reported anything.
+/// If `read` reported anything.
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,

@@ -27,7 +27,7 @@ const FRACTION_LIMIT: usize = 15;
 /// whole bytes.
 ///
 /// # Errors
-/// When the text is no such amount, its unit is missing or ambiguous, or it is beyond 2^64 bytes.
+/// If the text is no such amount, its unit is missing or ambiguous, or it is beyond 2^64 bytes.
 pub fn parse_size(text: &str) -> Result<Bytes, ValueError> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());

@@ -25,7 +25,7 @@ impl Trial {
     /// Reads a line such as `{"trial": 7, "parameters": {"lr": 0.1}}`.
     ///
     /// # Errors
-    /// When it is no such line.
+    /// If it is no such line.
     pub fn read(line: &str) -> Result<Self, ValueError> {
         let form = r#"write {"trial": 7, "parameters": {"lr": 0.1}}"#;
         let wrong = |message: String| Err(ValueError::new(message).hint(form));
@@ -75,7 +75,7 @@ impl Trial {
     /// Checks what a job file for trials needs, whatever the trials are: one job, and no sweep.
     ///
     /// # Errors
-    /// When it does not have that.
+    /// If it does not have that.
     pub fn check_file(text: &str) -> Result<(), Problems> {
         read_file(text, |root| {
             let list = root.fields_with_anchors(&["jobs"]).required("jobs")?.clone();
@@ -93,7 +93,7 @@ impl Trial {
     /// a sweep fills them in.
     ///
     /// # Errors
-    /// When the text is no job file, has several jobs or a sweep of its own, or the values do not fit; all problems are listed.
+    /// If the text is no job file, has several jobs or a sweep of its own, or the values do not fit; all problems are listed.
     pub fn job(&self, text: &str) -> Result<Job, Problems> {
         read_file(text, |root| {
             let jobs = read_jobs(root, true, Some(self))?;

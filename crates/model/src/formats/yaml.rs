@@ -54,7 +54,7 @@ pub(super) struct Key {
 /// Returns the tree of the only document in `text`; an empty text is a null scalar.
 ///
 /// # Errors
-/// When the text is not YAML, or YAML of a kind that is refused.
+/// If the text is not YAML, or YAML of a kind that is refused.
 pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
     // The scanner takes NUL for the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {

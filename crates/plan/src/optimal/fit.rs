@@ -64,7 +64,7 @@ struct Packing<'a> {
 /// Returns the slots of pieces that must stand together; `Ok(None)` when they cannot.
 ///
 /// # Errors
-/// When that takes too many steps to find out.
+/// If that takes too many steps to find out.
 pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,

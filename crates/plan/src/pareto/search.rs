@@ -71,7 +71,7 @@ struct FrontPlan {
 /// with the plans so far. The policy has to prove bounds, and minimises the mean completion time.
 ///
 /// # Errors
-/// When the policy cannot treat the problem, or breaks its rules.
+/// If the policy cannot treat the problem, or breaks its rules.
 pub fn pareto(
     problem: &Problem,
     policy: &mut dyn Policy,

@@ -24,7 +24,7 @@ impl PlanFile {
     /// Returns the problem that the plan was made for, as far as checking it needs.
     ///
     /// # Errors
-    /// When a name or a number in the file is impossible.
+    /// If a name or a number in the file is impossible.
     pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
         let nodes = self.offered()?;
         let network = BitRate::new(self.network_gbps);
@@ -47,7 +47,7 @@ impl PlanFile {
     /// Returns the plan, by the numbers of `problem`, still to be verified.
     ///
     /// # Errors
-    /// When a verdict, a node or a type is unknown.
+    /// If a verdict, a node or a type is unknown.
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
@@ -57,7 +57,7 @@ impl PlanFile {
     /// Checks that what the file says of each job beside its verdict and its shares follows from them.
     ///
     /// # Errors
-    /// When it does not: the first such place.
+    /// If it does not: the first such place.
     pub fn check(&self, problem: &Problem, plan: &CheckedPlan) -> Result<(), PlanFileError> {
         for (index, (job, verdict)) in self.jobs.iter().zip(plan.verdicts()).enumerate() {
             job.check(index, &PlannedJob::new(problem, index, verdict, Value::Null))?;

@@ -150,7 +150,7 @@ impl PlanFile {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// When the text is no JSON of this schema.
+    /// If the text is no JSON of this schema.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let json = |source| PlanFileError::Json { source };
         let error = match serde_json::from_str::<Self>(text) {
@@ -177,7 +177,7 @@ impl PlanFile {
     /// Returns the file's text: JSON with a newline at its end.
     ///
     /// # Errors
-    /// When a number is not finite, which no plan has.
+    /// If a number is not finite, which no plan has.
     pub fn to_json(&self) -> Result<String, PlanFileError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| PlanFileError::Json { source })?;
         text.push('\n');

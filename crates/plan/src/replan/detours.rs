@@ -8,7 +8,7 @@ impl ReplanContext<'_> {
     /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn detour(&self) -> Result<Option<Plan>, PolicyError> {
         let late = self.queued().filter(|(_, hold)| self.late_at(hold).0 <= self.problem.now.0);
         for (job, hold) in late.take(self.rules.looked_at) {

@@ -13,7 +13,7 @@ impl ReplanContext<'_> {
     /// Returns a plan for `jobs`, in that order, on what they may use; `None` where there are no jobs.
     ///
     /// # Errors
-    /// When the placer cannot treat the problem, or breaks its rules.
+    /// If the placer cannot treat the problem, or breaks its rules.
     pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<Draft>, PolicyError> {
         if jobs.is_empty() {
             return Ok(None);

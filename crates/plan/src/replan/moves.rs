@@ -70,7 +70,7 @@ impl ReplanContext<'_> {
     /// Returns the moves that pay best, if any pays.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn moves(
         &self,
         ready: &[usize],

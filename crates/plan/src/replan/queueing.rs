@@ -42,7 +42,7 @@ impl ReplanContext<'_> {
     /// Returns a plan for jobs on free GPUs, without those that are done before on others that they have to wait for.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn base(&self, ready: &[usize]) -> Result<Option<Draft>, PolicyError> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };

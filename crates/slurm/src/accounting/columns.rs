@@ -56,7 +56,7 @@ impl ColumnPlaces {
     /// Returns the columns of a header.
     ///
     /// # Errors
-    /// When a required one is missing; `line` is the number of the header.
+    /// If a required one is missing; `line` is the number of the header.
     pub(super) fn of(header: &str, line: usize) -> Result<Self, HeaderError> {
         let delimiter = delimiter(header);
         let names: Vec<&str> = header.split(delimiter).collect();

@@ -42,7 +42,7 @@ impl Accounting {
     /// Returns what a text has. `date` reads a date: those of other machines have no time zone.
     ///
     /// # Errors
-    /// When there is no header, or one without a column that is required.
+    /// If there is no header, or one without a column that is required.
     pub fn parse(bytes: &[u8], date: fn(&str) -> Option<Time>) -> Result<Self, HeaderError> {
         let lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(line_of).collect();
         let numbered = || (1_usize..).zip(&lines).filter(|(_, line)| !line.trim().is_empty());

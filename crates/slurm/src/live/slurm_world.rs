@@ -86,7 +86,7 @@ impl<'a> SlurmWorld<'a> {
     /// hsched submitted.
     ///
     /// # Errors
-    /// When Slurm does not answer or prints nonsense.
+    /// If Slurm does not answer or prints nonsense.
     pub fn observe_jobs(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
@@ -157,7 +157,7 @@ impl<'a> SlurmWorld<'a> {
     /// Writes the plan and the scripts of a run to disk, unless they are there.
     ///
     /// # Errors
-    /// When the run's id is taken, or something cannot be written.
+    /// If the run's id is taken, or something cannot be written.
     pub fn write_run(&mut self, run: &Run) -> Result<(), LiveError> {
         if self.prepared.contains_key(&run.id) {
             return Ok(());

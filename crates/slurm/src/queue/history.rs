@@ -56,7 +56,7 @@ fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> Comman
 /// Returns the jobs that have ended, and notes on lines that could not be read.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>), ParseError> {
     let (mut ended, mut unread) = (Vec::new(), Vec::new());
     let mut lines = 0_usize;

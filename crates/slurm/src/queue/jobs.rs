@@ -78,7 +78,7 @@ fn is_exclusive(shared: &str) -> bool {
 /// Returns the jobs in printed order, and notes on what could not be read or had to be assumed.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(
     text: &str,
     cluster: &Cluster,

@@ -35,7 +35,7 @@ pub struct Texts<'a> {
 /// Returns the queue as it was at the look, with notes on what is hidden or could not be read.
 ///
 /// # Errors
-/// When the jobs cannot be read at all.
+/// If the jobs cannot be read at all.
 pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
     let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
     let config = Config::parse(texts.config.unwrap_or_default());

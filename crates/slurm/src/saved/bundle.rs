@@ -79,7 +79,7 @@ impl Bundle {
     /// Returns the bytes of the archive.
     ///
     /// # Errors
-    /// When the archive cannot hold something of it, such as a name that is too long.
+    /// If the archive cannot hold something of it, such as a name that is too long.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
         let manifest = serde_json::to_string_pretty(self)? + "\n";
@@ -99,7 +99,7 @@ impl Bundle {
     /// Returns the bundle that an archive holds. Nothing is unpacked.
     ///
     /// # Errors
-    /// When it is no archive, no bundle, or of a later version.
+    /// If it is no archive, no bundle, or of a later version.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(LIMIT));
         let mut files = BTreeMap::new();
@@ -124,7 +124,7 @@ impl Bundle {
     /// Returns the output of a call.
     ///
     /// # Errors
-    /// When the bundle lacks it; says why.
+    /// If the bundle lacks it; says why.
     pub fn output(&self, name: &'static str) -> Result<&str, BundleError> {
         let call = self.calls.iter().find(|call| call.name == name);
         let call = call.ok_or_else(|| BundleError::Missing(name, "the call was not made".to_owned()))?;

@@ -164,7 +164,7 @@ impl Gathering {
     /// Returns the cluster and the notes.
     ///
     /// # Errors
-    /// When there is no node, or what was read must not be believed.
+    /// If there is no node, or what was read must not be believed.
     pub(super) fn finish(mut self) -> Result<(Cluster, Vec<String>), SavedError> {
         if let Some(fault) = self.fault {
             return Err(fault);

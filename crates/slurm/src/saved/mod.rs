@@ -52,7 +52,7 @@ const CLUSTER_KEYS: [&str; 3] = ["nodes:", "network_gbps:", "intra_node_gbps:"];
 /// Returns what a text shows; `columns` are those of its lines, where it is a table without a header line.
 ///
 /// # Errors
-/// When it shows no cluster, or not for certain; known kinds are named.
+/// If it shows no cluster, or not for certain; known kinds are named.
 pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> {
     if text.contains(FIELD_END) && text.contains(RECORD_END) {
         return framed(text);

@@ -40,7 +40,7 @@ pub enum NotInScript {
 /// Returns a script with these settings.
 ///
 /// # Errors
-/// When an option is not the script's own, or its value cannot be replaced.
+/// If an option is not the script's own, or its value cannot be replaced.
 pub fn rewrite(
     script: &[u8],
     reading: &ScriptReading,

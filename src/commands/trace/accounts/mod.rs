@@ -17,7 +17,7 @@ use hsched_slurm::{SlurmState, Tres, amount, time};
 /// job that still runs has run so far.
 ///
 /// # Errors
-/// When there is no header, or a column is missing.
+/// If there is no header, or a column is missing.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
