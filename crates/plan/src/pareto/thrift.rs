@@ -1,20 +1,20 @@
-//! Jobs kept to GPUs on which they cost little.
+//! Restricts jobs to GPUs on which they cost little.
 
 use crate::pricing::{Pricer, Rings};
 use crate::{JobModel, Problem};
 
-/// The most GPUs of a type whose cost is looked at one by one; above, steps grow.
+/// Up to this number of GPUs of a type, each count is evaluated; above it, steps grow.
 const ONE_BY_ONE: u32 = 16;
 const GROWTH: f64 = 1.25;
 
-/// What a job costs with each number of GPUs of each type, where that is legal.
+/// The cost of a job with each legal number of GPUs of each type.
 pub(super) struct Costs {
     /// Type, number of GPUs, cost.
     options: Vec<(usize, u32, f64)>,
 }
 
 impl Costs {
-    /// Returns the costs of a job at prices of a GPU-hour by type.
+    /// Returns the costs of a job at prices per GPU-hour by type.
     pub(super) fn new(problem: &Problem, job: &JobModel, (rings, prices): (&Rings, &[f64])) -> Self {
         let offered = problem.offered();
         let pricer = Pricer::new(job, rings, &offered, None);
@@ -33,8 +33,8 @@ impl Costs {
         Self { options }
     }
 
-    /// Returns the job with no types and numbers of GPUs on which it costs over so many times the least; `None` where no GPUs
-    /// of one type are legal.
+    /// Returns the job without the types and GPU counts on which it costs more than `times` the minimum;
+    /// `None` if no GPUs of a single type are legal.
     pub(super) fn limit(&self, job: &JobModel, times: f64) -> Option<JobModel> {
         let least = self.options.iter().map(|option| option.2).min_by(f64::total_cmp)?;
         let cheap = || self.options.iter().filter(|option| option.2 <= least * times);
