@@ -1,4 +1,5 @@
-//! How many GPUs of each model hold so much memory together: sizes of replicas, as a table and as JSON.
+//! How many GPUs of each model provide a given amount of memory together: sizes of replicas, as a table and
+//! as JSON.
 
 use std::fmt::Write as _;
 
@@ -8,17 +9,18 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_model::Bytes;
 use hsched_model::catalogue::{Recognised, gpus};
 
-/// A model, or a slice of one, its memory in GB, and how many are needed; `None` where one is too small and several do not work together.
+/// A model, or a slice of one, its memory in GB, and the required number; `None` if one is too small and
+/// several cannot work together.
 struct Fit {
     name: String,
     gb: u32,
     count: Option<u32>,
 }
 
-/// Bytes of a GB of the catalogue, as its sources count them.
+/// Bytes per GB in the catalogue, as in its sources.
 const GB: u64 = 1_000_000_000;
 
-/// Returns what is needed of all models, or of those named.
+/// Returns the required number for all models, or for the named ones.
 fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
     let least = |gb: u32| need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two();
     let count = |gb: u32| u32::try_from(least(gb)).ok();
@@ -30,7 +32,7 @@ fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
         return gpus().iter().map(fit).collect();
     }
     let of_name = |(name, known): &(&String, Recognised)| {
-        // Of several models that a name may mean, the smallest is safe.
+        // If a name may mean several models, the smallest one is the safe choice.
         let whole = known.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
         let gb = known.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
         let count = count(gb).filter(|count| known.slice.is_none() || *count == 1);
@@ -39,7 +41,7 @@ fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
     known.iter().map(of_name).collect()
 }
 
-/// Returns the table of them, and the key of a job that would say so.
+/// Returns the table, and the corresponding key of a job.
 pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Terminal) -> String {
     let fits = fits(need, known);
     let mut table = Table::new(&[
