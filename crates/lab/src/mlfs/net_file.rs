@@ -1,4 +1,4 @@
-//! Files of nets for `mlf-rl` (schema `hsched.policy-net/1`).
+//! Files of networks for `mlf-rl` (schema `hsched.policy-net/1`).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::mlfs::{FEATURES, Net};
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.policy-net/1";
 
-/// A net and what its inputs are.
+/// A network and the names of its inputs.
 #[derive(Serialize, Deserialize)]
 struct NetFile {
     schema: String,
@@ -16,7 +16,7 @@ struct NetFile {
     net: Net,
 }
 
-/// Returns a net's file.
+/// Returns the file of a network.
 ///
 /// # Errors
 /// If a weight is not finite.
@@ -26,10 +26,10 @@ pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(&file)? + "\n")
 }
 
-/// Reads a net's file.
+/// Parses the file of a network.
 ///
 /// # Errors
-/// If the text is no net for these features: what is wrong with it.
+/// If the text is not a valid network for these features; the error names the problem.
 pub(super) fn net_of(text: &str) -> Result<Net, String> {
     let file: NetFile = serde_json::from_str(text).map_err(|error| format!("not a network file: {error}"))?;
     if file.schema != SCHEMA {
