@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::sandbox::{Ran, Sandbox};
+use crate::schemas;
 
 /// One run whose loss follows from its learning rate; with the rate 9 it fails.
 const JOB: &str = r#"jobs:
@@ -28,7 +29,11 @@ fn lines(text: &str) -> Vec<Value> {
 fn ask(sandbox: &Sandbox, trials: &[(u32, &str)]) -> Ran {
     let line =
         |(trial, rate): &(u32, &str)| format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n");
-    sandbox.run_with_input("ask job.yaml", &trials.iter().map(line).collect::<String>())
+    let input: String = trials.iter().map(line).collect();
+    for trial in lines(&input) {
+        schemas::check_as("hsched.trial/1", &trial);
+    }
+    sandbox.run_with_input("ask job.yaml", &input)
 }
 
 #[test]
