@@ -16,7 +16,7 @@ use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds
 /// How long a member may be silent; it sends a heartbeat every few seconds.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// Interval of questions to Slurm whether a silent member has ended.
+/// Interval at which Slurm is asked whether a silent member has ended.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 
 /// How long a member may be idle before it leaves.

@@ -37,7 +37,7 @@ pub struct LocalSite {
     pub member: Option<MemberId>,
 }
 
-/// Interval of questions about the remaining nodes.
+/// Interval at which to ask for the remaining nodes.
 const ASK_AGAIN: Seconds = Seconds(4.0);
 
 /// The available devices and the submissions on them.

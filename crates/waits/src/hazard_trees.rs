@@ -1,9 +1,9 @@
 //! Boosted trees for the probability that a job starts in each bin of its wait, given that it is still
 //! pending.
 //!
-//! A row represents one line for each bin in which it was observed, and a node of a tree represents rows and
-//! a range of bins. Sums over the lines of a row cost one subtraction, so training costs only as much as the
-//! rows. Existing libraries would need one row per line.
+//! A row stands for one training example per bin in which the job was observed, and a node of a tree covers
+//! rows and a range of bins. The sum over a row's examples costs one subtraction, so the cost of training
+//! grows with the rows only. Existing libraries would need one row per example.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

@@ -162,7 +162,7 @@ impl WaitHistory {
         kept
     }
 
-    /// Returns a request with this id as of its submission, with the density of its wait since then.
+    /// Returns the record of the request with this id at its submission, and the density of its total wait.
     pub fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
         let seen = self.seen.iter().rev().find(|seen| seen.record.id == id)?;
         Some((&seen.record, model.density(&seen.features)))

@@ -40,7 +40,7 @@ enum Next {
 }
 
 impl SimulatedWorld {
-    /// Returns a site without jobs at a time.
+    /// Returns the world of a site without jobs; its clock begins at `now`.
     pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,

@@ -28,7 +28,7 @@ pub(super) fn tree(value: &Value) -> YamlNode {
 /// Returns the text with every surrogate pair (`\ud83d\ude00`) replaced by YAML's single escape
 /// (`\U0001F600`), if the text looks like JSON; lines are unchanged.
 ///
-/// JSON has only double-quoted strings, so an escape is one wherever it occurs.
+/// JSON has only double-quoted strings, so every backslash begins an escape.
 pub(super) fn with_whole_characters(text: &str) -> Cow<'_, str> {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     if !looks_like_json || !text.contains("\\u") {

@@ -61,8 +61,8 @@ impl Sweeps {
         Self { shared, made: 0 }
     }
 
-    /// Returns the sweep of a trial: one combination, from the tree's lists. A sweep or search of the file is
-    /// reported.
+    /// Returns the sweep of a trial: one combination, from the tree's lists. Reports a problem if the file has
+    /// the key `sweep` or `search`.
     pub(super) fn of_trial(id: &str, tree: &YamlNode, fields: &Fields<'_>) -> Self {
         for value in ["sweep", "search"].into_iter().filter_map(|key| fields.get(key)) {
             report_chosen(value);

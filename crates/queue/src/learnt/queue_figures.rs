@@ -1,4 +1,4 @@
-//! The jobs ahead of a request in the queue of a look, as features for learning waits.
+//! Features for learning waits: counts of the jobs that were ahead of a request in the queue.
 
 use std::collections::BTreeMap;
 

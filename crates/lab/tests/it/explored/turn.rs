@@ -214,7 +214,7 @@ impl Keeper for Disk<'_> {
     type Error = Crash;
 
     fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Crash> {
-        // A process that is killed earlier has done nothing, which equals no turn.
+        // A process that is killed earlier has changed nothing, as if there had been no turn.
         if self.late {
             self.unwritten = Some(state.clone());
         } else {
