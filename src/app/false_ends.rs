@@ -23,8 +23,8 @@ pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
         let Some(past) = tracked.past.last().filter(|past| !past.attempt.tells_stops) else { continue };
         let is_false = is_doubtful(tracked, past) && was_stopped(context, tracked, past);
         let past = past.clone();
-        for own in &mut tracked.past {
-            own.attempt.tells_stops = true;
+        for past_attempt in &mut tracked.past {
+            past_attempt.attempt.tells_stops = true;
         }
         changed = true;
         if !is_false {

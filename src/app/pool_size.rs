@@ -57,7 +57,7 @@ pub(crate) fn choose(
     let queue = Queue::live(context, looked).with_site(context);
     let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
     let types: Vec<&GpuType> =
-        types.filter(|own| shape.gpu_type.is_none_or(|wanted| wanted == *own)).collect();
+        types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
     let stop = planning.stop(context, Some(USUAL_BUDGET));

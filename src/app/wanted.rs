@@ -119,8 +119,10 @@ mod tests {
     fn check(more: &str, all: bool, expected: &[(&str, &[u64])]) {
         let types = ["t4", "v100"].map(|name| GpuType::new(name).expect("a type"));
         let found = wanted(&jobs(more), &types, &Cache::default(), all);
-        let found: Vec<(&str, &[u64])> =
-            found.iter().map(|own| (own.gpu_type.as_str(), own.batches.as_slice())).collect();
+        let found: Vec<(&str, &[u64])> = found
+            .iter()
+            .map(|missing_speed| (missing_speed.gpu_type.as_str(), missing_speed.batches.as_slice()))
+            .collect();
         assert_eq!(found, expected);
     }
 

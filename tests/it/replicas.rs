@@ -55,9 +55,9 @@ fn the_examples_are_planned_over_two_types() {
         .json();
     for job in plan["jobs"].as_array().expect("jobs") {
         let replicas = job["replicas"].as_array().expect("replicas").iter();
-        let own: Vec<(&Value, &Value)> =
+        let gpus: Vec<(&Value, &Value)> =
             replicas.map(|replica| (&replica["gpus"][0]["type"], &replica["gpus"][0]["count"])).collect();
-        assert_eq!(own, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
+        assert_eq!(gpus, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
     }
 }
 
@@ -71,7 +71,7 @@ fn a_plan_of_replicas_is_read_again_and_checked() {
         .as_array()
         .expect("replicas")
         .iter()
-        .filter_map(|own| own["batch"].as_u64())
+        .filter_map(|replica| replica["batch"].as_u64())
         .collect();
     assert_eq!(batches, [2, 2, 2, 2]);
     assert_eq!(job["ranks"].as_array().expect("ranks").len(), 6);

@@ -85,9 +85,9 @@ pub(super) fn by_rank(
 fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
     let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
     for rank in &attempt.ranks {
-        let own = busiest.entry(&rank.gpu_type).or_insert(rank);
-        if rank.batch > own.batch {
-            *own = rank;
+        let busiest_rank = busiest.entry(&rank.gpu_type).or_insert(rank);
+        if rank.batch > busiest_rank.batch {
+            *busiest_rank = rank;
         }
     }
     let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();

@@ -99,11 +99,11 @@ impl Job {
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };
         let speed = |(gpu_type, speed): (&GpuType, &Speed)| {
             let factor = f64::from(replica.gpus.of(gpu_type)?) * efficiency.of(gpu_type)?;
-            let own = match *speed {
+            let scaled = match *speed {
                 Speed::Rate { samples_per_second } => Speed::rate(samples_per_second * factor),
                 Speed::Affine { alpha, beta } => Speed::affine(alpha, Seconds(beta.0 / factor)),
             };
-            Some((gpu_type.clone(), own?))
+            Some((gpu_type.clone(), scaled?))
         };
         let mut job = self.clone();
         job.throughput = self.throughput.iter().filter_map(speed).collect();

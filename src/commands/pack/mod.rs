@@ -269,7 +269,7 @@ impl Submission<'_> {
         let gpu_type = match self.gpus() {
             Gpus::Cpus(_) => return none(),
             Gpus::Typed(counts) if counts.len() > 1 => return none(),
-            own => own.only_type(),
+            gpus => gpus.only_type(),
         };
         let time = self.args.time.unwrap_or_default();
         let shape = PoolShape { gpus: self.capacity(), gpu_type, time, sbatch: self.sbatch };

@@ -112,9 +112,9 @@ impl Args {
             for found in &found {
                 let place = wanted.iter().position(|candidate| candidate.key() == found.key);
                 let Some(place) = place else { continue };
-                let own = &mut wanted[place];
-                own.batches.remove(0);
-                if own.batches.is_empty() || found.trouble.is_some() || found.sizes() > 1 {
+                let missing_speed = &mut wanted[place];
+                missing_speed.batches.remove(0);
+                if missing_speed.batches.is_empty() || found.trouble.is_some() || found.sizes() > 1 {
                     wanted.remove(place);
                 }
             }
@@ -155,14 +155,19 @@ impl Args {
                 ("BATCHES", Align::Left),
                 ("SPEED", Align::Left),
             ]);
-            for own in wanted {
-                let batches: Vec<String> = own.batches.iter().map(u64::to_string).collect();
-                let speed = match (trouble(own), cache.estimate(&own.key())) {
+            for missing_speed in wanted {
+                let batches: Vec<String> = missing_speed.batches.iter().map(u64::to_string).collect();
+                let speed = match (trouble(missing_speed), cache.estimate(&missing_speed.key())) {
                     (Some(trouble), _) => trouble.to_owned(),
                     (None, Some(known)) => format!("{} ({known})", known.speed),
                     (None, None) => "to be measured".to_owned(),
                 };
-                table.row([own.job.name.to_string(), own.gpu_type.to_string(), batches.join(", "), speed]);
+                table.row([
+                    missing_speed.job.name.to_string(),
+                    missing_speed.gpu_type.to_string(),
+                    batches.join(", "),
+                    speed,
+                ]);
             }
             print(context, &table.show(context.terminal))?;
         }

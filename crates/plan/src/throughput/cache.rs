@@ -150,7 +150,7 @@ impl Cache {
     pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
         let Some(places) = self.models.get_mut(model) else { return 0 };
         let before = places.len();
-        places.retain(|(own, ..), _| gpu_type.is_some_and(|gpu_type| gpu_type != own));
+        places.retain(|(recorded, ..), _| gpu_type.is_some_and(|gpu_type| gpu_type != recorded));
         let after = places.len();
         if after == 0 {
             self.models.remove(model);

@@ -72,8 +72,8 @@ impl Tables {
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
         // Replicas of several GPUs say nothing of single GPUs.
-        for (key, own) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
-            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, own));
+        for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
+            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }
         for (key, cells) in measured {
             let batch =

@@ -178,10 +178,10 @@ impl Knowledge<'_> {
     fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
-        if let Some(&own) = measured.get(gpu_type) {
-            remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
-            let scaled = said.and_then(|said| through_the_one_batch(said, &own));
-            return Some((scaled.unwrap_or(own.speed), Source::Measured(own)));
+        if let Some(&record) = measured.get(gpu_type) {
+            remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &record)));
+            let scaled = said.and_then(|said| through_the_one_batch(said, &record));
+            return Some((scaled.unwrap_or(record.speed), Source::Measured(record)));
         }
         if let Some(said) = said {
             return Some((said, Source::JobFile));
