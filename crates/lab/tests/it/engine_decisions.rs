@@ -163,6 +163,21 @@ fn a_running_job_moves_where_that_pays() {
 }
 
 #[test]
+fn a_job_whose_small_batch_is_divided_as_well_as_can_be_stays() {
+    // Five samples on four GPUs take as long as two on one, not as five quarters.
+    let cluster = cluster(&[("v1", "v100", 4, 4, "alloc")]);
+    let mut submission = attempt("r", "v1", "v100", 4, 0);
+    for (rank, batch) in submission.ranks.iter_mut().zip([2, 1, 1, 1]) {
+        rank.batch = batch;
+    }
+    let mut tracked = running(job("a", "{v100: 100}", ", max_gpus: 4"), submission, 1);
+    let own = Job { epochs: 1000, global_batch: 5, ..(*tracked.job).clone() };
+    tracked.job = own.into();
+    let done = take(state(vec![tracked]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&done.actions), [""; 0]);
+}
+
+#[test]
 fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
