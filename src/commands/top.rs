@@ -12,7 +12,7 @@ use crate::app::session;
 use crate::commands::cli::{Subcommand, run_words};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Key, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
+use crate::ui::{KeyPress, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::samples::RecentSamples;
@@ -215,12 +215,12 @@ impl<'a> Top<'a> {
     }
 
     /// Does what a key says.
-    fn obey(&mut self, key: Key, screen: &mut TopScreen) -> io::Result<After> {
+    fn obey(&mut self, key: KeyPress, screen: &mut TopScreen) -> io::Result<After> {
         self.view.message = None;
         if let Some(question) = self.question.take() {
-            if key == Key::Letter('y') {
+            if key == KeyPress::Letter('y') {
                 self.aside(screen, &[&["cancel", "--", &question.name]])?;
-            } else if key == Key::Redraw {
+            } else if key == KeyPress::Redraw {
                 self.ask(question);
             }
             return Ok(After::GoOn);
@@ -228,15 +228,15 @@ impl<'a> Top<'a> {
         let last = self.view.rows.len().saturating_sub(1);
         let selected = self.view.selected;
         match key {
-            Key::Letter('q') | Key::Escape | Key::Interrupt => return Ok(After::Quit),
-            Key::Up => self.select(selected.saturating_sub(1)),
-            Key::Down => self.select((selected + 1).min(last)),
-            Key::PageUp => self.select(selected.saturating_sub(PAGE)),
-            Key::PageDown => self.select((selected + PAGE).min(last)),
-            Key::First => self.select(0),
-            Key::Last => self.select(last),
-            Key::Letter(letter) => return self.obey_letter(letter, screen),
-            Key::Enter | Key::Redraw => {}
+            KeyPress::Letter('q') | KeyPress::Escape | KeyPress::Interrupt => return Ok(After::Quit),
+            KeyPress::Up => self.select(selected.saturating_sub(1)),
+            KeyPress::Down => self.select((selected + 1).min(last)),
+            KeyPress::PageUp => self.select(selected.saturating_sub(PAGE)),
+            KeyPress::PageDown => self.select((selected + PAGE).min(last)),
+            KeyPress::First => self.select(0),
+            KeyPress::Last => self.select(last),
+            KeyPress::Letter(letter) => return self.obey_letter(letter, screen),
+            KeyPress::Enter | KeyPress::Redraw => {}
         }
         Ok(After::GoOn)
     }

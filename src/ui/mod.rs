@@ -72,7 +72,7 @@ pub use self::sweep::{idle_seed, sweep_table};
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
 pub use self::text::wrap;
-pub use self::top::{Key, TopRow, TopScreen, TopView, top_details, top_gpus};
+pub use self::top::{KeyPress, TopRow, TopScreen, TopView, top_details, top_gpus};
 pub use self::when::{
     When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
 };

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
-use crate::line::{Key, Use};
+use crate::line::{LineKey, Use};
 use crate::queue_model::QueueModel;
 use crate::ranks::Whose;
 use crate::shape::Shapes;
@@ -83,7 +83,7 @@ pub(super) struct Belief {
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub at: f64,
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     pub limit: f64,
     pub tasks: u32,
@@ -247,7 +247,7 @@ impl Arrivals {
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: user.tier, priority, submitted: at, order },
+            key: LineKey { tier: user.tier, priority, submitted: at, order },
             shape: user.shape,
             limit: user.limit,
             tasks: user.tasks,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// What decides which of two waiting jobs is looked at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Key {
+pub(super) struct LineKey {
     /// The highest first.
     pub tier: u32,
     /// The highest first.
@@ -15,7 +15,7 @@ pub(super) struct Key {
     pub order: u32,
 }
 
-impl Key {
+impl LineKey {
     /// Returns the order in which two jobs are looked at.
     pub(super) fn cmp(&self, other: &Self) -> Ordering {
         let by_priority = || other.priority.total_cmp(&self.priority);
@@ -37,7 +37,7 @@ pub(super) struct Use {
 /// A job that waits, or the waiting tasks of an array.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     /// In seconds.
     pub limit: f64,

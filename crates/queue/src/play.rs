@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Joins, Key, Use, Waiting};
+use crate::line::{Array, Joins, LineKey, Use, Waiting};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
@@ -24,7 +24,7 @@ pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 /// A request in line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     /// In seconds.
     pub limit: f64,
@@ -51,7 +51,7 @@ pub(super) struct Ours<'a> {
 /// A job in line, whoever it is.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    key: Key,
+    key: LineKey,
     /// Its priority by the ranks of the snapshot.
     priority: f64,
     pub shape: usize,

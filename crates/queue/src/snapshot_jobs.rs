@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::awaited::Awaited;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
-use crate::line::{Array, Joins, Key, Waiting};
+use crate::line::{Array, Joins, LineKey, Waiting};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -105,7 +105,7 @@ pub(super) fn waiting(
             let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
             let longest = partitions.first().map(String::as_str);
             list.push(Waiting {
-                key: Key { tier: snapshot.tier(&partitions), priority, submitted, order },
+                key: LineKey { tier: snapshot.tier(&partitions), priority, submitted, order },
                 shape,
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
                 tasks: job.tasks.max(1),

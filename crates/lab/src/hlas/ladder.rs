@@ -10,19 +10,19 @@ pub(crate) struct Ladder {
     thresholds: Vec<f64>,
     levels: Vec<Level>,
     /// By job, where it waits.
-    places: Vec<Option<(usize, Key)>>,
+    places: Vec<Option<(usize, LadderKey)>>,
     /// How many jobs have entered so far.
     entries: u64,
 }
 
 /// Those with the most epochs predicted first, then by when they entered.
-type Key = (Reverse<u64>, u64, usize);
+type LadderKey = (Reverse<u64>, u64, usize);
 
 #[derive(Clone, Debug, Default)]
 struct Level {
     /// Jobs with part of their round handed out.
-    begun: BTreeSet<Key>,
-    others: BTreeSet<Key>,
+    begun: BTreeSet<LadderKey>,
+    others: BTreeSet<LadderKey>,
 }
 
 /// Thresholds if not given: so many, the first at so many rounds of the median job, each so much higher than the
@@ -69,7 +69,7 @@ impl Ladder {
         level
     }
 
-    fn put(&mut self, job: usize, level: usize, key: Key) {
+    fn put(&mut self, job: usize, level: usize, key: LadderKey) {
         self.levels[level].others.insert(key);
         if self.places.len() <= job {
             self.places.resize(job + 1, None);
@@ -108,7 +108,7 @@ impl Ladder {
     /// Returns who is first of those that can use something: of the least served, those with part of their round handed out
     /// before the others.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = |keys: &BTreeSet<Key>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
+        let usable = |keys: &BTreeSet<LadderKey>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::yaml::{Key, Kind, YamlNode};
+use super::yaml::{Kind, YamlKey, YamlNode};
 
 /// Returns the tree of a value, all of it on line 1.
 pub(super) fn tree(value: &Value) -> YamlNode {
     let scalar = |text: String, quoted| Kind::Scalar { text, quoted };
-    let key = |text: &String| Key { line: 1, text: text.clone(), quoted: true };
+    let key = |text: &String| YamlKey { line: 1, text: text.clone(), quoted: true };
     let kind = match value {
         Value::Null => scalar("null".to_owned(), false),
         Value::Bool(switch) => scalar(switch.to_string(), false),

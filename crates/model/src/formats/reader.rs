@@ -274,7 +274,7 @@ impl<'a> Value<'a> {
             return Vec::new();
         };
         let map = Rc::new(self.path.clone());
-        let entry = |(key, node): &'a (yaml::Key, YamlNode)| {
+        let entry = |(key, node): &'a (yaml::YamlKey, YamlNode)| {
             (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()

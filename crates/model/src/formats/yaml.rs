@@ -40,12 +40,12 @@ pub(super) enum Kind {
     },
     List(Vec<YamlNode>),
     /// In the file's order; a key may appear twice.
-    Map(Vec<(Key, YamlNode)>),
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
 /// A key and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
+pub(super) struct YamlKey {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) quoted: bool,
@@ -83,7 +83,7 @@ struct Open {
 
 enum Items {
     List(Vec<YamlNode>),
-    Map { entries: Vec<(Key, YamlNode)>, key: Option<Key> },
+    Map { entries: Vec<(YamlKey, YamlNode)>, key: Option<YamlKey> },
 }
 
 #[derive(Default)]
@@ -185,17 +185,17 @@ impl Builder {
     }
 }
 
-fn key_of(node: YamlNode) -> Result<Key, Problem> {
+fn key_of(node: YamlNode) -> Result<YamlKey, Problem> {
     match node.kind {
-        Kind::Scalar { text, quoted } => Ok(Key { line: node.line, text, quoted }),
+        Kind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
         Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
     }
 }
 
 /// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
 /// maps named first.
-fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem> {
-    let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
+fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, Problem> {
+    let is_merge = |key: &YamlKey| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(entries);
     }
@@ -297,7 +297,7 @@ mod tests {
             Kind::Scalar { text, quoted: false } => text.clone(),
             Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
             Kind::Map(entries) => {
-                let one = |(key, node): &(Key, YamlNode)| format!("{}={}", key.text, show(node));
+                let one = |(key, node): &(YamlKey, YamlNode)| format!("{}={}", key.text, show(node));
                 format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
             }
         };

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, Key, Waiting};
+use crate::line::{Joins, LineKey, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, Ours, play};
@@ -41,7 +41,7 @@ impl QueueTable {
             let NumberedRequest { part, shape, rule } = (*known)?;
             let estimate = snapshot.priority_of(request);
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
-            let key = Key {
+            let key = LineKey {
                 tier: snapshot.tier(&partitions),
                 priority: estimate.priority,
                 submitted: model.now,
@@ -50,7 +50,7 @@ impl QueueTable {
             };
             let key = match positions.iter().find(|(id, _)| *id == request.id) {
                 Some((_, QueuePosition { priority, submitted })) => {
-                    Key { priority: *priority, submitted: submitted.0, ..key }
+                    LineKey { priority: *priority, submitted: submitted.0, ..key }
                 }
                 None => key,
             };
