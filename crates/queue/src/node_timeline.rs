@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::mem;
 
 use crate::moment::Moment;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 use crate::shape::Amounts;
 
 /// What is held and kept of the nodes, kept up to date as jobs start and end.
@@ -115,7 +115,7 @@ pub(super) struct Slot {
 
 impl<'a> NodeTimeline<'a> {
     /// Returns the nodes as those that run leave them; their numbers are those of `running`.
-    pub(super) fn new(model: &'a QueueModel, part: &Part) -> Self {
+    pub(super) fn new(model: &'a QueueModel, part: &QueuePart) -> Self {
         let nodes = model.total.len();
         let mut timeline = Self {
             model,

@@ -13,7 +13,7 @@ use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
 use crate::play::later::Later;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
 /// How often limits on the minutes that running jobs have left are looked at, in seconds.
 const LIMITS_PERIOD: f64 = 600.0;
@@ -92,7 +92,7 @@ struct Live {
 /// One way that the queue may go.
 pub(super) struct Play<'a> {
     model: &'a QueueModel,
-    part: &'a Part,
+    part: &'a QueuePart,
     future: Future,
     ours: &'a [Entry],
     timeline: NodeTimeline<'a>,
@@ -141,7 +141,7 @@ pub(super) fn play(
 impl<'a> Play<'a> {
     pub(super) fn new(
         model: &'a QueueModel,
-        part: &'a Part,
+        part: &'a QueuePart,
         future: &Future,
         Ours { entries: ours, viewer }: Ours<'a>,
     ) -> Self {

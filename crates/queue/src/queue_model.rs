@@ -30,10 +30,10 @@ pub(super) struct QueueModel {
     pub rules: SchedulingRules,
     /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
     pub ranks: Option<Ranks>,
-    /// The number of arrays; their tasks that run at first are counted in `Part`.
+    /// The number of arrays; their tasks that run at first are counted in `QueuePart`.
     pub arrays: usize,
     /// Parts of the queue that have no node in common.
-    pub parts: Vec<Part>,
+    pub parts: Vec<QueuePart>,
     /// What each request is; `None` where no node could ever hold it.
     pub requests: Vec<Option<NumberedRequest>>,
     /// The limit that never lets each request start.
@@ -58,7 +58,7 @@ pub(super) struct NumberedRequest {
 
 /// A part of the queue whose jobs meet no others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
+pub(super) struct QueuePart {
     /// In the order in which they are looked at.
     pub waiting: Vec<Waiting>,
     pub running: Vec<Active>,
@@ -190,7 +190,7 @@ impl QueueModel {
             rules: rules(snapshot, growth),
             ranks,
             arrays: arrays.len(),
-            parts: vec![Part::default(); parts.count],
+            parts: vec![QueuePart::default(); parts.count],
             requests,
             refusals,
             limits,

@@ -17,7 +17,7 @@ pub(super) struct FreeNode {
 /// GPUs that a job asks for, all at once.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    parts: Vec<Part>,
+    parts: Vec<NodeRequest>,
     /// The nodes that it may run on.
     nodes: BTreeSet<NodeName>,
     /// Whether it insists on the planned nodes.
@@ -26,7 +26,7 @@ pub(super) struct Request {
 
 /// What is asked of one node.
 #[derive(Clone, Debug)]
-struct Part {
+struct NodeRequest {
     planned: NodeName,
     /// Whether it was planned on a node with several types; others are kept away from such nodes.
     mixed: bool,
@@ -43,11 +43,11 @@ impl Request {
     ) -> Self {
         let part = |(planned, gpus): (NodeName, BTreeMap<GpuType, u32>)| {
             let mixed = mixed.contains(&planned);
-            Part { planned, mixed, gpus }
+            NodeRequest { planned, mixed, gpus }
         };
-        let mut parts: Vec<Part> = Gpus::of(ranks).0.into_iter().map(part).collect();
+        let mut parts: Vec<NodeRequest> = Gpus::of(ranks).0.into_iter().map(part).collect();
         // What is hardest to place goes first.
-        let size = |part: &Part| (part.gpus.len(), part.gpus.values().sum::<u32>());
+        let size = |part: &NodeRequest| (part.gpus.len(), part.gpus.values().sum::<u32>());
         parts.sort_by_key(|part| std::cmp::Reverse(size(part)));
         Self { parts, nodes, pinned }
     }
@@ -66,7 +66,7 @@ impl Request {
         self.parts.iter().flat_map(|part| part.gpus.keys())
     }
 
-    fn place(&self, free: &[FreeNode], suits: impl Fn(&Part, &FreeNode) -> bool) -> Option<Gpus> {
+    fn place(&self, free: &[FreeNode], suits: impl Fn(&NodeRequest, &FreeNode) -> bool) -> Option<Gpus> {
         let mut got = Gpus::default();
         for part in &self.parts {
             let has_all = |node: &&FreeNode| {

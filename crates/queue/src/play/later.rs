@@ -2,7 +2,7 @@
 
 use crate::line::Joins;
 use crate::play::Line;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
 /// Who joins the line later.
 pub(super) struct Later {
@@ -14,7 +14,7 @@ pub(super) struct Later {
 }
 
 impl Later {
-    pub(super) fn new(model: &QueueModel, part: &Part) -> Self {
+    pub(super) fn new(model: &QueueModel, part: &QueuePart) -> Self {
         let mut elsewhere = Vec::new();
         for (number, job) in model.awaited.iter().enumerate() {
             let here = part.running.iter().filter(|running| running.awaited.contains(&number)).count();
