@@ -21,7 +21,7 @@ use hsched_plan::throughput::{Cache, Measured, SpeedKey};
 const LATE: f64 = 120.0;
 
 /// What is known beside the jobs.
-pub(super) struct Seen<'a> {
+pub(super) struct ReportContext<'a> {
     pub speeds: &'a Cache,
     pub curves: BTreeMap<JobName, Curve>,
     pub predicted: Vec<Predicted>,
@@ -31,7 +31,7 @@ pub(super) struct Seen<'a> {
 }
 
 /// Returns the report of these jobs.
-pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
+pub(super) fn history_report(rows: &[HistoryRow], seen: &ReportContext<'_>) -> Report {
     let mut report = Report::new(ReportKind::History, Clock::Unix);
     let parameters =
         json!({ "state_dir": seen.root.display().to_string(), "at": seen.now.0, "jobs": rows.len() });

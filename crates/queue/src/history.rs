@@ -33,7 +33,7 @@ const USUAL_POWER: f64 = 2.0;
 
 /// The part of its limit that a job ran, or has run so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct RunShare {
     /// What it had run when the records begin: had it ended before, it would not be in them.
     from: f64,
     ratio: f64,
@@ -51,7 +51,7 @@ enum Happens {
 /// What is known of the parts of their limits that the jobs of a user run, or those of all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Habit {
-    seen: Vec<Seen>,
+    seen: Vec<RunShare>,
 }
 
 /// Chances to run for longer than a part of the limit.
@@ -183,8 +183,8 @@ pub(super) struct Users<'a> {
 impl<'a> Users<'a> {
     /// Returns the users of a snapshot, and their habits.
     pub(super) fn new(snapshot: &'a Snapshot) -> (Self, Habits) {
-        let seen: Vec<(Option<&str>, Seen)> = seen(snapshot);
-        let mut by_user: BTreeMap<&str, Vec<Seen>> = BTreeMap::new();
+        let seen: Vec<(Option<&str>, RunShare)> = seen(snapshot);
+        let mut by_user: BTreeMap<&str, Vec<RunShare>> = BTreeMap::new();
         for user in snapshot.jobs.iter().filter_map(|job| job.user.as_deref()) {
             by_user.entry(user).or_default();
         }
@@ -213,12 +213,12 @@ impl<'a> Users<'a> {
 }
 
 /// Returns the parts of their limits that jobs ran until they ended, and that others have run so far, with whose they are.
-fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, Seen)> {
+fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, RunShare)> {
     let Some((since, until)) = snapshot.recorded() else { return Vec::new() };
     let seen = |started: Time, end: Time, limit: Option<Seconds>, has_ended: bool| {
         let limit = limit.filter(|limit| limit.0 > 0.0)?;
         let from = since.since(started).0.max(0.0);
-        Some(Seen { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
+        Some(RunShare { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
     };
     let ended = snapshot.history.iter().flatten();
     let ended = ended
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn habit(ended: &[f64], so_far: &[f64]) -> Habit {
-        let seen = |has_ended: bool| move |&ratio: &f64| Seen { from: 0.0, ratio, has_ended };
+        let seen = |has_ended: bool| move |&ratio: &f64| RunShare { from: 0.0, ratio, has_ended };
         Habit { seen: ended.iter().map(seen(true)).chain(so_far.iter().map(seen(false))).collect() }
     }
 
@@ -289,18 +289,18 @@ mod tests {
     #[test]
     fn jobs_that_ran_before_the_records_began_say_nothing_of_shorter_ones() {
         // All of those end at a tenth or at nine tenths; of those who had run for a half before the records, only the latter are seen.
-        let late = Seen { from: 0.5, ratio: 0.9, has_ended: true };
+        let late = RunShare { from: 0.5, ratio: 0.9, has_ended: true };
         let mut seen = habit(&[[0.1; 10], [0.9; 10]].concat(), &[]);
         seen.seen.extend([late; 30]);
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
         // Who runs since then and is not seen to run on says nothing at all.
-        seen.seen.push(Seen { from: 0.7, ratio: 0.7, has_ended: false });
+        seen.seen.push(RunShare { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn who_comes_after_all_others_have_ended_counts_among_those_who_ran_as_long() {
-        let late = Seen { from: 0.4, ratio: 0.6, has_ended: true };
+        let late = RunShare { from: 0.4, ratio: 0.6, has_ended: true };
         let mut seen = habit(&[0.1; 20], &[]);
         seen.seen.extend([late; 30]);
         assert_eq!((plain(&seen).draw(0.5, 0.9), plain(&seen).draw(0.0, 0.9)), (0.6, 0.1));

@@ -20,7 +20,7 @@ const DAY: f64 = 86_400.0;
 
 /// A request with what was known of it when it was made.
 #[derive(Clone, Debug)]
-struct Seen {
+struct WaitEntry {
     look: Time,
     record: WaitRecord,
     streams: Streams,
@@ -30,7 +30,7 @@ struct Seen {
 /// Requests in the order of their looks.
 #[derive(Clone, Debug, Default)]
 pub struct WaitHistory {
-    seen: Vec<Seen>,
+    seen: Vec<WaitEntry>,
     numbers: Numbers,
 }
 
@@ -75,7 +75,7 @@ impl Numbers {
 /// Requests of one look with their features, of which the history does not know yet.
 #[derive(Clone, Debug)]
 pub struct LookRequests {
-    seen: Vec<Seen>,
+    seen: Vec<WaitEntry>,
     /// The place of each request that was asked about.
     places: Vec<usize>,
 }
@@ -111,7 +111,7 @@ impl WaitHistory {
             .collect();
         let earlier = self.seen.iter().map(|seen| InStreams { record: &seen.record, streams: &seen.streams });
         let features = features(earlier, &list, now, alternatives);
-        let seen = list.iter().zip(features).map(|(request, features)| Seen {
+        let seen = list.iter().zip(features).map(|(request, features)| WaitEntry {
             look: now,
             record: request.record.clone(),
             streams: *request.streams,
@@ -143,9 +143,9 @@ impl WaitHistory {
     }
 
     /// Returns a part of the requests, evenly spaced among like ones of a look, each with how many it stands for.
-    fn thinned(&self) -> Vec<(&Seen, f64)> {
-        let key = |seen: &Seen| (seen.look.0.to_bits(), seen.streams[ALIKE]);
-        let mut groups: BTreeMap<(u64, u32), Vec<&Seen>> = BTreeMap::new();
+    fn thinned(&self) -> Vec<(&WaitEntry, f64)> {
+        let key = |seen: &WaitEntry| (seen.look.0.to_bits(), seen.streams[ALIKE]);
+        let mut groups: BTreeMap<(u64, u32), Vec<&WaitEntry>> = BTreeMap::new();
         for seen in &self.seen {
             groups.entry(key(seen)).or_default().push(seen);
         }

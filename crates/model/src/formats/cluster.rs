@@ -41,7 +41,7 @@ const NODE_LIMIT: usize = 100_000;
 
 /// What has been seen while reading the nodes.
 #[derive(Default)]
-struct Seen {
+struct NodeTally {
     /// Line on which a node was named first.
     lines: BTreeMap<String, usize>,
     gpus: u64,
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Cluster, Problems> {
         let fields = root.fields(&KEYS);
         let network = fields.or("network_gbps", None, |value| rate(value).map(Some));
         let intra_node = fields.or("intra_node_gbps", None, |value| rate(value).map(Some));
-        let mut seen = Seen::default();
+        let mut seen = NodeTally::default();
         let nodes = fields
             .required("nodes")
             .and_then(|value| all(value.items().iter().map(|item| read_nodes(item, &mut seen))));
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Result<Cluster, Problems> {
 }
 
 /// Reads one entry, which stands for as many nodes as its hostlist names.
-fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
+fn read_nodes(value: &Value<'_>, seen: &mut NodeTally) -> Option<Vec<Node>> {
     let fields = value.fields(&NODE_KEYS);
     let names = fields.required("name").and_then(|value| read_names(value, seen));
     let gpus = fields.or("gpus", Vec::new(), read_counts);
@@ -112,7 +112,7 @@ fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
     Some(names.into_iter().map(|name| Node { name, ..template.clone() }).collect())
 }
 
-fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
+fn read_names(value: &Value<'_>, seen: &mut NodeTally) -> Option<Vec<NodeName>> {
     let names = value.parsed(|text| {
         hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
     })?;
@@ -141,7 +141,7 @@ fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
     }))
 }
 
-impl Seen {
+impl NodeTally {
     fn count_gpus(&mut self, nodes: usize, gpus: &[GpuStock], value: &Value<'_>) {
         let each: u64 = gpus.iter().map(|stock| u64::from(stock.total)).sum();
         self.gpus = self.gpus.saturating_add(each.saturating_mul(nodes as u64));
