@@ -51,7 +51,7 @@ struct GangService {
 }
 
 /// The GPUs at one moment.
-struct Table {
+struct GpuTable {
     gpus: Vec<Gpu>,
     /// Whether each can be given to somebody now.
     free: Vec<bool>,
@@ -172,7 +172,7 @@ impl Hlas {
     /// the groups.
     fn hand_out(
         &self,
-        table: &mut Table,
+        table: &mut GpuTable,
         idle: &mut Vec<usize>,
         job: usize,
         tasks: &TaskJob,
@@ -211,7 +211,7 @@ impl Hlas {
         problem: &Problem,
         jobs: &[usize],
         tasks: &Tasks,
-        mut table: Table,
+        mut table: GpuTable,
         mut ladder: Ladder,
     ) -> Vec<(usize, Decision)> {
         let is_idle = |group: &Vec<usize>| group.iter().all(|gpu| table.free[*gpu]);
@@ -274,7 +274,7 @@ impl Policy for Hlas {
         self.sync_groups(problem, &tasks);
         let go_on = self.sync_jobs(problem, &jobs);
         let ladder = self.ladder(problem, &jobs, &tasks);
-        let table = Table::new(problem, &jobs, tasks.gpus.clone(), &go_on);
+        let table = GpuTable::new(problem, &jobs, tasks.gpus.clone(), &go_on);
         let mut changes = self.serve(problem, &jobs, &tasks, table, ladder);
         let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
         for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
@@ -334,7 +334,7 @@ fn all_gpus(problem: &Problem) -> Vec<Gpu> {
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-impl Table {
+impl GpuTable {
     /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ParseError;
 use crate::queue::jobs::{self, Look};
-use crate::queue::limits::{self, Table};
+use crate::queue::limits::{self, AccountTable};
 use crate::queue::site_limits::add_limits;
 use crate::queue::{accounts, history, nodes, partitions, reservations, scheduling};
 use crate::site::{self, Config};
@@ -96,8 +96,8 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     };
     seen.user = Some(look.user.to_owned());
     let tables = texts.limits.map(|(associations, qos)| {
-        let associations = Table { fields: &limits::ASSOCIATION_FIELDS, text: associations };
-        (associations, Table { fields: &limits::QOS_FIELDS, text: qos })
+        let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
+        (associations, AccountTable { fields: &limits::QOS_FIELDS, text: qos })
     });
     add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
