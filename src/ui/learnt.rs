@@ -13,7 +13,7 @@ pub(super) struct LearntSpeeds {
 }
 
 /// What samples of one moment made of a speed.
-struct Change<'a> {
+struct SpeedChange<'a> {
     /// The one of most steps.
     sample: &'a Sample,
     before: Option<Measured>,
@@ -45,7 +45,7 @@ impl LearntSpeeds {
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,
         key: &SpeedKey,
-        change: &Change<'_>,
+        change: &SpeedChange<'_>,
     ) -> Option<String> {
         let batch = to_f64(change.sample.batch);
         let rate = change.after.speed.rate_at(batch);
@@ -74,11 +74,11 @@ impl LearntSpeeds {
 }
 
 /// Returns what changed, by speed.
-fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, Change<'a>> {
-    let mut changes: BTreeMap<&SpeedKey, Change<'_>> = BTreeMap::new();
+fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, SpeedChange<'a>> {
+    let mut changes: BTreeMap<&SpeedKey, SpeedChange<'_>> = BTreeMap::new();
     for (sample, lesson) in samples.iter().zip(lessons) {
         let Lesson::Learnt { before, after } = *lesson else { continue };
-        let change = changes.entry(&sample.key).or_insert(Change { sample, before, after });
+        let change = changes.entry(&sample.key).or_insert(SpeedChange { sample, before, after });
         change.after = after;
         if sample.steps > change.sample.steps {
             change.sample = sample;

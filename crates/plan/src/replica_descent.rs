@@ -17,7 +17,7 @@ type Bundles = Vec<Vec<u32>>;
 
 /// Replicas of one job that leave a type or come to it.
 #[derive(Clone, Copy)]
-struct Change {
+struct ReplicaChange {
     row: usize,
     gpu_type: usize,
     by: i64,
@@ -55,7 +55,12 @@ pub(super) fn descend(
 }
 
 /// Calls `look` for changes, the simple ones first, as long as it says so.
-fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn FnMut(&[Change]) -> bool) {
+fn visit(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &Bundles,
+    look: &mut dyn FnMut(&[ReplicaChange]) -> bool,
+) {
     let go_on = (0..jobs.len()).all(|row| {
         let own = Holder { problem, jobs, bundles, row };
         own.leavings(None)
@@ -108,8 +113,8 @@ impl<'a> Holder<'a> {
         self.problem.jobs[self.jobs[self.row]].types[gpu_type].is_some()
     }
 
-    fn change(self, gpu_type: usize, by: i64) -> Change {
-        Change { row: self.row, gpu_type, by }
+    fn change(self, gpu_type: usize, by: i64) -> ReplicaChange {
+        ReplicaChange { row: self.row, gpu_type, by }
     }
 
     /// Returns the types on which it has replicas.
@@ -119,10 +124,10 @@ impl<'a> Holder<'a> {
     }
 
     /// Returns what may leave: nothing, one replica, or all; but none of a type.
-    fn leavings(self, but: Option<usize>) -> Vec<Vec<Change>> {
+    fn leavings(self, but: Option<usize>) -> Vec<Vec<ReplicaChange>> {
         let held = || self.held().filter(|&ty| Some(ty) != but);
         let one = held().map(|ty| vec![self.change(ty, -1)]);
-        let mut leavings: Vec<Vec<Change>> = std::iter::once(Vec::new()).chain(one).collect();
+        let mut leavings: Vec<Vec<ReplicaChange>> = std::iter::once(Vec::new()).chain(one).collect();
         if held().map(|ty| self.bundles[self.row][ty]).sum::<u32>() > 1 {
             leavings.push(held().map(|ty| self.change(ty, -i64::from(self.bundles[self.row][ty]))).collect());
         }
@@ -130,14 +135,19 @@ impl<'a> Holder<'a> {
     }
 
     /// Returns what may come: nothing, or a replica.
-    fn comings(self) -> Vec<Vec<Change>> {
+    fn comings(self) -> Vec<Vec<ReplicaChange>> {
         let one = (0..self.bundles[self.row].len()).filter(|&ty| self.may_use(ty));
         std::iter::once(Vec::new()).chain(one.map(|ty| vec![self.change(ty, 1)])).collect()
     }
 }
 
 /// Returns the bundles after some changes; `None` where jobs may not have them, or there are too few GPUs.
-fn changed(problem: &Problem, jobs: &[usize], bundles: &Bundles, changes: &[Change]) -> Option<Bundles> {
+fn changed(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &Bundles,
+    changes: &[ReplicaChange],
+) -> Option<Bundles> {
     let mut other = bundles.clone();
     for change in changes {
         let count = &mut other[change.row][change.gpu_type];

@@ -2,7 +2,7 @@
 
 use super::SimulatedWorld;
 use crate::simulate::fit::FreeNode;
-use crate::simulate::incident::Change;
+use crate::simulate::incident::NodeChange;
 use crate::simulate::submission::{Stage, Submission};
 use hsched_engine::{End, Gpus};
 use hsched_model::{Availability, Node, NodeName};
@@ -11,15 +11,15 @@ impl SimulatedWorld {
     pub(super) fn change_nodes(&mut self) {
         for change in self.script.due(self.now) {
             match change {
-                Change::Dies(node) => {
+                NodeChange::Dies(node) => {
                     for running in self.submissions.iter_mut().filter_map(Submission::running_mut) {
                         running.hangs |= running.gpus.0.contains_key(&node);
                     }
                     self.dead.insert(node.clone());
-                    self.script.at(self.now.after(self.site.delays.node_down), Change::Noticed(node));
+                    self.script.at(self.now.after(self.site.delays.node_down), NodeChange::Noticed(node));
                 }
-                Change::Noticed(node) => self.notice(&node),
-                Change::Returns(node) => {
+                NodeChange::Noticed(node) => self.notice(&node),
+                NodeChange::Returns(node) => {
                     self.notice(&node);
                     self.dead.remove(&node);
                     self.down.remove(&node);
