@@ -6,7 +6,7 @@ use crate::app::start_estimates::{self, OptionEstimate, Possible, Queue, SearchA
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
-use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
+use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
 /// Requests of a job that are looked at together with those of others: the best alone.
 const MOST_OF_JOB: usize = 8;
@@ -18,7 +18,7 @@ pub(crate) struct Through {
     /// Why a job has none.
     pub nothing: Vec<Option<String>>,
     /// What was chosen among those; `None` where nothing could ever start, or nobody can tell.
-    pub chosen: Vec<Option<Chosen>>,
+    pub chosen: Vec<Option<JobChoice>>,
     /// What was left out, for people.
     pub notes: Vec<String>,
 }
@@ -75,10 +75,10 @@ pub(crate) fn choose(
 }
 
 /// Returns what is best for a job as if it were alone: in a queue that is hidden, and by what was learnt, none is in another's way.
-fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
+fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<JobChoice> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;
-    Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
+    Some(JobChoice { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
 /// Returns what counts of each request of a job, beside those of others.

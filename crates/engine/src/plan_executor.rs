@@ -35,7 +35,7 @@ struct PlacementChange<'p> {
 }
 
 /// A decision that gives a job GPUs, the first or further ones.
-struct Chosen<'p> {
+struct GpuDecision<'p> {
     job: usize,
     decision: &'p Decision,
     /// What is submitted, at least one.
@@ -163,7 +163,7 @@ impl PlanExecutor<'_> {
                     }
                     let slots = change.new.iter().flat_map(|placement| &placement.slots);
                     if *is_queued || unclaimed.take(problem.jobs[*job].needs, slots) {
-                        chosen.push(Chosen { job: *job, decision, new: change.new });
+                        chosen.push(GpuDecision { job: *job, decision, new: change.new });
                         queued |= is_queued;
                     } else {
                         let why = self.giver(*job, placements);
@@ -171,7 +171,7 @@ impl PlanExecutor<'_> {
                     }
                 }
                 Decision::Adjust { placement, in_place: false, .. } => {
-                    chosen.push(Chosen { job: *job, decision, new: vec![placement] });
+                    chosen.push(GpuDecision { job: *job, decision, new: vec![placement] });
                     queued = true;
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
@@ -196,8 +196,9 @@ impl PlanExecutor<'_> {
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let wait =
-                    |chosen: &Chosen<'_>| wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at);
+                let wait = |chosen: &GpuDecision<'_>| {
+                    wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at)
+                };
                 actions.extend(chosen.iter().filter_map(wait));
             }
         }
@@ -228,7 +229,7 @@ impl PlanExecutor<'_> {
     fn run(
         &self,
         state: &State,
-        chosen: &[Chosen<'_>],
+        chosen: &[GpuDecision<'_>],
         next: &[(usize, Decision)],
         basis: Basis,
         queues: bool,
@@ -257,7 +258,7 @@ impl PlanExecutor<'_> {
             ..Plan::default()
         };
         let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
-        let intents = |(number, chosen): (usize, &Chosen<'_>)| {
+        let intents = |(number, chosen): (usize, &GpuDecision<'_>)| {
             let placements: Vec<Placement> =
                 chosen.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
             let copies = self.free_copies(state, chosen.job);
@@ -291,11 +292,11 @@ impl PlanExecutor<'_> {
 
     /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
     /// each job needs beside its GPUs, and an offer counts with the neediest.
-    fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
+    fn given(&self, chosen: &[GpuDecision<'_>], basis: Basis) -> Vec<Vec<u32>> {
         let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        for Chosen { decision, .. } in chosen {
+        for GpuDecision { decision, .. } in chosen {
             let placements = match decision {
                 Decision::Place { placements, .. } => &placements[..],
                 Decision::Adjust { placement, .. } => std::slice::from_ref(placement),

@@ -63,7 +63,7 @@ pub use self::snapshot::{
     Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
-pub use self::together::{Chosen, Jobs, Offer, choose_together};
+pub use self::together::{JobChoice, Jobs, Offer, choose_together};
 pub use self::why::{
     Advice, Ahead, AheadJob, Cause, Explanation, Futures, JobFacts, Remedy, StartAdvice, StateKind, asked,
     explain, is_component, span, update_id,

@@ -35,7 +35,7 @@ pub struct Offer {
 
 /// What was chosen for a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
@@ -46,7 +46,7 @@ pub struct Chosen {
 /// Returns a request for each job; `None` where none of its requests could ever start, or others are hidden.
 ///
 /// `stop` is asked whether the time is over; jobs that are not chosen for by then get the request that is best alone.
-pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chosen>> {
+pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];
     }
@@ -246,7 +246,7 @@ impl<'a> JointSearch<'a> {
         list
     }
 
-    fn chosen(&mut self, job: usize) -> Option<Chosen> {
+    fn chosen(&mut self, job: usize) -> Option<JobChoice> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
         let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
@@ -254,7 +254,7 @@ impl<'a> JointSearch<'a> {
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
-        Some(Chosen {
+        Some(JobChoice {
             id: self.jobs.options[job][option].request.id,
             start: Estimate::of(&starts, self.jobs.calibration),
             finish: Estimate::of(&finish, self.jobs.calibration),

@@ -116,7 +116,7 @@ pub(super) struct Guest<'a> {
 }
 
 /// The place of a choice in the menu; `None` is to keep what the job holds.
-pub(super) type Chosen = Option<u32>;
+pub(super) type MenuPlace = Option<u32>;
 
 impl<'a> Guest<'a> {
     /// Returns a job that chooses from a menu, which has all states that it will be asked about.
@@ -144,7 +144,7 @@ impl<'a> Guest<'a> {
     }
 
     /// Returns the GPUs of a choice.
-    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
+    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: MenuPlace) -> &'b [(usize, u32)]
     where
         'a: 'b,
     {
@@ -158,7 +158,7 @@ impl<'a> Guest<'a> {
         menu: &Menu,
         listed: Listed,
         taken: impl FnOnce() -> &'b [u32],
-    ) -> Option<(Chosen, f64)> {
+    ) -> Option<(MenuPlace, f64)> {
         let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
         for (place, menu_choice) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
             let payoff = self.worth[menu_choice.pace as usize] - menu_choice.cost;
@@ -176,7 +176,7 @@ impl<'a> Guest<'a> {
 
     /// Returns the same, of payoffs that may be equal in twelve digits: the choice of fewer nodes, of the slowest GPUs, of most
     /// GPUs in the earliest cell.
-    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
+    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];
             self.worth[menu_choice.pace as usize] - menu_choice.cost
@@ -187,10 +187,10 @@ impl<'a> Guest<'a> {
         listed.chain(held).reduce(|best, option| if self.prefers(menu, option, best) { option } else { best })
     }
 
-    fn prefers(&self, menu: &Menu, option: (Chosen, f64), other: (Chosen, f64)) -> bool {
+    fn prefers(&self, menu: &Menu, option: (MenuPlace, f64), other: (MenuPlace, f64)) -> bool {
         let cells = self.market.cells;
-        let parts = |chosen: Chosen| self.parts(menu, chosen);
-        let power = |chosen: Chosen| -> f64 {
+        let parts = |chosen: MenuPlace| self.parts(menu, chosen);
+        let power = |chosen: MenuPlace| -> f64 {
             let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
             parts(chosen).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
         };
