@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{Cell, Known, Source, Unusable};
+use crate::throughput::{Cell, Source, SourcedSpeed, Unusable};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
 use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Sharing, Speed, SpeedBasis, Time};
@@ -194,7 +194,7 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: known, .. }) => {
+                Cell::Known(SourcedSpeed { speed, source, max_batch, is_listed, remarks: known, .. }) => {
                     if offered[number] > 0 {
                         remarks.extend(known.iter().map(|remark| (number, remark.clone())));
                     }

@@ -9,7 +9,7 @@ use crate::line::{LineKey, Use};
 use crate::queue_model::QueueModel;
 use crate::ranks::Whose;
 use crate::shape::Shapes;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 
@@ -96,7 +96,7 @@ pub(super) struct Arrival {
 
 impl Past {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
-    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
         let per_hour = snapshot.growth().per_hour;

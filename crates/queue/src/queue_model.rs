@@ -10,7 +10,7 @@ use crate::line::{Joins, Use, Waiting};
 use crate::parts::Parts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
-use crate::snapshot_jobs::{Known, running, waiting};
+use crate::snapshot_jobs::{NumberingContext, running, waiting};
 use crate::{Request, Snapshot};
 
 /// Everything that is the same in all that may become of a queue.
@@ -149,7 +149,8 @@ impl QueueModel {
         let mut arrays = BTreeMap::new();
         let growth = snapshot.growth().per_hour / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
-        let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let mut known =
+            NumberingContext { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let awaited = Awaited::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);

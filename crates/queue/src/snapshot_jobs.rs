@@ -17,7 +17,7 @@ use hsched_model::number::to_f64;
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
 /// What jobs are numbered by, beside their shapes.
-pub(super) struct Known<'a> {
+pub(super) struct NumberingContext<'a> {
     pub users: &'a Users<'a>,
     pub ranks: Option<&'a Ranks>,
     pub limits: LimitRules<'a>,
@@ -29,7 +29,7 @@ struct Way {
     rule: usize,
 }
 
-impl Known<'_> {
+impl NumberingContext<'_> {
     pub(super) fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
         let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
@@ -74,7 +74,7 @@ impl Known<'_> {
 pub(super) fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &mut BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Waiting> {
@@ -126,7 +126,7 @@ pub(super) fn waiting(
 pub(super) fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Active> {

@@ -6,7 +6,7 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, Cell, Source, SourcedSpeed, ThroughputMatrix, Unusable};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -60,7 +60,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
 }
 
 /// Returns the types that a job may use, with what is known of its speed there.
-fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<Known>)> {
+fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<SourcedSpeed>)> {
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
     let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {
         Cell::Known(known) => Some((gpu_type, Some(known.clone()))),

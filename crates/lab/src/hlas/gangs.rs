@@ -19,7 +19,7 @@ use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 /// The policy.
 pub(crate) struct Hlas {
     parameters: HlasParameters,
-    known: Known,
+    known: GangMemory,
 }
 
 /// The version of the memory's words; one of another version is forgotten.
@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 
 /// What it remembers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-struct Known {
+struct GangMemory {
     /// The nodes with their GPUs by label, when the groups were made.
     nodes: Vec<(String, Vec<(String, u32)>)>,
     /// GPUs by their places in the order of nodes and types.
@@ -62,7 +62,7 @@ struct GpuTable {
 impl Hlas {
     /// Returns the policy with these parameters.
     pub(crate) fn new(parameters: HlasParameters) -> Self {
-        Self { parameters, known: Known::default() }
+        Self { parameters, known: GangMemory::default() }
     }
 
     /// Makes groups anew where the nodes are others than they were.

@@ -22,14 +22,14 @@ pub struct ThroughputMatrix {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// The job may use the type, and its speed there is known.
-    Known(Known),
+    Known(SourcedSpeed),
     /// The type cannot be planned for the job.
     Unusable(Unusable),
 }
 
 /// One speed and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct SourcedSpeed {
     pub speed: Speed,
     pub source: Source,
     /// Samples that fit the GPU's memory at once.
@@ -171,7 +171,7 @@ impl Knowledge<'_> {
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
-        Cell::Known(Known { speed, source, max_batch, gpus, is_listed, remarks })
+        Cell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
     /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.

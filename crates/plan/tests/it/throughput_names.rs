@@ -2,7 +2,7 @@
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, Cell, Source, SourcedSpeed, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -17,7 +17,7 @@ fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);
     let text = |cell: &Cell| match cell {
         Cell::Unusable(reason) => reason.to_string(),
-        Cell::Known(Known { speed, source, max_batch, remarks, .. }) => {
+        Cell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
                 Source::JobFile => String::new(),
                 Source::OtherName(name) => format!(" of {name}"),

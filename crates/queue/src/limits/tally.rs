@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::rules::Counter;
 use super::{Counters, LimitRules, Rule};
 use crate::history::Users;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{QueueJob, Snapshot};
 
 /// The use of every limit that some pending jobs are checked against.
@@ -25,10 +25,10 @@ impl Tally {
     pub(super) fn of<T>(
         snapshot: &Snapshot,
         is_mine: &dyn Fn(&QueueJob) -> bool,
-        pending: impl FnOnce(&mut Known<'_>) -> T,
+        pending: impl FnOnce(&mut NumberingContext<'_>) -> T,
     ) -> (Self, T) {
         let (users, _) = Users::new(snapshot);
-        let mut known = Known { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
+        let mut known = NumberingContext { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
         let answer = pending(&mut known);
         let running: Vec<(f64, bool, usize)> = snapshot
             .jobs
