@@ -1,7 +1,7 @@
 //! The shapes that may still start in a pass; it ends when there are none.
 
 use crate::node_timeline::{NodeTimeline, Viewer};
-use crate::play::Line;
+use crate::play::LineJob;
 use crate::queue_model::QueueModel;
 
 /// The shapes that may start in a pass.
@@ -22,7 +22,7 @@ struct Hope {
 
 impl Hopes {
     /// Returns which shapes in line have room now on enough nodes.
-    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
+    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[LineJob]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
         for entry in line {
             let known = &mut limits[entry.shape][entry.viewer as usize];
@@ -59,7 +59,7 @@ impl Hopes {
     }
 
     /// Returns the place of the last in line that has a shape of these.
-    pub(super) fn last_in_line(&self, line: &[Line]) -> Option<usize> {
+    pub(super) fn last_in_line(&self, line: &[LineJob]) -> Option<usize> {
         let most = self.list.iter().map(|hope| hope.shape).max()?;
         let mut is_hoped = vec![[false; 2]; most + 1];
         self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);

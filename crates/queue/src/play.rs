@@ -50,7 +50,7 @@ pub(super) struct Ours<'a> {
 
 /// A job in line, whoever it is.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct LineJob {
     key: LineKey,
     /// Its priority by the ranks of the snapshot.
     priority: f64,
@@ -96,7 +96,7 @@ pub(super) struct Play<'a> {
     future: Future,
     ours: &'a [Entry],
     timeline: NodeTimeline<'a>,
-    line: Vec<Line>,
+    line: Vec<LineJob>,
     later: Later,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
@@ -168,7 +168,7 @@ impl<'a> Play<'a> {
             }
         }
         let mut later = Later::new(model, part);
-        let waiting = |(number, job): (usize, &Waiting)| Line {
+        let waiting = |(number, job): (usize, &Waiting)| LineJob {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,
@@ -219,7 +219,7 @@ impl<'a> Play<'a> {
         }
         let mut requests = Vec::new();
         for (number, entry) in ours.iter().enumerate() {
-            let line = Line {
+            let line = LineJob {
                 key: entry.key,
                 priority: entry.key.priority,
                 counts: Use { branch: entry.branch, rate: 0.0 },
@@ -349,7 +349,7 @@ impl<'a> Play<'a> {
     fn take_arrivals(&mut self, now: f64) {
         let mut newcomers = Vec::new();
         while let Some((arrival, run)) = self.future.take_arrival(now, self.model, self.part) {
-            newcomers.push(Line {
+            newcomers.push(LineJob {
                 key: arrival.key,
                 priority: arrival.key.priority,
                 counts: arrival.counts,
@@ -378,7 +378,7 @@ impl<'a> Play<'a> {
     }
 
     /// Puts newcomers in line, each after those that are looked at before it.
-    fn join(&mut self, mut newcomers: Vec<Line>) {
+    fn join(&mut self, mut newcomers: Vec<LineJob>) {
         for entry in &mut newcomers {
             entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
         }

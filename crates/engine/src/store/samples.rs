@@ -43,7 +43,7 @@ struct Header {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct SampleLine {
     at: f64,
     ranks: Vec<usize>,
     #[serde(default)]
@@ -118,12 +118,12 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let text = read_part(&mut file, start, None).ok()?;
     // The first line may be cut, the last one still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let lines = whole.filter_map(|line| serde_json::from_str::<SampleLine>(line).ok());
     Some(NodeSamples {
         node: NodeName::new(&header.node).ok()?,
         interval: Seconds(header.interval_s),
         written: modified(path),
-        samples: lines.map(Line::into_sample).collect(),
+        samples: lines.map(SampleLine::into_sample).collect(),
     })
 }
 
@@ -134,7 +134,7 @@ fn read_part(file: &mut File, start: u64, most: Option<u64>) -> io::Result<Strin
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Line {
+impl SampleLine {
     fn into_sample(self) -> Sample {
         fn of<T: Copy>(list: &[Option<T>], place: usize) -> Option<T> {
             list.get(place).copied().flatten()

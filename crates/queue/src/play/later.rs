@@ -1,12 +1,12 @@
 //! Jobs that do not compete yet: they wait for a time, or for the ends of others.
 
 use crate::line::Joins;
-use crate::play::Line;
+use crate::play::LineJob;
 use crate::queue_model::{QueueModel, QueuePart};
 
 /// Who joins the line later.
 pub(super) struct Later {
-    list: Vec<(Joins, Line)>,
+    list: Vec<(Joins, LineJob)>,
     /// Tasks of each awaited job that have not ended.
     open: Vec<u32>,
     /// Ends of awaited jobs that run elsewhere than in this part of the queue: at their limits.
@@ -23,7 +23,7 @@ impl Later {
         Self { list: Vec::new(), open: model.awaited.iter().map(|job| job.tasks).collect(), elsewhere }
     }
 
-    pub(super) fn add(&mut self, joins: Joins, line: Line) {
+    pub(super) fn add(&mut self, joins: Joins, line: LineJob) {
         self.list.push((joins, line));
     }
 
@@ -47,7 +47,7 @@ impl Later {
     }
 
     /// Returns those who join by now.
-    pub(super) fn due(&mut self, now: f64) -> Vec<Line> {
+    pub(super) fn due(&mut self, now: f64) -> Vec<LineJob> {
         if self.list.is_empty() {
             return Vec::new();
         }
@@ -55,7 +55,7 @@ impl Later {
             self.open[number] = self.open[number].saturating_sub(1);
         }
         let open = &self.open;
-        let is_due = |(joins, _): &mut (Joins, Line)| match joins {
+        let is_due = |(joins, _): &mut (Joins, LineJob)| match joins {
             Joins::Now => true,
             Joins::At(at) => *at <= now,
             Joins::After(others) => others.iter().all(|number| open[*number] == 0),
