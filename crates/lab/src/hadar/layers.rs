@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::hadar::find::{Allocation, Market, by_digits};
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
-use crate::hadar::offers::{Offer, OfferSearch};
+use crate::hadar::offers::{OfferSearch, StateOffer};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
@@ -25,7 +25,7 @@ const BEAM: usize = 64;
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);
-    let mut offers: Vec<Offer> = Vec::new();
+    let mut offers: Vec<StateOffer> = Vec::new();
     // The states that are kept, once these are not all.
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {

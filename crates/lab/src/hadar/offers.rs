@@ -8,7 +8,7 @@ use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
 /// A way to a state: to serve a job after all on the way to the state before.
-pub(super) struct Offer {
+pub(super) struct StateOffer {
     pub state: u32,
     pub payoff: f64,
     /// The last job on the way to the state before.
@@ -59,7 +59,7 @@ impl OfferSearch {
         place: usize,
         states: &mut States,
         kept: Option<&[u32]>,
-        offers: &mut Vec<Offer>,
+        offers: &mut Vec<StateOffer>,
     ) {
         let job = &queue[place];
         self.awake.extend((self.listed.len()..states.count()).map(to_index));
@@ -104,7 +104,7 @@ impl OfferSearch {
     }
 
     /// Adds what a job would take in a state, where it gains by that.
-    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<Offer>) {
+    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<StateOffer>) {
         let Some(listed) = self.listed[state as usize] else { return };
         let best = guest.best(&self.menu, listed, || states.taken(state));
         let Some((chosen, payoff)) = best.filter(|(_, payoff)| *payoff > 0.0) else { return };
@@ -117,7 +117,7 @@ impl OfferSearch {
         }
         let payoff = states.payoff(state) + payoff;
         if states.may_take(then, payoff) {
-            offers.push(Offer { state: then, payoff, before: states.last(state) });
+            offers.push(StateOffer { state: then, payoff, before: states.last(state) });
         }
     }
 

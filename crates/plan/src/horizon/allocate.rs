@@ -30,7 +30,7 @@ struct Allocation<'a> {
 
 /// A choice, what it is worth, and that less its rent, each a second.
 #[derive(Clone, Copy)]
-struct Offer {
+struct ValuedChoice {
     choice: TaskChoice,
     value: f64,
     surplus: f64,
@@ -92,7 +92,7 @@ impl<'a> Allocation<'a> {
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                allocation.take(task, Offer { choice: TaskChoice::Stay, value, surplus: 0.0 });
+                allocation.take(task, ValuedChoice { choice: TaskChoice::Stay, value, surplus: 0.0 });
             }
         }
         allocation
@@ -164,17 +164,21 @@ impl<'a> Allocation<'a> {
     }
 
     /// Returns a task's best choice of these GPUs, at a part of the prices.
-    fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
+    fn choose(&self, task: usize, free: &[i64], part: f64) -> ValuedChoice {
         let task_state = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
             let value = self.terms.worth[task] * task_state.speed();
-            Offer { choice: TaskChoice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
+            ValuedChoice {
+                choice: TaskChoice::Stay,
+                value,
+                surplus: value - part * rent(counts, self.terms.prices),
+            }
         };
         if let Some(place) = task_state.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
-        let mut best = Offer { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
+        let mut best = ValuedChoice { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
         if let Some(place) = task_state.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
@@ -185,14 +189,14 @@ impl<'a> Allocation<'a> {
         for (bundle, value, rent) in self.bundles(task) {
             let surplus = value - part * rent;
             if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
-                best = Offer { choice: TaskChoice::Take(bundle), value, surplus };
+                best = ValuedChoice { choice: TaskChoice::Take(bundle), value, surplus };
             }
         }
         best
     }
 
     /// Gives a task another choice.
-    fn take(&mut self, task: usize, offer: Offer) {
+    fn take(&mut self, task: usize, offer: ValuedChoice) {
         add(&mut self.free, self.instance.counts(task, self.choices[task]), 1);
         add(&mut self.free, self.instance.counts(task, offer.choice), -1);
         (self.choices[task], self.values[task]) = (offer.choice, offer.value);
@@ -253,7 +257,7 @@ impl<'a> Allocation<'a> {
                 let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
                 let choice = if stays { TaskChoice::Stay } else { TaskChoice::Take(bundle) };
-                self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });
+                self.take(task, ValuedChoice { choice, value: self.values[task], surplus: 0.0 });
             }
         }
     }
