@@ -81,7 +81,7 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
 }
 
 /// One piece of an item: fixed text, or the numbers that a bracket offers.
-enum Piece<'a> {
+enum HostPiece<'a> {
     Text(&'a str),
     Numbers(Vec<Range>),
 }
@@ -103,7 +103,7 @@ fn items(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
+fn pattern(item: &str) -> Result<Vec<HostPiece<'_>>, HostlistError> {
     let unmatched = || HostlistError::Brackets { item: excerpt(item) };
     let mut pieces = Vec::new();
     let mut longest = 0;
@@ -116,13 +116,13 @@ fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
         let numbers =
             inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
         longest += text.len() + numbers.iter().map(Range::longest).max().unwrap_or(0);
-        pieces.extend([Piece::Text(text), Piece::Numbers(numbers)]);
+        pieces.extend([HostPiece::Text(text), HostPiece::Numbers(numbers)]);
         rest = after;
     }
     if rest.contains(']') {
         return Err(unmatched());
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(HostPiece::Text(rest));
     if longest + rest.len() > LONGEST_NAME {
         return Err(HostlistError::Long { item: excerpt(item), limit: LONGEST_NAME });
     }
@@ -148,20 +148,20 @@ impl Range {
     }
 }
 
-fn count(pieces: &[Piece<'_>]) -> u64 {
+fn count(pieces: &[HostPiece<'_>]) -> u64 {
     let size = |range: &Range| (range.last - range.first).saturating_add(1);
     pieces.iter().fold(1, |product: u64, piece| match piece {
-        Piece::Text(_) => product,
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(_) => product,
+        HostPiece::Numbers(ranges) => {
             product.saturating_mul(ranges.iter().map(size).fold(0, u64::saturating_add))
         }
     })
 }
 
-fn names(pieces: &[Piece<'_>]) -> Vec<String> {
+fn names(pieces: &[HostPiece<'_>]) -> Vec<String> {
     pieces.iter().fold(vec![String::new()], |heads, piece| match piece {
-        Piece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
+        HostPiece::Numbers(ranges) => {
             let numbers = || {
                 ranges
                     .iter()
