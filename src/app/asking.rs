@@ -7,7 +7,7 @@ use hsched_slurm::{CommandLine, Runner};
 
 /// A question and how long an answer is good for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct SlurmQuery<'a> {
     /// Names the file of the answer.
     pub name: &'a str,
     pub good_for: Seconds,
@@ -24,7 +24,7 @@ const PAUSE: Seconds = Seconds(60.0);
 ///
 /// The answer is kept for the next time; where it cannot be written, the next one asks again.
 pub(crate) fn ask(
-    question: Question<'_>,
+    question: SlurmQuery<'_>,
     command: &CommandLine,
     runner: &dyn Runner,
     clock: &dyn Clock,
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    const QUESTION: Question = Question { name: "squeue", good_for: Seconds(60.0) };
+    const QUESTION: SlurmQuery = SlurmQuery { name: "squeue", good_for: Seconds(60.0) };
 
     /// A site, and what asking it answers.
     fn check(run: impl FnOnce(&Site, &dyn Fn() -> CachedOutput)) {

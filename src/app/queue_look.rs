@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{Question, SLOW, ask, time};
+use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, site_waits, state};
@@ -146,7 +146,7 @@ struct Rest {
 
 impl Site<'_> {
     fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> CachedOutput {
-        ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
+        ask(SlurmQuery { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }
 
     fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {

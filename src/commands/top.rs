@@ -66,7 +66,7 @@ struct Top<'a> {
     starts: ExpectedStarts,
     metrics: BTreeMap<JobName, Measured>,
     view: TopView,
-    question: Option<Question>,
+    question: Option<Confirmation>,
     /// When the state is read next, by the time since the start.
     next: Duration,
 }
@@ -82,7 +82,7 @@ struct Measured {
 }
 
 /// What `y` will do.
-struct Question {
+struct Confirmation {
     name: String,
 }
 
@@ -249,7 +249,7 @@ impl<'a> Top<'a> {
             'e' if is_pending => self.aside(screen, &[&["status", "--", &name], &["why", "--", &name]])?,
             'e' => self.aside(screen, &[&["status", "--", &name]])?,
             'c' if is_over => self.view.message = Some(format!("{name} has already ended")),
-            'c' => self.ask(Question { name }),
+            'c' => self.ask(Confirmation { name }),
             _ => {}
         }
         Ok(After::GoOn)
@@ -260,7 +260,7 @@ impl<'a> Top<'a> {
         self.next = Duration::ZERO;
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, question: Confirmation) {
         self.view.message = Some(format!("cancel {}? y: yes, any other key: no", question.name));
         self.question = Some(question);
     }

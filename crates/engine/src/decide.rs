@@ -6,7 +6,7 @@ use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
 use crate::view::{Aims, Nowhere, View, is_ready};
 use crate::{
-    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
+    Action, AfterStop, Inquiry, JobState, Phase, Planner, Rules, State, WaitQuestion, chain, early, lateness,
     promise, shares, stall,
 };
 use hsched_model::{Cluster, Time};
@@ -16,7 +16,7 @@ use hsched_plan::{CheckedPlan, PolicyError};
 #[derive(Default)]
 pub(super) struct Decision {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
     pub notes: Vec<String>,
 }

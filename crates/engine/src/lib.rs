@@ -66,7 +66,7 @@ pub use self::kept_off::KeptOff;
 pub use self::node_times::{NodeTimes, SlowNode};
 pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, QueueState, Sighting, TaggedJob};
-pub use self::planner::{Planner, Question, named_ranks};
+pub use self::planner::{Planner, WaitQuestion, named_ranks};
 pub use self::queued_submissions::spares;
 pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::resume_point::ResumePoint;

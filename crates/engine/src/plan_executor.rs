@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Question, Rules, Run,
-    Stage, State, Submission, SubmissionRecord, Trials,
+    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Rules, Run, Stage, State,
+    Submission, SubmissionRecord, Trials, WaitQuestion,
 };
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
@@ -22,7 +22,7 @@ const SAME: f64 = 0.01;
 #[derive(Default)]
 pub(super) struct Effects {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
 }
 
@@ -358,7 +358,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
-    fn question(&self, state: &State, job: usize, placement: &Placement) -> Question {
+    fn question(&self, state: &State, job: usize, placement: &Placement) -> WaitQuestion {
         let all: Vec<usize> = (0..self.view.names.len()).collect();
         let extract = self.view.problem.extract(&all, Basis::Free);
         let submission = || {
@@ -369,7 +369,7 @@ impl PlanExecutor<'_> {
             let intents = vec![PlannedSubmission::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
-        Question { job, slots: placement.slots.clone(), submission: submission() }
+        WaitQuestion { job, slots: placement.slots.clone(), submission: submission() }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Planner<'a> {
 
 /// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct WaitQuestion {
     /// The job's number in the problem of this turn.
     pub job: usize,
     pub slots: Vec<Slot>,
@@ -28,7 +28,7 @@ pub struct Question {
     pub submission: Option<Box<Run>>,
 }
 
-impl Question {
+impl WaitQuestion {
     /// Returns the answer.
     pub fn answered(self, wait: Option<Seconds>) -> Forecast {
         Forecast { job: self.job, slots: self.slots, wait }

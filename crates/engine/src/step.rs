@@ -2,7 +2,7 @@
 
 use crate::decide::{Decision, decide, is_settled};
 use crate::{
-    Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, ScriptJob, State, after, apply,
+    Action, Event, Inquiry, JobState, Phase, Planner, Rules, ScriptJob, State, WaitQuestion, after, apply,
 };
 use hsched_model::{Cluster, Time};
 
@@ -14,7 +14,7 @@ pub struct Step {
     /// In the order in which they are to be carried out.
     pub actions: Vec<Action>,
     /// Questions of the policy: with their answers, the step is repeated.
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     /// The same of all requests that jobs could wait for.
     pub inquiries: Vec<Inquiry>,
     /// What people should know of how it was decided, such as why a policy gives no plan.
