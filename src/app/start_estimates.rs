@@ -92,7 +92,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
 }
 
 /// A queue and where it is.
-pub(crate) struct Queue {
+pub(crate) struct ClusterQueue {
     /// The cluster's name, else the file's.
     pub name: String,
     pub snapshot: Snapshot,
@@ -103,7 +103,7 @@ pub(crate) struct Queue {
     pub site: Option<SiteWaits>,
 }
 
-impl Queue {
+impl ClusterQueue {
     /// Returns the queue of Slurm as it was looked at.
     pub(crate) fn live(context: &Context, looked: Looked) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
@@ -217,7 +217,7 @@ impl QueueViewArgs {
     ///
     /// # Errors
     /// As for `queues`.
-    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         let queues = self.queues(context)?;
         if !self.snapshot.is_empty() {
             return Ok(queues);
@@ -229,9 +229,9 @@ impl QueueViewArgs {
     ///
     /// # Errors
     /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
-    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         if self.snapshot.is_empty() {
-            return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
+            return Ok(vec![ClusterQueue::live(context, queue_look::look(context)?)]);
         }
         self.snapshot.iter().map(|path| of_file(context, path)).collect()
     }
@@ -241,7 +241,7 @@ impl QueueViewArgs {
 ///
 /// # Errors
 /// When the file is none (exit 78).
-pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> {
+pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
         let message = format!("{}: {error}", input::name(path));
@@ -253,7 +253,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> 
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
     // What was foretold of this cluster teaches nothing of another.
-    Ok(Queue { name, snapshot, age, learnt: None, site: None })
+    Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None })
 }
 
 /// The requests that a job could make, before anything is known of their starts.
@@ -294,7 +294,7 @@ pub(crate) fn possible(
     context: &Context,
     speeds: &SpeedArgs,
     job: &Job,
-    queues: &[Queue],
+    queues: &[ClusterQueue],
 ) -> Result<Possible, Failure> {
     let mut possible = Possible { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
     if possible.nothing.is_some() {
@@ -325,7 +325,7 @@ impl Possible {
 /// Returns what is known of a job's requests, each as if it were the only one in its queue.
 pub(crate) fn estimate_starts(
     possible: &Possible,
-    queues: &[Queue],
+    queues: &[ClusterQueue],
     seed: u64,
     futures: u32,
     stop: &(dyn Fn() -> bool + Sync),

@@ -2,7 +2,7 @@
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, OptionEstimate, Possible, Queue, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, Possible, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
@@ -31,7 +31,7 @@ pub(crate) fn choose(
     context: &Context,
     speeds: &SpeedArgs,
     jobs: &[&Job],
-    queue: &Queue,
+    queue: &ClusterQueue,
     search: SearchArgs,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),

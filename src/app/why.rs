@@ -9,7 +9,7 @@ use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
 use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::queue_look;
-use crate::app::start_estimates::{Queue, QueueViewArgs};
+use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
@@ -32,7 +32,7 @@ pub(crate) struct ExplainedJob {
 /// What explanations rest on.
 pub(crate) struct JobFinder<'a> {
     pub context: &'a Context,
-    pub queue: Queue,
+    pub queue: ClusterQueue,
     /// Whether Slurm can be asked: not with a saved snapshot.
     is_live: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> JobFinder<'a> {
     /// # Errors
     /// When Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
-        let queue = Queue::live(context, queue_look::look(context)?);
+        let queue = ClusterQueue::live(context, queue_look::look(context)?);
         Ok(Self { context, queue, is_live: true })
     }
 
@@ -92,7 +92,8 @@ impl<'a> JobFinder<'a> {
     /// Looks at the queue once more: a job was submitted, or has changed, since the last look.
     fn look_anew(&mut self) -> Result<(), Failure> {
         let site = self.queue.site.take();
-        self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
+        self.queue =
+            ClusterQueue { site, ..ClusterQueue::live(self.context, queue_look::look_anew(self.context)?) };
         Ok(())
     }
 

@@ -16,7 +16,9 @@ use crate::app::replicas;
 use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, JobEstimates, OptionEstimate, Possible, Queue, QueueViewArgs};
+use crate::app::start_estimates::{
+    self, ClusterQueue, JobEstimates, OptionEstimate, Possible, QueueViewArgs,
+};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_report::when_report;
 use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
@@ -210,7 +212,7 @@ impl Args {
         &self,
         context: &Context,
         jobs: &'a [Job],
-        queues: &[Queue],
+        queues: &[ClusterQueue],
     ) -> Result<Vec<Told<'a>>, Failure> {
         let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
@@ -241,7 +243,7 @@ impl Args {
         context: &Context,
         job: &Job,
         possible: &Possible,
-        queues: &[Queue],
+        queues: &[ClusterQueue],
         left: usize,
     ) -> JobEstimates {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
@@ -254,7 +256,7 @@ impl Args {
     }
 }
 
-fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
+fn save(path: &std::path::Path, queue: &ClusterQueue) -> Result<(), Failure> {
     let text = queue.snapshot.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &text).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
@@ -262,7 +264,7 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
     })
 }
 
-fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
+fn table(context: &Context, told: &[Told], queues: &[ClusterQueue]) -> String {
     let unit = told
         .iter()
         .flat_map(|estimated| &estimated.list)
@@ -293,7 +295,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
 }
 
 /// Returns the jobs of the table; those with the same requests are one.
-fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
+fn when_jobs<'a>(told: &'a [Told], queues: &'a [ClusterQueue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|estimated| &estimated.list);
     let differs = |value: &dyn Fn(&OptionEstimate) -> Option<String>| {
         list().zip(list().skip(1)).any(|(a, b)| value(a) != value(b))

@@ -51,9 +51,9 @@ impl Ord for At {
 
 /// All that is to happen, the soonest first.
 #[derive(Default)]
-pub(super) struct Queue(BinaryHeap<Reverse<(At, Due)>>);
+pub(super) struct EventQueue(BinaryHeap<Reverse<(At, Due)>>);
 
-impl Queue {
+impl EventQueue {
     pub(super) fn push(&mut self, at: Time, due: Due) {
         self.0.push(Reverse((At(at.0), due)));
     }

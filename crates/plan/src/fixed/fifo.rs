@@ -59,7 +59,7 @@ impl Fifo {
     const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
 
     fn policy(self) -> Box<dyn Policy> {
-        Box::new(Queue { rule: self, state: SchedulingState::default() })
+        Box::new(FifoQueue { rule: self, state: SchedulingState::default() })
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
@@ -74,12 +74,12 @@ impl Fifo {
     }
 }
 
-struct Queue {
+struct FifoQueue {
     rule: Fifo,
     state: SchedulingState,
 }
 
-impl Policy for Queue {
+impl Policy for FifoQueue {
     fn name(&self) -> &'static str {
         self.rule.name
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::live::observe::Queue;
+use crate::live::observe::UserQueue;
 use crate::live::script_jobs::{self, script_command};
 use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
@@ -103,7 +103,7 @@ impl<'a> SlurmWorld<'a> {
     ) -> Result<Observation, LiveError> {
         let names = state.scripts.iter().map(|script| (script.name.clone(), script.slurm_name.clone()));
         self.slurm_names = names.collect();
-        let queue = Queue::new(queue);
+        let queue = UserQueue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in &state.jobs {
             for Submission { attempt, .. } in tracked.phase.submissions() {

@@ -15,7 +15,7 @@ use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
-use crate::replay::queue::{Due, Queue};
+use crate::replay::queue::{Due, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
@@ -29,7 +29,7 @@ pub(super) struct ReplayWorld<'a> {
     /// Whether a first start takes as long as a restart.
     pub starts_cost: bool,
     pub taken: Taken,
-    pub queue: Queue,
+    pub queue: EventQueue,
     pub record: Record,
     /// What happened since the events were last taken.
     pub events: Vec<Event>,
@@ -78,7 +78,7 @@ impl<'a> ReplayWorld<'a> {
             now: trace.now,
             starts_cost: false,
             taken: Taken::of(&problem),
-            queue: Queue::default(),
+            queue: EventQueue::default(),
             record: Record {
                 jobs: vec![JobRecord::default(); trace.jobs.len()],
                 in_use: vec![(trace.first_arrival().0, 0)],
