@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_lab::replay::{Figures, Options, Record, Trace};
+use hsched_lab::replay::{Figures, Options, ReplayRecord, Trace};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::TraceBound;
@@ -26,7 +26,7 @@ pub struct Cell {
 pub struct Simulated {
     pub cell: Cell,
     pub policy: String,
-    pub record: Record,
+    pub record: ReplayRecord,
     pub figures: Option<Figures>,
     /// Why the policy cannot treat the trace; its record is empty then.
     pub error: Option<String>,
@@ -40,10 +40,10 @@ const WIDEST: usize = 72;
 
 impl Simulated {
     /// Returns a replay with its figures.
-    pub fn new(cell: Cell, policy: String, record: Result<Record, String>) -> Self {
+    pub fn new(cell: Cell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
-            Err(error) => (Record::default(), Some(error)),
+            Err(error) => (ReplayRecord::default(), Some(error)),
         };
         let figures = Figures::of(&cell.trace, &record);
         Self { cell, policy, record, figures, error }

@@ -41,7 +41,7 @@ use crate::commands::simulate::sweep::{Axis, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
+use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
@@ -226,7 +226,7 @@ impl Subcommand for Args {
             after_events: events.is_some_and(|event| event.to_stdout),
             certificate: self.certificate,
         };
-        let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
+        let ended = |record: &ReplayRecord| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
         let runs = simulated(&cells, runs);
         if wants_report {

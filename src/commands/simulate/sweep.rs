@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::ui::{Cell, ProgressLine};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
-    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
+    Event, Hooks, Options, ReplayError, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
 };
 use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
@@ -31,11 +31,11 @@ pub(super) struct Run {
     pub cell: usize,
     pub policy: String,
     /// Why there is none: the problem is too large for the policy.
-    pub record: Result<Record, String>,
+    pub record: Result<ReplayRecord, String>,
 }
 
 /// What comes of a replay: its record, or why the policy cannot treat the trace.
-type ReplayOutcome = Result<Result<Record, String>, Failure>;
+type ReplayOutcome = Result<Result<ReplayRecord, String>, Failure>;
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";

@@ -3,7 +3,7 @@
 use crate::store::journal;
 use crate::store::journal_file::{Journal, JournalLine, Writer};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::{Event, Rules, State, apply};
 use hsched_model::Time;
 
@@ -38,8 +38,8 @@ impl Played {
             Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
         for JournalLine { seq, at, what } in lines {
             let (at, answer) = (Time(at), journal::answer(&what));
-            let record = Record::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
-            let is_whole = matches!(record, Some(Record::State(_)));
+            let record = StateRecord::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
+            let is_whole = matches!(record, Some(StateRecord::State(_)));
             is_gapless = is_whole || (is_gapless && seq == played.reached + 1);
             match record {
                 Some(record) if is_gapless => {

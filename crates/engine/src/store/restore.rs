@@ -15,7 +15,7 @@ use crate::store::newest::Newest;
 use crate::store::recovery::DirectoryContents;
 use crate::store::snapshot::{self, Snapshot};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
@@ -58,7 +58,7 @@ impl StateDir {
         let path = root.join(JOURNAL);
         let (mut text, seq) = journal_file::text(seq, at, [entry]).map_err(write_error(&path))?;
         let file = StateFile::new(&held.state, seq + 1, at, held.claim.clone());
-        let record = Record::of(&file, None);
+        let record = StateRecord::of(&file, None);
         let (record, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
         text.push_str(&record);
         for (path, kept) in &replaced {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
+use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, ReplayRecord, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
@@ -22,7 +22,7 @@ struct Rounds<'a> {
     forks: Vec<Fork>,
     nodes: Vec<Vec<usize>>,
     per_epoch: Vec<f64>,
-    record: Record,
+    record: ReplayRecord,
     events: Vec<Event>,
     /// Σ over rounds in which jobs were there.
     busy: f64,
@@ -37,7 +37,7 @@ pub fn replay_copies(
     options: &Options,
     parameters: &HadareParameters,
     hooks: Hooks<'_>,
-) -> Record {
+) -> ReplayRecord {
     let start = (hooks.elapsed)();
     let mut rounds = Rounds::new(trace, parameters);
     let why = rounds.play(options.rounds, hooks.progress);
@@ -64,11 +64,11 @@ impl<'a> Rounds<'a> {
         });
         let forks: Vec<Fork> = forks.collect();
         let arrived = |entry: &crate::replay::Entry| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
-        let record = Record {
+        let record = ReplayRecord {
             policy: "hadare",
             jobs: vec![JobRecord::default(); forks.len()],
             in_use: vec![(trace.first_arrival().0, 0)],
-            ..Record::default()
+            ..ReplayRecord::default()
         };
         Self {
             trace,

@@ -1,6 +1,6 @@
 //! What a schedule is worth (eq. 7): how near completion times are to those of jobs alone, and deadlines met.
 
-use crate::replay::{Record, Trace};
+use crate::replay::{ReplayRecord, Trace};
 use hsched_model::number::to_f64;
 
 /// How much times and deadlines count, β.
@@ -27,7 +27,7 @@ pub struct Played {
 
 impl Played {
     /// Returns what came of a trace of which all jobs ended; others count with the end of the last one.
-    pub fn of(trace: &Trace, record: &Record) -> Self {
+    pub fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);
         for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
@@ -48,7 +48,7 @@ impl Played {
 
 /// Returns what the time between each moment and the next (the last one has no end) is worth: the jobs that are there cost,
 /// a deadline that is met pays. Moments are in order.
-pub(super) fn rewards(trace: &Trace, record: &Record, moments: &[f64]) -> Vec<f64> {
+pub(super) fn rewards(trace: &Trace, record: &ReplayRecord, moments: &[f64]) -> Vec<f64> {
     let alone = Played::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();
     let due = to_f64(due.max(1));

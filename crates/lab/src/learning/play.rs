@@ -3,18 +3,21 @@
 use crate::find_over_time;
 use crate::learning::goal::{Played, Score};
 use crate::mlfs::{Chooser, MlfRl, RecordedChoice};
-use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
+use crate::replay::{Hooks, Options, ReplayError, ReplayRecord, Trace, replay};
 use hsched_model::number::to_f64;
 use hsched_plan::{Parameters, Policy};
 
 /// Replays a trace with choices of this kind; returns what came of it and the choices.
-pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<RecordedChoice>), ReplayError> {
+pub(super) fn play(
+    trace: &Trace,
+    chooser: Chooser,
+) -> Result<(ReplayRecord, Vec<RecordedChoice>), ReplayError> {
     let mut policy = MlfRl::new(chooser, true);
     let record = record(trace, &mut policy)?;
     Ok((record, policy.take_choices()))
 }
 
-fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError> {
+fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<ReplayRecord, ReplayError> {
     let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
     replay(trace, &Options::default(), policy, hooks)
 }
@@ -41,7 +44,7 @@ pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
 
 fn mean(
     traces: &[Trace],
-    record: impl Fn(&Trace) -> Result<Record, ReplayError>,
+    record: impl Fn(&Trace) -> Result<ReplayRecord, ReplayError>,
 ) -> Result<Score, ReplayError> {
     let mut sum = Score::default();
     for trace in traces {

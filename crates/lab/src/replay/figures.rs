@@ -7,7 +7,7 @@ use hsched_plan::kit::Gpu;
 
 /// All that a replay says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct ReplayRecord {
     pub policy: &'static str,
     /// In the order of the trace's jobs.
     pub jobs: Vec<JobRecord>,
@@ -94,7 +94,7 @@ pub struct Figures {
 
 impl Figures {
     /// Returns the figures of a replay; `None` when no job ended.
-    pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
+    pub fn of(trace: &Trace, record: &ReplayRecord) -> Option<Self> {
         let mut figures = Self::default();
         let mut times = Vec::with_capacity(record.jobs.len());
         let mut moves = 0_u64;
@@ -135,7 +135,7 @@ impl Figures {
 }
 
 /// Returns the part of the jobs with a deadline that were done by it.
-fn deadlines_met(trace: &Trace, record: &Record) -> Option<f64> {
+fn deadlines_met(trace: &Trace, record: &ReplayRecord) -> Option<f64> {
     let due = trace
         .jobs
         .iter()

@@ -18,7 +18,7 @@ mod world;
 
 pub use self::early::Early;
 pub use self::event::{Event, Kind};
-pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
+pub use self::figures::{Figures, JobRecord, ReplayRecord, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};

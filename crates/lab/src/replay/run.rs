@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
-use crate::replay::figures::Record;
+use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
 use crate::replay::queue::Due;
 use crate::replay::trace::Trace;
@@ -84,7 +84,7 @@ pub fn replay(
     options: &Options,
     policy: &mut dyn Policy,
     hooks: Hooks<'_>,
-) -> Result<Record, ReplayError> {
+) -> Result<ReplayRecord, ReplayError> {
     let mut world = ReplayWorld::new(trace, options);
     (world.record.policy, world.record.in_rounds) = (policy.name(), policy.round().is_some());
     world.starts_cost = policy.starts_cost();

@@ -2,7 +2,7 @@
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
 use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record, TaskFacts};
+use crate::replay::figures::{JobRecord, ReplayRecord, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
@@ -31,7 +31,7 @@ pub struct TaskHistory {
 }
 
 /// Replays a trace task by task. Equal arguments give equal records but for the time that decisions take.
-pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> Record {
+pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> ReplayRecord {
     let start = (hooks.elapsed)();
     // In the order of the file, by which ties are decided.
     let mut by_place: Vec<usize> = (0..trace.jobs.len()).collect();
@@ -61,9 +61,9 @@ fn reordered<T: Clone>(by_place: &[T], trace: &Trace) -> Vec<T> {
 }
 
 /// Returns what became of the jobs.
-fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
+fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> ReplayRecord {
     let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
-    let mut record = Record::default();
+    let mut record = ReplayRecord::default();
     for run in runs {
         let job_record = &mut jobs[run.job];
         let started = job_record.started.map_or(run.start, |other| other.0.min(run.start));
@@ -119,7 +119,7 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
 }
 
 /// Returns all that happened, in the order of time, kind and file.
-fn events(trace: &Trace, record: &Record, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
+fn events(trace: &Trace, record: &ReplayRecord, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
     let mut events = queued;
     for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
         events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));

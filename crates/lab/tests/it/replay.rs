@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
+    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
+    replay,
 };
 use hsched_model::{Seconds, Time};
 use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
@@ -36,7 +37,7 @@ fn no_restart() -> Options {
 }
 
 /// Replays and collects the events.
-fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(Record, Vec<Event>), ReplayError> {
+fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(ReplayRecord, Vec<Event>), ReplayError> {
     let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let mut events = Vec::new();
     let hooks =
@@ -78,7 +79,7 @@ fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
     for policy in registry().names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
         let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
-        let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
+        let jobs = |played: Result<(ReplayRecord, _), _>| played.map(|(record, _)| record.jobs).ok();
         assert_eq!(jobs(one), jobs(other), "{policy}");
     }
 }

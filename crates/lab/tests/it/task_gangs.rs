@@ -1,7 +1,7 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
+use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, ReplayRecord, Trace, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
@@ -20,7 +20,7 @@ fn play(
     jobs: Vec<(f64, JobModel)>,
     cost: f64,
     policy: &mut dyn Policy,
-) -> (Record, Vec<Event>) {
+) -> (ReplayRecord, Vec<Event>) {
     problem.jobs.clear();
     let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
         model,
@@ -55,7 +55,7 @@ fn one_gpu() -> Problem {
     problems::problem(&["v100"], &[&[1]], Vec::new())
 }
 
-fn ends(record: &Record) -> Vec<f64> {
+fn ends(record: &ReplayRecord) -> Vec<f64> {
     let end = |job: &hsched_lab::replay::JobRecord| job.completed.expect("an end").0;
     record.jobs.iter().map(|job| (end(job) * 1e6).round() / 1e6).collect()
 }

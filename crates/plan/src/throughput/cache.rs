@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 use super::fit::{Reading, SPREAD, fit};
-use super::record::{Point, Record, batch_size};
+use super::record::{Point, SpeedRecord, batch_size};
 use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Precision, Speed};
@@ -23,7 +23,7 @@ pub struct Cache {
 type Place = (GpuType, Option<Precision>, u32);
 
 /// By contributor.
-type Records = BTreeMap<String, Record>;
+type Records = BTreeMap<String, SpeedRecord>;
 
 /// What is known of a speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,14 +105,14 @@ impl Cache {
     }
 
     /// Returns every contributor's record of every speed.
-    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &SpeedRecord)> {
         self.all_records().flat_map(|(key, records)| {
             records.iter().map(move |(contributor, record)| (key.clone(), contributor.as_str(), record))
         })
     }
 
     /// Puts a contributor's record in, unless a later one is there; returns whether its numbers are possible.
-    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
+    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: SpeedRecord) -> bool {
         if !record.is_possible() {
             return false;
         }
@@ -219,7 +219,7 @@ fn apart(mut batches: Vec<f64>) -> usize {
 }
 
 /// Returns the point with what it counts: its samples, less the longer ago they were.
-fn reading(record: &Record, point: &Point) -> Reading {
+fn reading(record: &SpeedRecord, point: &Point) -> Reading {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
     Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }

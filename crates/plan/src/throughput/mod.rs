@@ -13,5 +13,5 @@ pub use self::cache::{Cache, Measured};
 pub use self::estimate::{Estimate, Method};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Cell, Source, SourcedSpeed, ThroughputMatrix, Unusable, replica_size};
-pub use self::record::{Aside, Point, Record, Stated};
+pub use self::record::{Aside, Point, SpeedRecord, Stated};
 pub use self::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};

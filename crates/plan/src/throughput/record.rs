@@ -6,7 +6,7 @@ use hsched_model::number::to_f64;
 
 /// One contributor's knowledge of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct SpeedRecord {
     /// Samples seen so far, those kept aside too. Of two records of a contributor, the one with more is later.
     pub observations: u64,
     /// What somebody said, until a sample counts.
@@ -37,7 +37,7 @@ pub struct Point {
     pub count: u64,
     /// Steps of these samples.
     pub steps: u64,
-    /// [`Record::observations`] when the last of them came.
+    /// [`SpeedRecord::observations`] when the last of them came.
     pub seen: u64,
     /// When the last of them came, in Unix seconds.
     pub at: f64,
@@ -50,7 +50,7 @@ pub struct Aside {
     pub batch: u64,
     pub seconds: f64,
     pub steps: u64,
-    /// [`Record::observations`] when it came.
+    /// [`SpeedRecord::observations`] when it came.
     pub seen: u64,
     /// When it came, in Unix seconds.
     pub at: f64,
@@ -91,7 +91,7 @@ struct Expected {
     distance: f64,
 }
 
-impl Record {
+impl SpeedRecord {
     /// Adds a possible sample, or keeps it aside and returns the seconds that were expected.
     pub(super) fn learn(&mut self, sample: &Sample, weight: f64) -> Result<(), f64> {
         self.observations += 1;

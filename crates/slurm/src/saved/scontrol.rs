@@ -60,13 +60,13 @@ pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Ve
 }
 
 /// The lines of one node or partition.
-struct Record {
+struct ScontrolRecord {
     /// Line on which it begins, from 1.
     line: usize,
     text: String,
 }
 
-impl Record {
+impl ScontrolRecord {
     /// Returns whether its last line is free text, which may go on.
     fn ends_in_text(&self) -> bool {
         let last = self.text.lines().next_back().unwrap_or("");
@@ -75,8 +75,8 @@ impl Record {
 }
 
 /// Returns the records, and the lines outside of them.
-fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
-    let (mut records, mut rest): (Vec<Record>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
+fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) {
+    let (mut records, mut rest): (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
     let mut is_open = false;
     // A terminal breaks the long lines of -o at its width, in the middle of words.
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
@@ -85,9 +85,9 @@ fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
         let text = line.text.trim();
         let begins = |key: &&str| text.starts_with(*key);
         let indented = line.text.starts_with([' ', '\t']);
-        let goes_on = |record: &Record| starts_with_key(text) || (indented && record.ends_in_text());
+        let goes_on = |record: &ScontrolRecord| starts_with_key(text) || (indented && record.ends_in_text());
         if ["NodeName=", "PartitionName="].iter().any(begins) {
-            records.push(Record { line: line.number, text: text.to_owned() });
+            records.push(ScontrolRecord { line: line.number, text: text.to_owned() });
             (is_open, is_broken) = (true, line.text.len() == width);
         } else if let Some(record) =
             records.last_mut().filter(|_| is_broken && line.command.is_none() && !starts_with_key(text))

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record};
+use crate::replay::figures::{JobRecord, ReplayRecord};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, EventQueue};
@@ -30,7 +30,7 @@ pub(super) struct ReplayWorld<'a> {
     pub starts_cost: bool,
     pub taken: Taken,
     pub queue: EventQueue,
-    pub record: Record,
+    pub record: ReplayRecord,
     /// What happened since the events were last taken.
     pub events: Vec<Event>,
     /// Jobs of the trace by their places in the file.
@@ -79,10 +79,10 @@ impl<'a> ReplayWorld<'a> {
             starts_cost: false,
             taken: Taken::of(&problem),
             queue: EventQueue::default(),
-            record: Record {
+            record: ReplayRecord {
                 jobs: vec![JobRecord::default(); trace.jobs.len()],
                 in_use: vec![(trace.first_arrival().0, 0)],
-                ..Record::default()
+                ..ReplayRecord::default()
             },
             events: Vec::new(),
             by_place: behind::by_place(trace),
@@ -345,7 +345,7 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// Ends the replay: what has not ended is recorded as it stands.
-    pub(super) fn close(mut self, why: &str) -> Record {
+    pub(super) fn close(mut self, why: &str) -> ReplayRecord {
         for number in 0..self.present.len() {
             self.settle(number);
             let Some(present) = &self.present[number] else { continue };
