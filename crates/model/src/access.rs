@@ -28,7 +28,7 @@ struct Group {
 
 /// What keeps a job off a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NodeRefusal {
     /// The node is not in its partition.
     Partition,
     /// The node does not have what one of its ranks needs: CPUs or memory, in words.
@@ -71,15 +71,15 @@ impl Access {
     }
 
     /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
-    pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
+    pub fn refusal(&self, job: usize, node: &Node) -> Option<NodeRefusal> {
         let group = &self.groups[*self.of_job.get(job)?];
         if self.is_known && !group.has(node) {
-            return Some(Refusal::Partition);
+            return Some(NodeRefusal::Partition);
         }
         if group.avoided.contains(&node.name) {
-            return Some(Refusal::Avoided);
+            return Some(NodeRefusal::Avoided);
         }
-        group.needs.missing_on(node).map(Refusal::Needs)
+        group.needs.missing_on(node).map(NodeRefusal::Needs)
     }
 
     /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` where the node

@@ -30,7 +30,7 @@ mod summary;
 mod unit;
 mod walltime;
 
-pub use self::access::{Access, Refusal};
+pub use self::access::{Access, NodeRefusal};
 pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::error_id::ErrorId;

@@ -8,7 +8,9 @@ use crate::parts::{Part, Parts};
 use crate::throughput::{Cell, Source, SourcedSpeed, Unusable};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
-use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Sharing, Speed, SpeedBasis, Time};
+use hsched_model::{
+    Deadline, GpuType, Job, JobName, NodeRefusal, RankNeeds, Sharing, Speed, SpeedBasis, Time,
+};
 
 /// What planning needs to know of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +168,7 @@ impl JobModel {
     pub(super) fn new(
         job: &Job,
         parts: &Parts,
-        refusal: &dyn Fn(&Part) -> Option<Refusal>,
+        refusal: &dyn Fn(&Part) -> Option<NodeRefusal>,
         offered: &[u32],
         row: &[Cell],
     ) -> Self {
@@ -174,19 +176,19 @@ impl JobModel {
         let mut unlisted = Vec::new();
         let types = parts.list.iter().enumerate().map(|(number, part)| {
             match refusal(part) {
-                Some(Refusal::Partition) => {
+                Some(NodeRefusal::Partition) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Partition));
                     }
                     return None;
                 }
-                Some(Refusal::Avoided) => {
+                Some(NodeRefusal::Avoided) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Avoided));
                     }
                     return None;
                 }
-                Some(Refusal::Needs(what)) => {
+                Some(NodeRefusal::Needs(what)) => {
                     unusable.push((number, Exclusion::Needs(what)));
                     return None;
                 }

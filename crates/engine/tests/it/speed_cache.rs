@@ -3,7 +3,7 @@
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
+    Cache, Cell, LearnRule, Lesson, Measured, Sample, SampleRefusal, SampleSource, SpeedKey, ThroughputMatrix,
 };
 use proptest::prelude::*;
 
@@ -114,10 +114,10 @@ fn nonsense_is_refused() {
         [(0, 0.3), (64, 0.0), (64, -1.0), (64, f64::NAN), (64, f64::INFINITY), (64, 1e-300), (64, 1e30)];
     for (batch, seconds) in wrong {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
-        assert_eq!(lesson, Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(lesson, Lesson::Refused(SampleRefusal::Nonsense));
     }
     for other in [Sample { steps: 0, ..sample(64, 0.3) }, Sample { at: f64::NAN, ..sample(64, 0.3) }] {
-        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(SampleRefusal::Nonsense));
     }
     assert_eq!(cache, before);
 }
@@ -130,7 +130,7 @@ fn what_epochs_tell_gives_way_to_reports() {
     assert_eq!(known(&cache).source, SampleSource::Epoch);
     cache.learn(&sample(64, 0.3), RULE);
     assert_near(&known(&cache), 0.3, 64, 1e-9);
-    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(Refusal::LessExact));
+    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(SampleRefusal::LessExact));
 }
 
 #[test]

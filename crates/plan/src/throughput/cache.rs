@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::fit::{Reading, SPREAD, fit};
 use super::record::{Point, SpeedRecord, batch_size};
-use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+use super::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Precision, Speed};
 
@@ -63,13 +63,13 @@ impl Cache {
     /// such agree, the speed has changed, and they replace what was known.
     pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
         if !sample.is_possible() {
-            return Lesson::Refused(Refusal::Nonsense);
+            return Lesson::Refused(SampleRefusal::Nonsense);
         }
         let records = self.records_mut(&sample.key);
         let measured = |point: &Point| matches!(point.source, SampleSource::Report | SampleSource::Probe);
         let mut points = records.values().flat_map(|record| &record.points);
         if sample.source == SampleSource::Epoch && points.any(measured) {
-            return Lesson::Refused(Refusal::LessExact);
+            return Lesson::Refused(SampleRefusal::LessExact);
         }
         let before = pooled(records);
         let record = records.entry(rule.contributor.to_owned()).or_default();
@@ -79,7 +79,7 @@ impl Cache {
         }
         match pooled(records) {
             Some(after) => Lesson::Learnt { before, after },
-            None => Lesson::Refused(Refusal::Nonsense),
+            None => Lesson::Refused(SampleRefusal::Nonsense),
         }
     }
 

@@ -14,4 +14,4 @@ pub use self::estimate::{Estimate, Method};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Cell, Source, SourcedSpeed, ThroughputMatrix, Unusable, replica_size};
 pub use self::record::{Aside, Point, SpeedRecord, Stated};
-pub use self::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

@@ -95,12 +95,12 @@ pub enum Lesson {
     /// The sample, in seconds, is too far from what was expected, and is kept aside: it counts when more agree.
     Outlier { expected: f64, seconds: f64 },
     /// The sample teaches nothing.
-    Refused(Refusal),
+    Refused(SampleRefusal),
 }
 
 /// Why a sample teaches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum SampleRefusal {
     #[error("its numbers are invalid: batch and steps must be at least 1, seconds above 0, all finite")]
     Nonsense,
     #[error("ranks have reported this speed, which is more exact than whole epochs")]

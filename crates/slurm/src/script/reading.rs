@@ -16,7 +16,7 @@ use super::source::{ScriptSource, SlurmVersion};
 use super::words::Word;
 
 /// A refusal, with the line that causes it.
-type Refusal = (Option<usize>, String);
+type ScriptRefusal = (Option<usize>, String);
 
 /// Reads what a submission asks Slurm for.
 ///
@@ -36,7 +36,7 @@ struct ScriptReader<'a> {
     components: Vec<Option<ResourceRequest>>,
     job_name: Option<String>,
     array: Option<ArrayRequest>,
-    refusal: Option<Refusal>,
+    refusal: Option<ScriptRefusal>,
 }
 
 impl<'a> ScriptReader<'a> {
@@ -54,7 +54,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Reads all components.
-    fn read(&mut self) -> Result<(), Refusal> {
+    fn read(&mut self) -> Result<(), ScriptRefusal> {
         let script = self.source.script.unwrap_or_default();
         let lines = lines::read(script, self.source.file_name, self.version);
         self.reading.notes.extend(lines.notes);
@@ -93,7 +93,7 @@ impl<'a> ScriptReader<'a> {
         foreign: &Foreign,
         arguments: &[Word],
         is_first: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ScriptRefusal> {
         let version = self.version;
         let is_inherited: BTreeSet<&str> =
             names(version).filter(|option| option.is_inherited).map(OptionName::name).collect();
@@ -142,7 +142,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Applies options of the script or the command line, and lists them if they are new.
-    fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), Refusal> {
+    fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), ScriptRefusal> {
         for found_option in found {
             if is_new {
                 self.list(component, found_option);
@@ -207,7 +207,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Applies the environment variables.
-    fn environment(&mut self, component: usize) -> Result<(), Refusal> {
+    fn environment(&mut self, component: usize) -> Result<(), ScriptRefusal> {
         let environment = self.source.environment;
         for (variable, option) in variables(self.version) {
             let Some(value) = environment.get(variable) else { continue };
@@ -234,7 +234,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Works out what the component asks for.
-    fn finish_component(&mut self) -> Result<(), Refusal> {
+    fn finish_component(&mut self) -> Result<(), ScriptRefusal> {
         let settings = &mut self.settings;
         let refusal = settings.refusal().map(|(line, why)| (line, why.to_owned()));
         self.refusal = self.refusal.take().or(refusal);
@@ -269,8 +269,8 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    fn finish(mut self, read: Result<(), Refusal>) -> ScriptReading {
-        let said = |(line, why): Refusal| match line {
+    fn finish(mut self, read: Result<(), ScriptRefusal>) -> ScriptReading {
+        let said = |(line, why): ScriptRefusal| match line {
             Some(line) => format!("line {line}: {why}"),
             None => why,
         };
