@@ -47,7 +47,7 @@ pub(super) struct Guarded {
 
 /// A submission that was started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct LocalSubmission {
     /// Its processes, until they have ended or are parked.
     pub guarded: Option<Guarded>,
     pub job_id: JobId,
@@ -162,7 +162,7 @@ impl Guarded {
     }
 }
 
-impl Running {
+impl LocalSubmission {
     /// Returns the processes of a submission that is to run.
     pub(super) fn new(guarded: Guarded, since: Time, start: &Start, epochs: u64, step: Step) -> Self {
         let (job_id, gpus, grace) = (guarded.job_id, start.gpus.clone(), start.grace);

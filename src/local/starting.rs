@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::local::devices::Lease;
 use crate::local::gate::Gate;
 use crate::local::guard::Order;
-use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::running::{Guarded, LocalSubmission, Step, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
 use hsched_engine::pool::Start;
 use hsched_engine::render::Launcher;
@@ -118,7 +118,7 @@ impl LocalWorld<'_> {
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(of, lease);
         self.sharing.begin(of, &output, &self.devices);
-        let running = Running::new(guarded, self.now(), start, start.epochs, step);
+        let running = LocalSubmission::new(guarded, self.now(), start, start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)
     }

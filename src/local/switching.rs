@@ -8,7 +8,7 @@ use std::io;
 use crate::local::devices::Lease;
 use crate::local::gate::{Gate, Stand, Want, Word};
 use crate::local::parking::Parked;
-use crate::local::running::{Running, Step};
+use crate::local::running::{LocalSubmission, Step};
 use crate::local::world::LocalWorld;
 use crate::probe;
 use hsched_engine::pool::Start;
@@ -88,7 +88,8 @@ impl LocalWorld<'_> {
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut running = Running::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
+        let mut running =
+            LocalSubmission::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
         running.epoch = parked.epoch;
         running.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), running);
@@ -132,7 +133,7 @@ impl LocalWorld<'_> {
         if self.is_closing {
             return;
         }
-        let of_step = |running: &Running| {
+        let of_step = |running: &LocalSubmission| {
             matches!(running.step, Step::Parking { .. } | Step::GoingOn) && running.ended.is_none()
         };
         let moving: Vec<SubmissionKey> =
@@ -213,7 +214,7 @@ impl LocalWorld<'_> {
 
     /// Returns whether ranks are to say something for which others wait.
     pub fn is_switching(&self) -> bool {
-        let is_moving = |running: &Running| match &running.step {
+        let is_moving = |running: &LocalSubmission| match &running.step {
             Step::Parking { .. } => true,
             Step::Held { after } => !self.waits_for_slots(after),
             _ => false,
@@ -224,7 +225,7 @@ impl LocalWorld<'_> {
 
     /// Returns when a look is due without news, for those who take too long.
     pub fn due(&self) -> Option<Time> {
-        let until = |running: &Running| match running.step {
+        let until = |running: &LocalSubmission| match running.step {
             Step::Parking { until } if running.ended.is_none() => Some(until),
             _ => None,
         };

@@ -10,7 +10,7 @@ use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{Running, Step};
+use crate::local::running::{LocalSubmission, Step};
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
@@ -46,7 +46,7 @@ pub struct LocalWorld<'a> {
     pub(super) site: LocalSite,
     pub(super) devices: Devices,
     pub(super) waker: &'a Waker,
-    pub(super) running: BTreeMap<SubmissionKey, Running>,
+    pub(super) running: BTreeMap<SubmissionKey, LocalSubmission>,
     pub(super) parking: Parking,
     pub(super) sharing: Sharing,
     /// What people should know of switches, in order.
@@ -189,14 +189,14 @@ impl<'a> LocalWorld<'a> {
         if std::mem::replace(&mut self.is_closing, true) {
             return;
         }
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::stop);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::stop);
         self.parking.end_all(self.now());
     }
 
     /// Ends all that runs at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::kill);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::kill);
         self.parking.kill();
     }
 

@@ -48,7 +48,7 @@ impl System {
         Self { directory: Some(directory.to_owned()), ..self }
     }
 
-    fn start(&self, command: &CommandLine) -> io::Result<Running> {
+    fn start(&self, command: &CommandLine) -> io::Result<RunningProgram> {
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
         #[expect(clippy::disallowed_methods, reason = "this file is where programs are started")]
@@ -73,10 +73,10 @@ impl System {
         let handle = expression.start()?;
         let group = Group(handle.pids().first().copied());
         let collect = |pipe| collect(pipe, self.most_output, group);
-        Ok(Running { stdout: collect(stdout), stderr: collect(stderr), handle, group })
+        Ok(RunningProgram { stdout: collect(stdout), stderr: collect(stderr), handle, group })
     }
 
-    fn finish(&self, command: &CommandLine, running: &Running) -> Result<Output, CommandError> {
+    fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<Output, CommandError> {
         let timed_out = || {
             // What it said while it hung, often on its way to a controller, is the best hint there is.
             let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
@@ -119,14 +119,14 @@ impl Runner for System {
 }
 
 /// A program at work and the threads that read what it writes.
-struct Running {
+struct RunningProgram {
     handle: duct::Handle,
     group: Group,
     stdout: Receiver<io::Result<Vec<u8>>>,
     stderr: Receiver<io::Result<Vec<u8>>>,
 }
 
-impl Running {
+impl RunningProgram {
     /// Waits for the program's end; kills it and all it started when that takes longer than `limit`.
     fn wait(&self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let status = |output: Option<&std::process::Output>| output.map(|output| output.status);

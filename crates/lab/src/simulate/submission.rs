@@ -41,13 +41,13 @@ pub(super) struct Submission {
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Pending,
-    Running(Box<Running>),
+    Running(Box<SimulatedRun>),
     Ended { end: End, at: Time },
 }
 
 /// A job on its GPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct SimulatedRun {
     pub since: Time,
     pub gpus: Gpus,
     pub training: SimulatedTraining,
@@ -121,7 +121,7 @@ impl Submission {
             (now.after(Seconds(warned)), now.after(walltime))
         });
         let running =
-            Running { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
+            SimulatedRun { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
         self.stage = Stage::Running(Box::new(running));
     }
 
@@ -224,7 +224,7 @@ impl Submission {
     }
 
     /// Returns it while it runs.
-    pub(super) fn running(&self) -> Option<&Running> {
+    pub(super) fn running(&self) -> Option<&SimulatedRun> {
         match &self.stage {
             Stage::Running(running) => Some(running),
             Stage::Pending | Stage::Ended { .. } => None,
@@ -232,7 +232,7 @@ impl Submission {
     }
 
     /// Returns it while it runs, to be changed.
-    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+    pub(super) fn running_mut(&mut self) -> Option<&mut SimulatedRun> {
         match &mut self.stage {
             Stage::Running(running) => Some(running),
             Stage::Pending | Stage::Ended { .. } => None,
@@ -240,7 +240,7 @@ impl Submission {
     }
 }
 
-impl Running {
+impl SimulatedRun {
     /// Returns when something happens next; `None` while it waits for a dead node.
     pub(super) fn next(&self) -> Option<Time> {
         if let Some((_, at)) = &self.leaving {
