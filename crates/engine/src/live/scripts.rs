@@ -27,7 +27,7 @@ pub struct ScriptContext {
 
 /// A job's script, or why there is none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Script {
+pub struct JobScript {
     /// Which submission it is for.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
@@ -38,7 +38,7 @@ pub struct Script {
     pub notes: Vec<String>,
 }
 
-impl Script {
+impl JobScript {
     /// Returns the file to which the job writes.
     pub fn output(&self) -> PathBuf {
         self.workdir.join(format!("{}.out", self.of.name()))
@@ -49,7 +49,7 @@ impl Script {
 pub struct Prepared {
     /// The run's folder.
     pub folder: PathBuf,
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<JobScript>,
 }
 
 impl Prepared {
@@ -71,7 +71,7 @@ impl Prepared {
     }
 
     /// Returns a submission's script, where the run has one.
-    pub fn script(&self, of: &SubmissionKey) -> Option<&Script> {
+    pub fn script(&self, of: &SubmissionKey) -> Option<&JobScript> {
         self.scripts.iter().find(|script| script.of == *of)
     }
 
@@ -89,7 +89,7 @@ fn script_name(of: &SubmissionKey) -> String {
 ///
 /// # Errors
 /// When a path cannot be written into a script.
-pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
+pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<JobScript>, String> {
     let plan = run.file.id().map_err(|error| error.to_string())?;
     let mut untyped = run.file.untyped();
     if site.sbatch.iter().any(|word| is_constraint(word)) {
@@ -101,7 +101,7 @@ pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
         let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
-        Ok(Script { of: run.key(intent), text, workdir, walltime, notes })
+        Ok(JobScript { of: run.key(intent), text, workdir, walltime, notes })
     };
     run.submissions.iter().map(script).collect()
 }

@@ -36,13 +36,13 @@ pub(super) enum NodeChange {
 
 /// The incidents that are still to come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Script {
+pub(super) struct IncidentQueue {
     failures: Vec<(JobName, u32, u64, End)>,
     awaited: Vec<((JobName, u64), NodeChange)>,
     timed: Vec<(Time, NodeChange)>,
 }
 
-impl Script {
+impl IncidentQueue {
     /// Returns the script of some incidents.
     pub(super) fn new(incidents: Vec<Incident>) -> Self {
         let mut script = Self::default();

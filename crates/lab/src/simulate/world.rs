@@ -5,7 +5,7 @@ mod nodes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simulate::fit::Request;
-use crate::simulate::incident::{Incident, Script};
+use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
 use crate::simulate::training::Doing;
@@ -18,7 +18,7 @@ use hsched_model::{
 #[derive(Clone, Debug)]
 pub struct SimulatedWorld {
     site: SimulatedSite,
-    script: Script,
+    script: IncidentQueue,
     now: Time,
     /// In the order of their submission.
     submissions: Vec<Submission>,
@@ -44,7 +44,7 @@ impl SimulatedWorld {
     pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
-            script: Script::new(incidents),
+            script: IncidentQueue::new(incidents),
             now,
             submissions: Vec::new(),
             look: None,

@@ -7,7 +7,7 @@ use super::words::{SplitError, Word, is_blank, separator, split};
 
 /// A script as far as its option lines go.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(super) struct ScriptLines {
     /// Words of the option lines of each component; there is at least one.
     pub components: Vec<Component>,
     pub notes: Vec<LineRemark>,
@@ -71,8 +71,8 @@ pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = ScriptLine<'_>> {
 }
 
 /// Reads the option lines, up to the first command.
-pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Script {
-    let mut found = Script { components: vec![Component::default()], notes: Vec::new() };
+pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> ScriptLines {
+    let mut found = ScriptLines { components: vec![Component::default()], notes: Vec::new() };
     let mut first_command = None;
     for line in lines(script) {
         let directive = directive(line.bytes);
@@ -94,7 +94,7 @@ pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Scr
     found
 }
 
-impl Script {
+impl ScriptLines {
     /// Reads an option line; `length` is that of its `#SBATCH`.
     fn take(&mut self, line: ScriptLine, length: usize, file_name: &str, version: SlurmVersion) {
         let (start, text) = (line.start + length, &line.bytes[length..]);
@@ -214,7 +214,7 @@ fn is_like_sbatch(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn script(text: &str) -> Script {
+    fn script(text: &str) -> ScriptLines {
         read(text.as_bytes(), "x.sh", SlurmVersion::DEFAULT)
     }
 
