@@ -85,7 +85,7 @@ fn seen(
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
-    let site = Site {
+    let site = CachedSlurm {
         slurm: System::new(crate::settings::process_environment(), limit),
         clock: &context.clock,
         answers: OutputCache::of(&state::root(context)?),
@@ -122,7 +122,7 @@ fn seen(
 }
 
 /// The way to Slurm and to what it answered before.
-struct Site<'a> {
+struct CachedSlurm<'a> {
     slurm: System,
     clock: &'a dyn Clock,
     answers: OutputCache,
@@ -144,7 +144,7 @@ struct Rest {
     asked_limits: bool,
 }
 
-impl Site<'_> {
+impl CachedSlurm<'_> {
     fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> CachedOutput {
         ask(SlurmQuery { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }

@@ -26,14 +26,14 @@ pub(crate) struct Classes {
     /// A job of each class with steps for epochs: as many samples as a global batch.
     models: Vec<JobModel>,
     by_key: BTreeMap<Vec<u64>, usize>,
-    site: Option<Site>,
+    site: Option<BundleSite>,
     /// GPUs on offer by type.
     offered: Vec<u32>,
 }
 
 /// What bundles depend on beside the job.
 #[derive(Clone, Debug)]
-struct Site {
+struct BundleSite {
     /// The most GPUs that could be on offer, by type.
     ceiling: Vec<u32>,
     rings: Rings,
@@ -54,7 +54,7 @@ const FEW: usize = 256;
 impl Classes {
     /// Takes up the GPUs of a problem: all those that could be on offer, and those that are.
     pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
-        let site = Site::of(problem, self.site.as_ref());
+        let site = BundleSite::of(problem, self.site.as_ref());
         if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {
             *self = Self { site: Some(site), offered: offered.to_vec(), ..Self::default() };
         }
@@ -105,7 +105,7 @@ impl Class {
     }
 }
 
-impl Site {
+impl BundleSite {
     /// Returns the site of a problem. What of a node is down or taken now was seen before or will be.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {
         let types = problem.gpu_types.len();

@@ -11,7 +11,7 @@ use hsched_model::{GpuType, Seconds};
 
 /// What the changes of a request follow from.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
+pub(super) struct ChangeContext<'a> {
     pub snapshot: &'a Snapshot,
     pub request: &'a Request,
     pub past: &'a PastRuns,
@@ -33,7 +33,7 @@ const LONGEST: f64 = 14.0 * 86_400.0;
 const SPLITS: usize = 4;
 
 /// Returns all changes that are tried by themselves. Where one needs another to be possible, both are one.
-pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
+pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     let limits = site.limits();
     let mut list = site.partitions(&limits);
     list.extend(limits);
@@ -46,7 +46,7 @@ pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
     list
 }
 
-impl Site<'_> {
+impl ChangeContext<'_> {
     /// Returns shorter limits: what past runs needed, else parts of the limit that no past run exceeded.
     fn limits(&self) -> Vec<ChangeSet> {
         let limit = self.request.limit.0;
