@@ -19,7 +19,7 @@ pub(super) struct Market<'a> {
 
 /// GPUs for a job, and what it gains.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Allocation {
+pub(super) struct JobAllocation {
     pub parts: CellParts,
     pub terms: BidTerms,
 }
@@ -76,7 +76,7 @@ impl<'a> Market<'a> {
     }
 
     /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
-    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<JobAllocation> {
         let mut menu = Menu::new(Taste::of(job));
         let choices = menu.list(self, taken);
         let guest = Guest::new(self, job, &menu);
@@ -85,12 +85,12 @@ impl<'a> Market<'a> {
     }
 
     /// Returns what an allocation brings.
-    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> Allocation {
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> JobAllocation {
         let speed = job.speed(self.cells, &parts, self.parameters.sharing);
         let restart = if parts == job.held { 0.0 } else { job.restart };
         let (jct, utility) = self.worth(job, speed, restart);
         let cost = self.cost(taken, &parts);
-        Allocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
+        JobAllocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
     }
 
     /// Returns when a job of some speed would be done, counted from its arrival, and what that is worth.

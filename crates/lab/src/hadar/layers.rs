@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::hadar::find::{Allocation, Market, by_digits};
+use crate::hadar::find::{JobAllocation, Market, by_digits};
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
 use crate::hadar::offers::{OfferSearch, StateOffer};
@@ -11,7 +11,7 @@ use hsched_model::number::to_index;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
 pub(super) struct ServedJobs {
-    pub served: Vec<(usize, Allocation)>,
+    pub served: Vec<(usize, JobAllocation)>,
     pub payoff: f64,
     /// Whether there were too many states to keep them all.
     pub beam: bool,
@@ -92,7 +92,7 @@ fn cut(kept: &mut Vec<u32>, states: &mut States) {
 }
 
 /// Returns some jobs, each with what it takes after those before it.
-fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
+fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, JobAllocation)> {
     let mut taken = vec![0; market.cells.list.len()];
     let take = |&place: &usize| {
         let allocation = market.find(&queue[place], &taken)?;

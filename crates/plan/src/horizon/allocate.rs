@@ -16,7 +16,7 @@ pub(super) struct Valuation<'a> {
 }
 
 /// A plan under way.
-struct Allocation<'a> {
+struct AllocationDraft<'a> {
     instance: &'a Instance<'a>,
     terms: Valuation<'a>,
     /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
@@ -59,7 +59,7 @@ const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
 pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
-    let mut allocation = Allocation::new(instance, terms);
+    let mut allocation = AllocationDraft::new(instance, terms);
     let order = allocation.order();
     for &task in &order {
         allocation.choose_again(task, 1.0);
@@ -77,7 +77,7 @@ pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Tas
     allocation.choices
 }
 
-impl<'a> Allocation<'a> {
+impl<'a> AllocationDraft<'a> {
     fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
