@@ -37,7 +37,7 @@ use hsched_engine::clock::Clock;
 use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
 use crate::commands::simulate::report::Records;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
-use crate::commands::simulate::sweep::{Axis, Runner, cells};
+use crate::commands::simulate::sweep::{Runner, SweepAxis, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -117,8 +117,8 @@ pub(super) struct Args {
     ///
     /// `load` scales the times between arrivals so that the jobs request this fraction of the cluster. Results of
     /// several seeds are averaged, with an interval if they differ.
-    #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
-    sweep: Vec<Axis>,
+    #[arg(long, value_name = "WHAT=VALUES", value_parser = SweepAxis::parse, conflicts_with = "events")]
+    sweep: Vec<SweepAxis>,
     /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
     #[arg(long, overrides_with = "no_bound")]
     bound: bool,
@@ -263,7 +263,7 @@ impl Args {
 
     /// Returns a flag that means nothing where tasks are replayed one by one, if there is any.
     fn flag_of_gangs(&self) -> Option<&'static str> {
-        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, Axis::Noise(_)));
+        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, SweepAxis::Noise(_)));
         let flags = [
             (self.round.is_some(), "--round"),
             (has_noise, "--noise"),

@@ -18,7 +18,7 @@ use hsched_plan::{Parameters, PolicyError};
 
 /// What is varied, with its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Axis {
+pub(super) enum SweepAxis {
     Load(Vec<f64>),
     Seed(Vec<u64>),
     RestartCost(Vec<Seconds>),
@@ -43,7 +43,7 @@ pub(in crate::commands) const HADARE: &str = "hadare";
 /// The most values of one axis.
 const MOST_VALUES: u64 = 10_000;
 
-impl Axis {
+impl SweepAxis {
     /// Reads `load=0.5,0.8` or `seed=0..9`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
@@ -111,11 +111,15 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
 ///
 /// # Errors
 /// When an axis is given twice, or the trace has no load to vary.
-pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
+pub(super) fn cells(
+    trace: &Arc<Trace>,
+    options: &Options,
+    sweep: &[SweepAxis],
+) -> Result<Vec<Cell>, Failure> {
     let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
-    let mut axes: Vec<&Axis> = sweep.iter().collect();
-    axes.sort_by_key(|axis| matches!(axis, Axis::Seed(_)));
+    let mut axes: Vec<&SweepAxis> = sweep.iter().collect();
+    axes.sort_by_key(|axis| matches!(axis, SweepAxis::Seed(_)));
     for (place, axis) in axes.iter().enumerate() {
         if axes[..place].iter().any(|other| other.name() == axis.name()) {
             let message = format!("--sweep {} is given twice", axis.name());
@@ -124,7 +128,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
                 .hint("give all its values in one --sweep"));
         }
         let mut loads = BTreeMap::new();
-        if let Axis::Load(values) = axis {
+        if let SweepAxis::Load(values) = axis {
             for value in values {
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =
@@ -140,7 +144,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
 }
 
 /// Returns a cell with each value of an axis.
-fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
+fn varied(cell: &Cell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
     let with = |value: f64, change: &dyn Fn(&mut Cell)| {
         let mut cell = cell.clone();
         cell.values.push((axis.name(), value));
@@ -148,18 +152,18 @@ fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Ce
         cell
     };
     match axis {
-        Axis::Load(values) => {
+        SweepAxis::Load(values) => {
             let load = |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
             values.iter().map(load).collect()
         }
-        Axis::RestartCost(values) => {
+        SweepAxis::RestartCost(values) => {
             let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
             values.iter().map(cost).collect()
         }
-        Axis::Noise(values) => {
+        SweepAxis::Noise(values) => {
             values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
         }
-        Axis::Seed(values) => {
+        SweepAxis::Seed(values) => {
             let seeded = |&seed: &u64| {
                 let options = Options { seed, ..cell.options.clone() };
                 Cell { options, ..cell.clone() }

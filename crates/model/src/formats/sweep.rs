@@ -29,7 +29,7 @@ const VITAL: [&str; 7] = ["PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "SHEL
 
 /// One key of a sweep.
 #[derive(Clone)]
-struct Axis {
+struct SweepKey {
     key: String,
     variable: String,
     values: Values,
@@ -38,7 +38,7 @@ struct Axis {
 /// The keys of a sweep in their order, and whether all of it could be read.
 #[derive(Clone)]
 struct Sweep {
-    axes: Vec<Axis>,
+    axes: Vec<SweepKey>,
     /// Combinations to draw; `None` takes all.
     search: Option<Search>,
     /// The trial whose only combination it is.
@@ -177,7 +177,7 @@ impl Sweep {
     }
 
     /// Returns each key's value in a combination; of all combinations the last key changes first.
-    fn chosen(&self, number: usize) -> Vec<(&Axis, YamlNode)> {
+    fn chosen(&self, number: usize) -> Vec<(&SweepKey, YamlNode)> {
         if let Some(search) = self.search {
             let drawn = search.draw(number, self.axes.iter().map(|axis| &axis.values));
             return self.axes.iter().zip(drawn).collect();
@@ -194,7 +194,7 @@ impl Sweep {
     }
 
     /// Returns the name of a combination: by its trial, by its number if it was drawn, else by its values.
-    fn name(&self, base: &str, number: usize, chosen: &[(&Axis, YamlNode)]) -> String {
+    fn name(&self, base: &str, number: usize, chosen: &[(&SweepKey, YamlNode)]) -> String {
         match (&self.trial, self.search) {
             (Some(trial), _) => format!("{base}-t{trial}"),
             (None, Some(_)) => format!("{base}-s{}", number + 1),
@@ -251,7 +251,7 @@ pub fn is_key(key: &str) -> bool {
 }
 
 /// Returns a variant's name: `digits-lr0.1-seed1`.
-fn name(base: &str, chosen: &[(&Axis, YamlNode)]) -> String {
+fn name(base: &str, chosen: &[(&SweepKey, YamlNode)]) -> String {
     let parts = chosen.iter().map(|(axis, value)| format!("-{}{}", axis.key, name_part(text(value))));
     base.chars().map(String::from).chain(parts).collect()
 }
@@ -263,7 +263,7 @@ fn name_part(text: &str) -> String {
 }
 
 /// Returns a value with its placeholders filled; one that is a placeholder alone is the value itself, text or number.
-fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> YamlNode {
+fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> YamlNode {
     let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| value);
     if let Some(value) = placeholder::alone(node).and_then(value_of) {
         return match syntax {
@@ -288,7 +288,7 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> Yaml
 }
 
 /// Reports names in braces that are nearly, but not quite, a key of the sweep.
-fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
+fn check_placeholders(value: &Value<'_>, axes: &[SweepKey]) {
     let node = value.node();
     let unknown = |name: &str| {
         let is_known = axes.iter().any(|axis| axis.key == name);
@@ -314,7 +314,7 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
 }
 
 /// Reports a checkpoint directory that variants would share: each would overwrite the other's progress.
-fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
+fn check_checkpoints(job: &Value<'_>, axes: &[SweepKey], jobs: &[Option<Job>]) {
     let mut seen = BTreeSet::new();
     let shared = jobs.iter().flatten().any(|variant| {
         let dir = variant.launch.checkpoint.dir.as_ref();

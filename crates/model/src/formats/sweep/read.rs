@@ -7,7 +7,7 @@ use super::super::problem::{ValueError, quoted};
 use super::super::reader::Value;
 use super::super::search::Values;
 use super::super::yaml::{Kind, YamlNode};
-use super::{Axis, Sweep, VITAL, inner, name_part, text};
+use super::{Sweep, SweepKey, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
 /// Reports a search that has nothing to draw from.
@@ -53,7 +53,7 @@ pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
         let stand_in =
             || YamlNode { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
-        axes.push(Axis { key: key.to_owned(), variable, values });
+        axes.push(SweepKey { key: key.to_owned(), variable, values });
     }
     Sweep { axes, search: None, trial: None, is_sound }
 }
