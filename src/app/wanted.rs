@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, Source, SpeedCell, SpeedKey, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     for (index, job) in jobs.iter().enumerate() {
         for (gpu_type, cell) in types.iter().zip(speeds.row(index)) {
             let lacks = match cell {
-                Cell::Unusable(reason) => *reason == Unusable::NoThroughput,
-                Cell::Known(known) => match known.source {
+                SpeedCell::Unusable(reason) => *reason == Unusable::NoThroughput,
+                SpeedCell::Known(known) => match known.source {
                     Source::Measured(_) => false,
                     Source::JobFile | Source::OtherName(_) => all,
                     Source::Estimated(_) => true,

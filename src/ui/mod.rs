@@ -60,7 +60,7 @@ pub use self::quantity::{date, duration, moment};
 pub use self::results::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
 pub use self::review::{Reviewed, review_text};
 pub use self::script_status::{part_word, script_details, script_json, scripts_table};
-pub use self::simulation::{Cell, Simulated, simulation_table};
+pub use self::simulation::{Simulated, SweepCell, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::slow_nodes::{slow_lines, slow_note};
 pub use self::status::{Best, Files, JobSummary, Metrics, bests, status_table, unfolded_status_table};

@@ -13,7 +13,7 @@ use hsched_plan::TraceBound;
 
 /// One way in which a trace is replayed.
 #[derive(Clone)]
-pub struct Cell {
+pub struct SweepCell {
     pub trace: Arc<Trace>,
     pub options: Options,
     /// What a sweep varies and does not average, with its value here; names are those of the JSON.
@@ -24,7 +24,7 @@ pub struct Cell {
 
 /// What one policy made of a trace.
 pub struct Simulated {
-    pub cell: Cell,
+    pub cell: SweepCell,
     pub policy: String,
     pub record: ReplayRecord,
     pub figures: Option<Figures>,
@@ -40,7 +40,7 @@ const WIDEST: usize = 72;
 
 impl Simulated {
     /// Returns a replay with its figures.
-    pub fn new(cell: Cell, policy: String, record: Result<ReplayRecord, String>) -> Self {
+    pub fn new(cell: SweepCell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
             Err(error) => (ReplayRecord::default(), Some(error)),

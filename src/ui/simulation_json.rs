@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::simulation::{Cell, Simulated};
+use crate::ui::simulation::{Simulated, SweepCell};
 use hsched_lab::replay::{Event, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
@@ -58,7 +58,7 @@ pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
 
 /// Returns prices over time by GPU type, and the bound that they prove: the bound itself, unless a simpler argument proves
 /// more.
-fn certificate_json(cell: &Cell) -> Value {
+fn certificate_json(cell: &SweepCell) -> Value {
     let Some((proves, certificate)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
         return Value::Null;
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
-use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
 
 /// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does. Nobody may
 /// report its length: then the time since the one before was `seen`, which is better than no measurement at all.
@@ -94,9 +94,9 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
     // Where it runs on an estimate that is the thought to be mended.
     let job = &Job { estimate: Some(Estimates::All), ..job.clone() };
     let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache, Estimates::All);
-    let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
-        Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
-        Cell::Unusable(_) => None,
+    let thought = |(rank, cell): (&PlacedRank, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
+        SpeedCell::Unusable(_) => None,
     };
     let thought: Option<Vec<f64>> = busiest.values().copied().zip(speeds.row(0)).map(thought).collect();
     let Some(slowest) = thought.as_ref().and_then(|times| times.iter().copied().max_by(f64::total_cmp))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{Cell, Source, SourcedSpeed, Unusable};
+use crate::throughput::{Source, SourcedSpeed, SpeedCell, Unusable};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
 use hsched_model::{
@@ -170,7 +170,7 @@ impl JobModel {
         parts: &Parts,
         refusal: &dyn Fn(&Part) -> Option<NodeRefusal>,
         offered: &[u32],
-        row: &[Cell],
+        row: &[SpeedCell],
     ) -> Self {
         let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut unlisted = Vec::new();
@@ -196,7 +196,14 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(SourcedSpeed { speed, source, max_batch, is_listed, remarks: known, .. }) => {
+                SpeedCell::Known(SourcedSpeed {
+                    speed,
+                    source,
+                    max_batch,
+                    is_listed,
+                    remarks: known,
+                    ..
+                }) => {
                     if offered[number] > 0 {
                         remarks.extend(known.iter().map(|remark| (number, remark.clone())));
                     }
@@ -209,14 +216,14 @@ impl JobModel {
                     let single_rank = ty.is_mig_slice();
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
-                Cell::Unusable(reason) if offered[number] > 0 => {
+                SpeedCell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, Exclusion::Speed(*reason)));
                     // What the job file itself leaves out is no news to its reader.
                     if *reason != Unusable::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));
                     }
                 }
-                Cell::Unusable(_) => {}
+                SpeedCell::Unusable(_) => {}
             }
             None
         });
@@ -227,8 +234,8 @@ impl JobModel {
         };
         let replica = job.replica.as_ref().map(|replica| {
             let size = |part: &Part| match &row[part.column] {
-                Cell::Known(known) => known.gpus,
-                Cell::Unusable(_) => 1,
+                SpeedCell::Known(known) => known.gpus,
+                SpeedCell::Unusable(_) => 1,
             };
             let sizes = parts.list.iter().map(size).collect();
             ReplicaModel { sizes, same_node: replica.same_node, ever: 0, largest: Vec::new() }

@@ -6,7 +6,7 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Source, SourcedSpeed, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -62,10 +62,10 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
 /// Returns the types that a job may use, with what is known of its speed there.
 fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<SourcedSpeed>)> {
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
-    let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {
-        Cell::Known(known) => Some((gpu_type, Some(known.clone()))),
-        Cell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
-        Cell::Unusable(_) => None,
+    let usable = |(gpu_type, cell): (&'a GpuType, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some((gpu_type, Some(known.clone()))),
+        SpeedCell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
+        SpeedCell::Unusable(_) => None,
     };
     types.iter().zip(matrix.row(0)).filter_map(usable).collect()
 }

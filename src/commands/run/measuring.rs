@@ -10,7 +10,7 @@ use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
-use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
 use std::collections::BTreeSet;
 
 /// The longest that a job may take to show how fast it is.
@@ -51,7 +51,7 @@ impl LocalRun<'_> {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
-        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, Cell::Known(_)));
+        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
         let unknown: Vec<Job> =
             (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);

@@ -11,8 +11,8 @@ use crate::commands::simulate::sweep::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
-    Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,
-    sweep_table, write_output,
+    Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
+    sweep_json, sweep_table, write_output,
 };
 use hsched_lab::replay::{Event, Trace};
 use hsched_model::ErrorId;
@@ -91,7 +91,7 @@ impl<'a> EventFile<'a> {
 }
 
 /// Returns the runs with their figures.
-pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<Run>) -> Vec<Simulated> {
     let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
     runs.into_iter().map(one).collect()
 }

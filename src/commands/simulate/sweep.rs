@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::commands::simulate::cores::on_all_cores;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Cell, ProgressLine};
+use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
     Event, Hooks, Options, ReplayError, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
@@ -115,8 +115,9 @@ pub(super) fn cells(
     trace: &Arc<Trace>,
     options: &Options,
     sweep: &[SweepAxis],
-) -> Result<Vec<Cell>, Failure> {
-    let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
+) -> Result<Vec<SweepCell>, Failure> {
+    let first =
+        SweepCell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
     let mut axes: Vec<&SweepAxis> = sweep.iter().collect();
     axes.sort_by_key(|axis| matches!(axis, SweepAxis::Seed(_)));
@@ -144,8 +145,8 @@ pub(super) fn cells(
 }
 
 /// Returns a cell with each value of an axis.
-fn varied(cell: &Cell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
-    let with = |value: f64, change: &dyn Fn(&mut Cell)| {
+fn varied(cell: &SweepCell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<SweepCell> {
+    let with = |value: f64, change: &dyn Fn(&mut SweepCell)| {
         let mut cell = cell.clone();
         cell.values.push((axis.name(), value));
         change(&mut cell);
@@ -166,7 +167,7 @@ fn varied(cell: &Cell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> V
         SweepAxis::Seed(values) => {
             let seeded = |&seed: &u64| {
                 let options = Options { seed, ..cell.options.clone() };
-                Cell { options, ..cell.clone() }
+                SweepCell { options, ..cell.clone() }
             };
             values.iter().map(seeded).collect()
         }
@@ -192,7 +193,7 @@ impl Runner<'_> {
     /// When a policy breaks its rules.
     pub(super) fn one_by_one(
         &self,
-        cell: &Cell,
+        cell: &SweepCell,
         event: &mut dyn FnMut(&str, &Event),
     ) -> Result<Vec<Run>, Failure> {
         let progress = ProgressLine::start("simulating".to_owned());
@@ -210,7 +211,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// When a policy breaks its rules.
-    pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
+    pub(super) fn all(&self, cells: &[SweepCell]) -> Result<Vec<Run>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let done = AtomicUsize::new(0);
@@ -236,7 +237,7 @@ impl Runner<'_> {
 
     fn run(
         &self,
-        cell: &Cell,
+        cell: &SweepCell,
         name: &str,
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),

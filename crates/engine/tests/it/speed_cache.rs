@@ -3,7 +3,8 @@
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, LearnRule, Lesson, Measured, Sample, SampleRefusal, SampleSource, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Lesson, Measured, Sample, SampleRefusal, SampleSource, SpeedCell, SpeedKey,
+    ThroughputMatrix,
 };
 use proptest::prelude::*;
 
@@ -173,7 +174,7 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
     let jobs = hsched_model::formats::jobs::parse(text).expect("a job");
     let step = |cache: &Cache, batch| {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache, Estimates::Off);
-        let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
+        let SpeedCell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
         known.speed.step(batch, None)
     };
     let near = |actual: f64, expected: f64| (actual / expected - 1.0).abs() < 1e-9;
@@ -326,9 +327,9 @@ fn a_replica_of_four_says_nothing_of_one_of_two() {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], &cache, Estimates::All);
         matrix.row(0)[0].clone()
     };
-    let measured = |cell: Cell| match cell {
-        Cell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
-        Cell::Unusable(_) => false,
+    let measured = |cell: SpeedCell| match cell {
+        SpeedCell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
+        SpeedCell::Unusable(_) => false,
     };
     assert!(measured(cell(", replica: {gpus: 4}")) && measured(cell(", replica: {gpus: {t4: 4, v100: 2}}")));
     assert!(

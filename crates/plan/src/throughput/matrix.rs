@@ -15,12 +15,12 @@ use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThroughputMatrix {
     columns: Vec<GpuType>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<SpeedCell>>,
 }
 
 /// What is known of one job on one GPU type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum SpeedCell {
     /// The job may use the type, and its speed there is known.
     Known(SourcedSpeed),
     /// The type cannot be planned for the job.
@@ -111,7 +111,7 @@ impl ThroughputMatrix {
     pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
         let column = self.columns.iter().position(|candidate| candidate == gpu_type);
         if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
-            *cell = Cell::Unusable(Unusable::FailedThere);
+            *cell = SpeedCell::Unusable(Unusable::FailedThere);
         }
     }
 
@@ -124,7 +124,7 @@ impl ThroughputMatrix {
     ///
     /// # Panics
     /// When there are not so many jobs.
-    pub fn row(&self, job: usize) -> &[Cell] {
+    pub fn row(&self, job: usize) -> &[SpeedCell] {
         &self.rows[job]
     }
 }
@@ -139,11 +139,11 @@ struct Knowledge<'a> {
 }
 
 impl Knowledge<'_> {
-    fn cell(&self, gpu_type: &GpuType) -> Cell {
+    fn cell(&self, gpu_type: &GpuType) -> SpeedCell {
         let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
-            return Cell::Unusable(Unusable::NotAllowed);
+            return SpeedCell::Unusable(Unusable::NotAllowed);
         }
         let mut remarks = Vec::new();
         if let Some(precision) = job.precision {
@@ -152,26 +152,26 @@ impl Knowledge<'_> {
                 .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
             {
                 Some(true) => {}
-                Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
+                Some(false) => return SpeedCell::Unusable(Unusable::Precision(precision)),
                 None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
         let gpus = match &job.replica {
             Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
-                    return Cell::Unusable(Unusable::SliceOfReplica);
+                    return SpeedCell::Unusable(Unusable::SliceOfReplica);
                 }
                 Some(size) => size,
-                None => return Cell::Unusable(Unusable::NoReplicaSize),
+                None => return SpeedCell::Unusable(Unusable::NoReplicaSize),
             },
             None => 1,
         };
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
-            return Cell::Unusable(Unusable::NoThroughput);
+            return SpeedCell::Unusable(Unusable::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
-        Cell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
     /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.

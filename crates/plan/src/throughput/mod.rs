@@ -12,6 +12,6 @@ mod sample;
 pub use self::cache::{Cache, Measured};
 pub use self::estimate::{Estimate, Method};
 pub use self::fit::{Reading, fit};
-pub use self::matrix::{Cell, Source, SourcedSpeed, ThroughputMatrix, Unusable, replica_size};
+pub use self::matrix::{Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable, replica_size};
 pub use self::record::{Aside, Point, SpeedRecord, Stated};
 pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

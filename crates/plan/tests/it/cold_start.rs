@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
+    Cache, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedCell, SpeedKey, ThroughputMatrix,
 };
 
 fn gpu(name: &str) -> GpuType {
@@ -45,7 +45,7 @@ fn job(model: &str, throughput: &str) -> Job {
 fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
-        Some(Cell::Known(known)) => match &known.source {
+        Some(SpeedCell::Known(known)) => match &known.source {
             Source::Estimated(estimate) => Some((known.speed, estimate.clone())),
             other => panic!("{other:?} is no estimate"),
         },

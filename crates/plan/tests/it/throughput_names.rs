@@ -2,7 +2,7 @@
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, Cell, Source, SourcedSpeed, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, Source, SourcedSpeed, SpeedCell, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -15,9 +15,9 @@ fn job(keys: &str) -> Job {
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
     let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);
-    let text = |cell: &Cell| match cell {
-        Cell::Unusable(reason) => reason.to_string(),
-        Cell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
+    let text = |cell: &SpeedCell| match cell {
+        SpeedCell::Unusable(reason) => reason.to_string(),
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
                 Source::JobFile => String::new(),
                 Source::OtherName(name) => format!(" of {name}"),
