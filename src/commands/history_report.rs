@@ -11,7 +11,7 @@ use crate::ui::report::{
     ReportSweep, ReportWait, SweepCurve, Timeline,
 };
 use crate::ui::{HistoryRow, history_json, slow_lines};
-use hsched_engine::store::{Curve, Predicted};
+use hsched_engine::store::{MetricCurves, Predicted};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
@@ -23,7 +23,7 @@ const LATE: f64 = 120.0;
 /// What is known beside the jobs.
 pub(super) struct ReportContext<'a> {
     pub speeds: &'a Cache,
-    pub curves: BTreeMap<JobName, Curve>,
+    pub curves: BTreeMap<JobName, MetricCurves>,
     pub predicted: Vec<Predicted>,
     pub slow: &'a [SlowNode],
     pub root: PathBuf,
@@ -176,7 +176,7 @@ fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
 }
 
 /// Returns the sweeps of two runs or more that have reported a metric.
-fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportSweep> {
+fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, MetricCurves>) -> Vec<ReportSweep> {
     let runs: Vec<RunResult> = rows.iter().map(|row| row.run.clone()).collect();
     let mut sweeps: BTreeMap<(String, String), ReportSweep> = BTreeMap::new();
     for (name, run) in runs.iter().filter_map(|run| Some((run.sweep.clone()?, run))) {

@@ -2,7 +2,7 @@
 //!
 //! Of earlier requests only that counts which was known at the look.
 
-use crate::survival::{Curve, Hazards, quantiles};
+use crate::survival::{Hazards, SurvivalCurve, quantiles};
 use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
@@ -173,7 +173,7 @@ struct Tallies {
     slots: Vec<Vec<usize>>,
     of_streams: Vec<Vec<Tally>>,
     /// By half-life: the curve of the site, and those of the streams that have some, by kind and place.
-    curves: Vec<(Curve, Vec<Vec<Curve>>)>,
+    curves: Vec<(SurvivalCurve, Vec<Vec<SurvivalCurve>>)>,
 }
 
 /// Marks streams that no request of the look is in.
@@ -195,9 +195,9 @@ impl Tallies {
                 }
             }
         }
-        let of = |stream: usize| vec![Curve::empty(); tallies[stream].len()];
+        let of = |stream: usize| vec![SurvivalCurve::empty(); tallies[stream].len()];
         let of_streams = || CURVES.map(|(stream, _)| of(stream)).into();
-        let curves = HALF_LIVES.map(|_| (Curve::empty(), of_streams())).into();
+        let curves = HALF_LIVES.map(|_| (SurvivalCurve::empty(), of_streams())).into();
         let mut all = Self { slots, of_streams: tallies, curves };
         earlier.for_each(|earlier| all.add(earlier, now));
         all

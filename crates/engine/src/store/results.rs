@@ -22,7 +22,7 @@ const NAME: &str = "results";
 const LONGEST: usize = 16 << 20;
 
 /// Metrics of a training by epoch.
-pub type Curve = BTreeMap<u64, Vec<(String, f64)>>;
+pub type MetricCurves = BTreeMap<u64, Vec<(String, f64)>>;
 
 /// Results of a state directory.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Results {
     /// Of forgotten jobs in the order in which they were forgotten, then of those in the state.
     pub runs: Vec<RunResult>,
     /// Metrics by epoch of the jobs in the state; those of forgotten jobs are gone with their reports.
-    pub curves: BTreeMap<JobName, Curve>,
+    pub curves: BTreeMap<JobName, MetricCurves>,
     /// Numbers of lines that cannot be read, from 1.
     pub damaged: Vec<usize>,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Predictor {
 }
 
 /// 1/(a x + b) + c, the loss after epoch x.
-struct Curve {
+struct LossCurve {
     a: f64,
     b: f64,
     c: f64,
@@ -43,7 +43,7 @@ impl Predictor {
     pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =
-            (losses.last(), Curve::fit(losses).and_then(|curve| curve.end(done + MOST)))
+            (losses.last(), LossCurve::fit(losses).and_then(|curve| curve.end(done + MOST)))
         else {
             return 0;
         };
@@ -57,7 +57,7 @@ impl Predictor {
     }
 }
 
-impl Curve {
+impl LossCurve {
     /// Returns the curve nearest to the losses after epochs 1, 2, …; `None` where they are too few or do not fall.
     fn fit(losses: &[f64]) -> Option<Self> {
         let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
