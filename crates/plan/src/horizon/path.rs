@@ -1,6 +1,6 @@
 //! The path of prices backwards from the end: what GPUs cost while the last m jobs are there.
 
-use crate::horizon::market::{ClassMarket, Demand, PriceSteps};
+use crate::horizon::market::{ClassMarket, JobDemand, PriceSteps};
 
 /// Prices by number of jobs that are left, at some numbers of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +40,13 @@ impl Path {
     /// Moves the prices of each level towards balance among the jobs that are left then.
     ///
     /// `demand` has the jobs from the last one to end to the first, `left` how many are left, in weight, with each.
-    pub(super) fn settle(&mut self, market: &mut ClassMarket<'_>, demand: &Demand, left: &[f64], gpus: f64) {
+    pub(super) fn settle(
+        &mut self,
+        market: &mut ClassMarket<'_>,
+        demand: &JobDemand,
+        left: &[f64],
+        gpus: f64,
+    ) {
         let all = left.last().copied().unwrap_or(0.0);
         for (number, &level) in LEVELS.iter().enumerate() {
             if number > 0 && LEVELS[number - 1] >= all {
