@@ -5,7 +5,7 @@ use super::reader::{Fields, Value};
 use crate::{Job, JobName};
 
 /// A job as far as it has been read, for what depends on several keys.
-pub(super) struct Draft<'a> {
+pub(super) struct JobDraft<'a> {
     /// Has its default where a key is missing or wrong.
     pub(super) job: Job,
     fields: Fields<'a>,
@@ -13,7 +13,7 @@ pub(super) struct Draft<'a> {
     wrong: Vec<&'static str>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> JobDraft<'a> {
     /// Reads all keys of a job; one that never `runs` may lack its command, and has none then.
     pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
         let mut job = Job::only_planned(JobName::new("x").ok()?, 1, 1, 1);

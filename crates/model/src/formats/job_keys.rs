@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::job_yaml::flow;
 use super::reader::Value;
 use crate::Job;
@@ -48,7 +48,7 @@ pub struct JobKey {
     /// Sets the value by those of other keys, where the key is missing and not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
     /// Called after all keys have been read: reports what does not fit other keys, and sets those that follow from this one.
-    pub(super) settle: fn(&mut Draft<'_>),
+    pub(super) settle: fn(&mut JobDraft<'_>),
     /// Returns the value as JSON, for programs; `None` if the job is the same without the key.
     pub(super) write: fn(&Job) -> Option<Json>,
     /// Returns the value as YAML on one line, for people; given as JSON, too.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::after;
 use super::copies;
-use super::draft::Draft;
+use super::draft::JobDraft;
 pub use super::job_json::to_json;
 use super::job_keys::{JobKey, job_keys};
 pub use super::job_yaml::to_yaml;
@@ -102,7 +102,7 @@ fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>)
     let names: Vec<&str> = job_keys().map(|key| key.name).collect();
     let fields = value.fields(&names);
     let is_new = fields.get("name").is_none_or(|name| is_new(name, lines));
-    Draft::read(fields, runs).filter(|_| is_new)
+    JobDraft::read(fields, runs).filter(|_| is_new)
 }
 
 /// Returns whether no job before has this name, and reports it if one has. What is wrong with a name is said where it is read.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
+use crate::replan::draft::PlanDraft;
 use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
 use hsched_model::number::to_f64;
 
@@ -22,7 +22,7 @@ struct Resident<'a> {
 
 /// What would come of some moves.
 struct MoveResult<'a> {
-    draft: Draft,
+    draft: PlanDraft,
     moved: Vec<&'a Resident<'a>>,
     value: Value,
     costs: f64,
@@ -58,7 +58,7 @@ pub(super) struct MovePlan {
 struct Scales<'a> {
     context: &'a ReplanContext<'a>,
     ready: &'a [usize],
-    base: Option<&'a Draft>,
+    base: Option<&'a PlanDraft>,
     residents: &'a [Resident<'a>],
     margin: f64,
     dues: Dues,
@@ -74,7 +74,7 @@ impl ReplanContext<'_> {
     pub(super) fn moves(
         &self,
         ready: &[usize],
-        base: Option<&Draft>,
+        base: Option<&PlanDraft>,
         margin: f64,
     ) -> Result<MovePlan, PolicyError> {
         let residents = self.residents();
@@ -163,12 +163,12 @@ impl ReplanContext<'_> {
         to_f64(self.problem.jobs[job].progress.epochs_left)
     }
 
-    fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
+    fn rest_in(&self, draft: &PlanDraft, job: usize) -> Option<f64> {
         Some(self.epochs(job) * draft.epoch(job)?)
     }
 
     /// Returns whether a draft leaves a running job where it is, or on GPUs that are as good.
-    fn is_same(&self, resident: &Resident<'_>, draft: &Draft) -> bool {
+    fn is_same(&self, resident: &Resident<'_>, draft: &PlanDraft) -> bool {
         let Some(placement) = draft.placement(self, resident.job) else { return false };
         let same_gpus = self.problem.by_name(&placement.slots) == self.problem.by_name(&resident.hold.slots);
         same_gpus && (placement.epoch.total() - resident.epoch).abs() <= self.rules.same * resident.epoch
@@ -224,7 +224,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
+    fn weigh(&self, draft: PlanDraft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
         let weighted =
             |resident: &&Resident<'_>| self.context.weight(resident.job) * self.restart(resident.job);
         let costs = moved.iter().map(weighted).sum();
@@ -235,7 +235,12 @@ impl<'a> Scales<'a> {
     /// Returns the time to come when some move, of which these wait this many seconds in the queue.
     ///
     /// A move must leave as much room before a deadline as it must be worth.
-    fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
+    fn value_of_moving(
+        &self,
+        draft: &PlanDraft,
+        moved: &[&Resident<'_>],
+        waits: &BTreeMap<usize, f64>,
+    ) -> Value {
         let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
         let running = self.residents.iter().map(|resident| {

@@ -1,7 +1,7 @@
 //! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
 
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
+use crate::replan::draft::PlanDraft;
 use crate::{
     Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
     PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
@@ -43,7 +43,7 @@ impl ReplanContext<'_> {
     ///
     /// # Errors
     /// When the placer gives no plan.
-    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<Draft>, PolicyError> {
+    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<PlanDraft>, PolicyError> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
         let is_late = |job: &usize| {
@@ -60,8 +60,13 @@ impl ReplanContext<'_> {
     }
 
     /// Returns what `base` gives, or else requests of the other jobs that are ready, and what to change of those that are pending.
-    pub(super) fn with_queue(&self, base: Option<Draft>, ready: &[usize], notes: &mut Vec<String>) -> Plan {
-        let places = base.as_ref().is_some_and(Draft::places);
+    pub(super) fn with_queue(
+        &self,
+        base: Option<PlanDraft>,
+        ready: &[usize],
+        notes: &mut Vec<String>,
+    ) -> Plan {
+        let places = base.as_ref().is_some_and(PlanDraft::places);
         let base = base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default();
         if places {
             // What is free is given away first; the others are asked about again.
@@ -102,7 +107,7 @@ impl ReplanContext<'_> {
     /// there, within what a job takes at most.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {
-            Ok(draft) => Some(draft.filter(Draft::places)?.into_plan(self, Basis::Queue)),
+            Ok(draft) => Some(draft.filter(PlanDraft::places)?.into_plan(self, Basis::Queue)),
             Err(error) => {
                 notes.push(error.to_string());
                 None

@@ -106,7 +106,7 @@ enum Span {
 }
 
 /// A job whose rule is being made.
-struct Draft<'a, 'b> {
+struct RuleDraft<'a, 'b> {
     subject: Subject<'b>,
     amounts: &'b TresAmounts,
     minutes: f64,
@@ -174,7 +174,8 @@ impl<'a> LimitRules<'a> {
 
     fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
         let minutes = subject.limit / 60.0;
-        let mut draft = Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
+        let mut draft =
+            RuleDraft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
         let qualities = self.qualities(subject);
         let mut holders = Vec::new();
         for &qos in &qualities {
@@ -214,7 +215,7 @@ impl<'a> LimitRules<'a> {
         list
     }
 
-    fn check_qos(&mut self, draft: &mut Draft<'a, '_>, qos: &str) {
+    fn check_qos(&mut self, draft: &mut RuleDraft<'a, '_>, qos: &str) {
         let Some(limits) = self.limits.get(format!("q:{qos}").as_str()).cloned() else { return };
         for (name, span) in JOBS_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
@@ -233,7 +234,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    fn check_associations(&mut self, draft: &mut Draft<'a, '_>, holders: &mut Vec<String>) {
+    fn check_associations(&mut self, draft: &mut RuleDraft<'a, '_>, holders: &mut Vec<String>) {
         let Some(account) = draft.subject.account else { return };
         let accounts = self.snapshot.accounts_above(account);
         let user = draft.subject.user.map(|user| format!("u:{account}:{user}"));
@@ -267,7 +268,7 @@ impl<'a> LimitRules<'a> {
 
     fn check_jobs(
         &mut self,
-        draft: &mut Draft<'a, '_>,
+        draft: &mut RuleDraft<'a, '_>,
         holder: &str,
         limits: impl Iterator<Item = &'a Limit>,
     ) {
@@ -284,7 +285,13 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    fn check_group(&mut self, draft: &mut Draft<'a, '_>, holder: &str, limit: &'a Limit, is_minutes: bool) {
+    fn check_group(
+        &mut self,
+        draft: &mut RuleDraft<'a, '_>,
+        holder: &str,
+        limit: &'a Limit,
+        is_minutes: bool,
+    ) {
         let tres = limit.tres.as_deref();
         if draft.taken.contains(&(limit.name.as_str(), tres)) {
             return;
@@ -316,7 +323,7 @@ impl Subject<'_> {
     }
 }
 
-impl<'a> Draft<'a, '_> {
+impl<'a> RuleDraft<'a, '_> {
     /// Notes a limit that never lets the job start.
     fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
         self.rule.refusals.push(Refusal {

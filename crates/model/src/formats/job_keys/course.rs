@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Needed};
 use crate::formats::after;
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
 use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::jobs::label;
@@ -322,7 +322,7 @@ const STOP: &[JobKey] = &[
     },
 ];
 
-fn check_sync_scale(draft: &mut Draft<'_>) {
+fn check_sync_scale(draft: &mut JobDraft<'_>) {
     let (batch, scale) = (draft.job.global_batch, draft.job.sync_scale);
     if let Some(value) =
         draft.get("sync_scale").filter(|_| draft.is_sound(&["global_batch"]) && scale > batch)
@@ -335,7 +335,7 @@ fn check_sync_scale(draft: &mut Draft<'_>) {
 }
 
 /// Reports a rule without a metric to go by.
-fn check_stop(draft: &mut Draft<'_>) {
+fn check_stop(draft: &mut JobDraft<'_>) {
     let goes_by_metric = draft.job.stop.rule.max(draft.job.stop.when_busy) > StopRule::Epochs;
     // A target that is there but wrong has an error of its own.
     let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
@@ -367,7 +367,7 @@ fn tags(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 /// Reports runs that are to be ordered by a metric that nobody names.
-fn check_promising(draft: &mut Draft<'_>) {
+fn check_promising(draft: &mut JobDraft<'_>) {
     let is_wrong = draft.job.promising_first && draft.get("target").is_none();
     if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);

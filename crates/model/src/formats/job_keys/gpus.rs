@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{COUNT_LIMIT, GPU_LIMIT, JobKey, KEY};
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::gpus::{by_type, read_types};
 use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
@@ -133,7 +133,7 @@ fn read_gpus(value: &Value<'_>) -> Option<u32> {
     value.whole_u32(1..=GPU_LIMIT)
 }
 
-fn check_range(draft: &mut Draft<'_>) {
+fn check_range(draft: &mut JobDraft<'_>) {
     let min = draft.job.min_gpus;
     if let Some((max, value)) = draft.job.max_gpus.zip(draft.get("max_gpus"))
         && min > max
@@ -143,7 +143,7 @@ fn check_range(draft: &mut Draft<'_>) {
 }
 
 /// Fixes the number of GPUs if it stands alone, and checks it against a range.
-fn settle_gpus(draft: &mut Draft<'_>) {
+fn settle_gpus(draft: &mut JobDraft<'_>) {
     let Some((gpus, value)) = draft.job.gpus.zip(draft.get("gpus")) else { return };
     let (min, max) = (draft.job.min_gpus, draft.job.max_gpus);
     if gpus < min {
@@ -157,7 +157,7 @@ fn settle_gpus(draft: &mut Draft<'_>) {
     }
 }
 
-fn check_batches(draft: &mut Draft<'_>) {
+fn check_batches(draft: &mut JobDraft<'_>) {
     if !draft.is_sound(&["global_batch", "batch_quantum"]) {
         return;
     }

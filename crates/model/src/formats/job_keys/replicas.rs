@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{GPU_LIMIT, JobKey, KEY};
 use crate::catalogue::{Recognised, recognise};
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
 use crate::formats::problem::ValueError;
@@ -131,7 +131,7 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
 }
 
 /// Refuses keys that count single GPUs, slices that would be several, and efficiencies of other types than the sizes.
-fn check_replica(draft: &mut Draft<'_>) {
+fn check_replica(draft: &mut JobDraft<'_>) {
     let Some(replica) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
         if let Some(value) = draft.get(key) {
@@ -162,7 +162,7 @@ fn check_replica(draft: &mut Draft<'_>) {
 }
 
 /// Refuses a replica whose size nobody says, with a proposal where its memory is known, and sizes whose memory is too small.
-fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
+fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &Value<'_>) {
     let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
     let job = &draft.job;
     let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).collect::<BTreeSet<&GpuType>>();
@@ -199,7 +199,7 @@ fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
     }
 }
 
-fn settle_least(draft: &mut Draft<'_>) {
+fn settle_least(draft: &mut JobDraft<'_>) {
     let Some(value) = draft.get("min_replicas") else { return };
     let (least, quanta) = (draft.job.min_replicas, draft.job.global_batch / draft.job.batch_quantum);
     if draft.is_sound(&["global_batch", "batch_quantum", "min_replicas"]) && u64::from(least) > quanta {
@@ -213,7 +213,7 @@ fn settle_least(draft: &mut Draft<'_>) {
     }
 }
 
-fn settle_most(draft: &mut Draft<'_>) {
+fn settle_most(draft: &mut JobDraft<'_>) {
     let Some((most, value)) = draft.job.max_replicas.zip(draft.get("max_replicas")) else { return };
     let least = draft.job.min_replicas;
     if least > most {
@@ -228,7 +228,7 @@ fn settle_most(draft: &mut Draft<'_>) {
 }
 
 /// Reports a key that counts the GPUs of a job without `replica` otherwise than its key for replicas.
-fn same_as_gpus(draft: &Draft<'_>, key: &str, size: u32, replicas: u32) {
+fn same_as_gpus(draft: &JobDraft<'_>, key: &str, size: u32, replicas: u32) {
     if let Some(value) = draft.get(key).filter(|_| size != replicas) {
         let message = format!("{size} does not match the number of replicas, {replicas}, of one GPU each");
         value.report(ValueError::new(message).id(ErrorId::Replicas));
