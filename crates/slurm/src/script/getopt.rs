@@ -24,7 +24,7 @@ pub(super) struct FoundOption {
 
 /// Why the options end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum OptionsEnd {
     /// There are no more words.
     Words,
     /// The word at this place is no option, or follows `--`.
@@ -42,27 +42,29 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
         let (found, end) = options(rest, version);
         all.extend(found.into_iter().map(|found_option| (found_option.name, found_option.value)));
         match end {
-            End::Words => return all,
-            End::Other(place) | End::Refused(place, _) => rest = rest.get(place + 1..).unwrap_or_default(),
+            OptionsEnd::Words => return all,
+            OptionsEnd::Other(place) | OptionsEnd::Refused(place, _) => {
+                rest = rest.get(place + 1..).unwrap_or_default()
+            }
         }
     }
 }
 
 /// Returns the options at the start of some words, and what ends them.
-pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, End) {
+pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, OptionsEnd) {
     let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
     loop {
-        let Some(word) = words.get(reader.at) else { return (reader.found, End::Words) };
+        let Some(word) = words.get(reader.at) else { return (reader.found, OptionsEnd::Words) };
         let here = reader.at;
         let step = match word.text.as_bytes() {
-            b"--" if here + 1 == words.len() => return (reader.found, End::Words),
-            b"--" => return (reader.found, End::Other(here + 1)),
+            b"--" if here + 1 == words.len() => return (reader.found, OptionsEnd::Words),
+            b"--" => return (reader.found, OptionsEnd::Other(here + 1)),
             [b'-', b'-', ..] => reader.long(word),
             [b'-', _, ..] => reader.letters(word),
-            _ => return (reader.found, End::Other(here)),
+            _ => return (reader.found, OptionsEnd::Other(here)),
         };
         if let Err(why) = step {
-            return (reader.found, End::Refused(here, why));
+            return (reader.found, OptionsEnd::Refused(here, why));
         }
     }
 }
@@ -170,7 +172,7 @@ impl<'a> WordReader<'a> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Vec<String>, End) {
+    fn read(text: &str) -> (Vec<String>, OptionsEnd) {
         let words: Vec<Word> =
             text.split(' ').enumerate().map(|(index, word)| Word::argument(word, index)).collect();
         let (found, end) = options(&words, SlurmVersion::DEFAULT);
@@ -185,7 +187,7 @@ mod tests {
     fn options_are_found_in_every_spelling() {
         let all = |text: &str| {
             let (found, end) = read(text);
-            assert_eq!(end, End::Words, "{text}");
+            assert_eq!(end, OptionsEnd::Words, "{text}");
             found.join(" ")
         };
         assert_eq!(all("-N2 -n 4 --part=gpu --time 7"), "nodes=2 ntasks=4 partition=gpu time=7");
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn what_getopt_refuses_is_refused_in_its_words() {
         let why = |text: &str| match read(text).1 {
-            End::Refused(_, why) => why,
+            OptionsEnd::Refused(_, why) => why,
             end => panic!("{text}: {end:?}"),
         };
         assert_eq!(why("--foo=1"), "unrecognized option '--foo=1'");
@@ -215,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_word_that_is_no_option_ends_them() {
-        assert_eq!(read("-N1 x -n2").1, End::Other(1));
-        assert_eq!(read("-N1 -- -n2").1, End::Other(2));
-        assert_eq!(read("- -n2").1, End::Other(0));
+        assert_eq!(read("-N1 x -n2").1, OptionsEnd::Other(1));
+        assert_eq!(read("-N1 -- -n2").1, OptionsEnd::Other(2));
+        assert_eq!(read("- -n2").1, OptionsEnd::Other(0));
     }
 }

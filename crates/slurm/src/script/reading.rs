@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::foreign::{self, Foreign};
-use super::getopt::{End, FoundOption, options};
+use super::getopt::{FoundOption, OptionsEnd, options};
 use super::lines::{self, Component};
 use super::names::{OptionName, is_unread_variable, options as names, variables};
 use super::numbers::array;
@@ -104,12 +104,12 @@ impl<'a> ScriptReader<'a> {
         let (found, end) = options(&component.words, version);
         self.apply(index, &found, true)?;
         match end {
-            End::Words => {}
-            End::Other(place) => {
+            OptionsEnd::Words => {}
+            OptionsEnd::Other(place) => {
                 let word = &component.words[place];
                 return Err((word.line(), format!("Invalid directive found in batch script: {}", word.text)));
             }
-            End::Refused(place, why) => return Err((component.words[place].line(), why)),
+            OptionsEnd::Refused(place, why) => return Err((component.words[place].line(), why)),
         }
         // `sbatch` reads this option of the command line before the script.
         let is_given =
@@ -128,15 +128,15 @@ impl<'a> ScriptReader<'a> {
         let (found, end) = options(arguments, version);
         self.apply(index, &found, is_first)?;
         match end {
-            End::Words => {}
-            End::Other(place) => {
+            OptionsEnd::Words => {}
+            OptionsEnd::Other(place) => {
                 let word = arguments.get(place).map_or("--", |word| &word.text);
                 return Err((
                     None,
                     format!("{word:?} is not an option: sbatch would take it for the script"),
                 ));
             }
-            End::Refused(_, why) => return Err((None, why)),
+            OptionsEnd::Refused(_, why) => return Err((None, why)),
         }
         self.finish_component()
     }

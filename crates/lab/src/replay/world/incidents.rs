@@ -1,13 +1,13 @@
 //! Incidents: jobs that fail, nodes that go down and return.
 
 use crate::replay::event::{Event, Kind};
-use crate::replay::world::{End, ReplayWorld};
+use crate::replay::world::{ReleaseReason, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
 impl ReplayWorld<'_> {
     /// A job fails; it is tried again while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
-        self.release(number, End::Broken);
+        self.release(number, ReleaseReason::Broken);
         let Some(present) = &mut self.present[number] else { return };
         present.failures += 1;
         let entry = &self.trace.jobs[present.job];
@@ -40,7 +40,7 @@ impl ReplayWorld<'_> {
         let numbers: Vec<usize> =
             (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
         for number in numbers {
-            self.release(number, End::Broken);
+            self.release(number, ReleaseReason::Broken);
             let Some(present) = &self.present[number] else { continue };
             let place = self.trace.jobs[present.job].place;
             let why = "its node went down".to_owned();

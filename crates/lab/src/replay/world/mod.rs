@@ -61,7 +61,7 @@ struct Changes {
 
 /// Why a job gives up its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ReleaseReason {
     /// The policy said so.
     Told,
     /// It failed, or its node did.
@@ -232,7 +232,7 @@ impl<'a> ReplayWorld<'a> {
         }
         let was_running = before.is_some();
         if was_running {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
         } else {
             self.settle(number);
         }
@@ -270,7 +270,7 @@ impl<'a> ReplayWorld<'a> {
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
             let Some(present) = &self.present[number] else { return };
             let place = self.trace.jobs[present.job].place;
             self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
@@ -281,14 +281,14 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// A job gives up its GPUs, and what it has done since it last saved.
-    fn release(&mut self, number: usize, end: End) {
+    fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
         let holds = std::mem::take(&mut model.progress.holds);
         let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
         self.taken.release(model, &slots);
         let Some(present) = &mut self.present[number] else { return };
-        if end == End::Broken || self.options.loses == Loses::Epoch {
+        if end == ReleaseReason::Broken || self.options.loses == Loses::Epoch {
             present.done = (present.done + SAME_EPOCH).floor();
             present.show(&mut model.progress);
         }
@@ -328,7 +328,7 @@ impl<'a> ReplayWorld<'a> {
     fn leave(&mut self, number: usize, runs: bool) {
         if runs {
             let done = self.present[number].as_ref().map(|present| present.done);
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
             // What is done is done, whatever a stop would lose.
             if let (Some(present), Some(done)) = (self.present[number].as_mut(), done) {
                 present.done = present.done.max(done);
