@@ -23,7 +23,7 @@ pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 
 /// A request in line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct RequestEntry {
     pub key: LineKey,
     pub shape: usize,
     /// In seconds.
@@ -44,7 +44,7 @@ pub(super) struct Entry {
 /// see them, so guests should be few beside them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours<'a> {
-    pub entries: &'a [Entry],
+    pub entries: &'a [RequestEntry],
     pub viewer: Viewer,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Play<'a> {
     model: &'a QueueModel,
     part: &'a QueuePart,
     future: Future,
-    ours: &'a [Entry],
+    ours: &'a [RequestEntry],
     timeline: NodeTimeline<'a>,
     line: Vec<LineJob>,
     later: Later,

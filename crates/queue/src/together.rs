@@ -6,7 +6,7 @@ use crate::forecast::QueueTable;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::{Request, RequestId, Snapshot};
 use hsched_model::{Candidate, Seconds, choose};
 
@@ -110,7 +110,7 @@ impl<'a> JointSearch<'a> {
         offer.rest + self.jobs.cost_weight * 3600.0 * offer.cost.unwrap_or(0.0)
     }
 
-    fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
+    fn entry(&self, job: usize, option: usize) -> Option<(usize, RequestEntry)> {
         self.table.entries[self.first[job] + option]
     }
 
@@ -126,8 +126,8 @@ impl<'a> JointSearch<'a> {
             let (in_part, entry) = self.entry(job, option)?;
             (in_part == part).then_some((job, option, entry))
         };
-        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(entry_of).collect();
-        let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
+        let there: Vec<(usize, usize, RequestEntry)> = (0..choice.len()).filter_map(entry_of).collect();
+        let entries: Vec<RequestEntry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];

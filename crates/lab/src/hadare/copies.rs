@@ -63,7 +63,8 @@ impl<'a> Rounds<'a> {
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
         let forks: Vec<Fork> = forks.collect();
-        let arrived = |entry: &crate::replay::Entry| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
+        let arrived =
+            |entry: &crate::replay::TraceJob| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
         let record = ReplayRecord {
             policy: "hadare",
             jobs: vec![JobRecord::default(); forks.len()],

@@ -22,5 +22,5 @@ pub use self::figures::{Figures, JobRecord, ReplayRecord, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};
-pub use self::trace::{Entry, Trace};
+pub use self::trace::{Trace, TraceJob};
 pub(super) use self::world::NO_TYPE;

@@ -16,7 +16,7 @@ pub struct Trace {
     /// The cluster, without jobs.
     pub problem: Problem,
     /// In the order of their arrival.
-    pub jobs: Vec<Entry>,
+    pub jobs: Vec<TraceJob>,
     /// How fast each job is at best.
     pub paces: Paces,
     /// Where the clock begins.
@@ -25,7 +25,7 @@ pub struct Trace {
 
 /// A job of a trace.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TraceJob {
     pub model: JobModel,
     /// From the trace's start.
     pub arrival: Time,
@@ -98,7 +98,7 @@ impl Trace {
         check_held(&problem, &begun)?;
         let after = places_before(&file.jobs)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| Entry {
+        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| TraceJob {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
@@ -115,7 +115,7 @@ impl Trace {
     }
 
     /// Returns the trace of these jobs on the GPUs of a problem without jobs.
-    pub fn of_entries(problem: Problem, mut jobs: Vec<Entry>) -> Self {
+    pub fn of_entries(problem: Problem, mut jobs: Vec<TraceJob>) -> Self {
         jobs.sort_by(|a, b| a.arrival.0.total_cmp(&b.arrival.0).then(a.place.cmp(&b.place)));
         let paces = Paces::new(&problem, jobs.iter().map(|entry| &entry.model));
         Self { problem, jobs, paces, now: Time(0.0) }
@@ -129,7 +129,7 @@ impl Trace {
     /// Returns the cluster with all jobs, each with its arrival.
     pub fn whole(&self) -> Problem {
         let mut problem = self.problem.clone();
-        let job = |entry: &Entry| {
+        let job = |entry: &TraceJob| {
             let mut model = entry.model.clone();
             model.progress.arrival = entry.arrival;
             model

@@ -2,7 +2,7 @@
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters,
@@ -34,7 +34,7 @@ fn arriving(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Problem {
 /// The mean completion time under a policy; `None` where not all jobs end.
 fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
     let mut empty = problem.clone();
-    let entry = |(place, model): (usize, JobModel)| Entry {
+    let entry = |(place, model): (usize, JobModel)| TraceJob {
         arrival: model.progress.arrival,
         model,
         restart_cost: Some(Seconds(restart)),

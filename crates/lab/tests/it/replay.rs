@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
-    replay,
+    Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
+    TraceJob, replay,
 };
 use hsched_model::{Seconds, Time};
 use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
@@ -17,7 +17,7 @@ use hsched_problems::problems;
 /// A trace of jobs with their arrivals on the nodes of a problem.
 pub fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
     problem.jobs.clear();
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
@@ -194,7 +194,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         JobModel { max_gpus: most, global_batch: 400, ..job }
     };
     let jobs = [(0.0, linear(2000, 2)), (300.0, linear(400, 2))];
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: Some(Seconds(60.0)),

@@ -1,7 +1,7 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, ReplayRecord, Trace, replay};
+use hsched_lab::replay::{Event, Hooks, Kind, Options, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
@@ -22,7 +22,7 @@ fn play(
     policy: &mut dyn Policy,
 ) -> (ReplayRecord, Vec<Event>) {
     problem.jobs.clear();
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: None,

@@ -12,7 +12,7 @@ use crate::future::Future;
 use crate::line::{Joins, LineKey, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::queue_model::{NumberedRequest, QueueModel};
 use crate::{QueuePosition, Request, RequestId, Snapshot};
 
@@ -21,7 +21,7 @@ use crate::{QueuePosition, Request, RequestId, Snapshot};
 pub(crate) struct QueueTable {
     pub model: QueueModel,
     /// What each request is in line.
-    pub entries: Vec<Option<(usize, Entry)>>,
+    pub entries: Vec<Option<(usize, RequestEntry)>>,
 }
 
 impl QueueTable {
@@ -54,7 +54,7 @@ impl QueueTable {
                 }
                 None => key,
             };
-            let entry = Entry {
+            let entry = RequestEntry {
                 key,
                 shape,
                 limit: request.limit.0,
@@ -78,7 +78,7 @@ impl QueueTable {
     fn starts_alone(
         &self,
         part: usize,
-        entries: &[Entry],
+        entries: &[RequestEntry],
         future: &Future,
         others: Option<&mut Others>,
         stop: &dyn Fn() -> bool,
@@ -113,7 +113,7 @@ impl QueueTable {
 
 impl QueueTable {
     /// Returns the waiting jobs that compete with an entry for nodes, in order.
-    pub(crate) fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
         let mut several = BTreeSet::new();
@@ -124,13 +124,13 @@ impl QueueTable {
     }
 
     /// Returns the waiting jobs that compete with an entry and are looked at before it, in order.
-    pub(crate) fn before(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let key = entry.key;
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }
 
     /// Returns how many waiting jobs are looked at before an entry.
-    pub(crate) fn ahead(&self, part: usize, entry: &Entry) -> usize {
+    pub(crate) fn ahead(&self, part: usize, entry: &RequestEntry) -> usize {
         self.before(part, entry).count()
     }
 
@@ -147,7 +147,7 @@ impl QueueTable {
     }
 
     /// Returns the entries of some requests.
-    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
+    fn entries_of(&self, group: &[usize]) -> Vec<RequestEntry> {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
