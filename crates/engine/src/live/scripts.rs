@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::live::{LiveError, Tag};
-use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
+use crate::render::{self, Launcher, RunFacts, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
 use crate::{PlannedSubmission, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
@@ -140,7 +140,7 @@ impl Placed<'_> {
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
-        let facts = Facts {
+        let facts = RunFacts {
             run: &run.id,
             plan,
             name: key.name(),

@@ -14,7 +14,7 @@ use hsched_model::{
 
 /// What is known about one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts<'a> {
+pub struct RunFacts<'a> {
     /// Unique id of the run.
     pub run: &'a str,
     /// Id of the plan.
@@ -58,7 +58,7 @@ pub struct Batch<'a> {
     pub job: &'a Job,
     /// The job's command, with what starts it in its container.
     pub command: Command,
-    pub facts: Facts<'a>,
+    pub facts: RunFacts<'a>,
     /// sbatch options of the whole job: words of one line each.
     pub options: Vec<Vec<String>>,
     /// Components with their own sbatch options.
@@ -88,7 +88,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// When an option cannot be written down, or the site cannot start such a placement.
-    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: RunFacts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned || facts.inside.is_some();
         let launcher = match (facts.inside, parts.len()) {
@@ -134,7 +134,7 @@ impl<'a> Batch<'a> {
             command: in_container(job, defaults),
             setup: [&defaults.setup[..], &job.launch.setup].concat(),
             node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
-            facts: Facts { pinned, ..facts },
+            facts: RunFacts { pinned, ..facts },
         };
         let words =
             batch.options.iter().chain(batch.components.iter().flat_map(|(_, option)| option)).flatten();
@@ -177,7 +177,7 @@ fn wanted(
 }
 
 /// Options of the first component that hold for the whole job.
-fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+fn job_options(facts: &RunFacts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let minutes = facts.walltime.minutes;
     // Slurm signals up to a minute early and never a job shorter than the grace.
     let grace = whole_seconds(Walltime::to_save(facts.walltime.limit(), grace)).max(1);

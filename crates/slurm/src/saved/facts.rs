@@ -10,7 +10,7 @@ use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeS
 
 /// What one place says of a node; `None` where it says nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct NodeFacts {
     pub state: Option<String>,
     /// Whether the node is one of several of which not all are up, and nothing says which.
     pub is_vague: bool,
@@ -52,7 +52,7 @@ fn is_full(state: &str) -> bool {
     words.any(|word| matches!(word, "alloc" | "allocated"))
 }
 
-impl Facts {
+impl NodeFacts {
     /// Takes over what is not known yet, and returns notes on what the other place says otherwise.
     ///
     /// What leaves less free counts.

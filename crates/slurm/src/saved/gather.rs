@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::error::{ASK, SavedError};
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use crate::amount;
 use crate::notes::Notes;
 use crate::record::{excerpt, partition, value};
@@ -29,7 +29,7 @@ pub(super) struct Gathering {
     pub notes: Notes,
     /// What shows nodes.
     what: Option<&'static str>,
-    nodes: BTreeMap<NodeName, Facts>,
+    nodes: BTreeMap<NodeName, NodeFacts>,
     partitions: BTreeMap<String, Limits>,
     /// Lines of which nothing was read, by number, and why where that helps.
     left_out: BTreeMap<usize, (String, String)>,
@@ -56,7 +56,7 @@ impl Gathering {
     /// Adds what `place` says of the nodes that a hostlist names, and returns their names.
     ///
     /// Names that cannot be read are an error for people.
-    pub(super) fn add(&mut self, names: &str, facts: &Facts) -> Result<Vec<NodeName>, String> {
+    pub(super) fn add(&mut self, names: &str, facts: &NodeFacts) -> Result<Vec<NodeName>, String> {
         let text = |error: &dyn Display| error.to_string();
         let names = hostlist::expand(names).map_err(|error| text(&error))?;
         let names: Vec<NodeName> = names
@@ -80,7 +80,7 @@ impl Gathering {
     }
 
     /// Adds what is said of that many nodes without names, and returns the names that they get here.
-    pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
+    pub(super) fn add_unnamed(&mut self, count: u64, facts: &NodeFacts) -> Vec<NodeName> {
         let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
         if last > NODE_LIMIT as u64 {
             self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
@@ -172,7 +172,7 @@ impl Gathering {
         self.note_left_out();
         self.note_without_gres();
         self.close_partitions();
-        let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
+        let mut all: Vec<(NodeName, NodeFacts)> = std::mem::take(&mut self.nodes).into_iter().collect();
         if all.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
@@ -214,7 +214,7 @@ impl Gathering {
 
     /// Says that nothing tells of GPUs, unless every node says that it has none.
     fn note_without_gres(&mut self) {
-        let is_silent = |facts: &Facts| facts.gres.is_none() && facts.tres.is_none();
+        let is_silent = |facts: &NodeFacts| facts.gres.is_none() && facts.tres.is_none();
         if !self.nodes.is_empty() && self.what != Some(TABLE) && self.nodes.values().all(is_silent) {
             self.notes.say(format!("no GRES: nodes count as having no GPUs; {ASK} prints them"));
         }

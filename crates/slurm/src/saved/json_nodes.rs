@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use super::gather::Gathering;
 use super::json::{number, set, text, words};
 use crate::record::excerpt;
@@ -36,7 +36,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     }
     let get = |key: &str| text(&node[key]);
     let count = |key: &str| number(&node[key]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(node),
         reason: get("reason"),
         gres: get("gres"),
@@ -49,7 +49,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: count("alloc_memory").map(mebibytes),
         features: set(&node["active_features"]).or_else(|| set(&node["features"])),
         partitions: set(&node["partitions"]).unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     if facts.state.is_none() && facts.cpus.is_none() && facts.gres.is_none() {
         return unread(&place, node, "it has no state, cpus or gres", gathering);
@@ -72,7 +72,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     let count = names.len() as u64;
     let (cpus, memory) = (&group["cpus"], &group["memory"]);
     let used = number(&cpus["allocated"]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(&group["node"]),
         reason: text(&group["reason"]["description"]),
         gres: text(&group["gres"]["total"]),
@@ -84,7 +84,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: number(&memory["allocated"]).map(mebibytes),
         features: set(&group["features"]["active"]),
         partitions: partition(&group["partition"], gathering).into_iter().collect(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     let certain = count == 1 || used == Some(0) || used == number(&cpus["total"]);
     if !certain {

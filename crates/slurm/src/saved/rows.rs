@@ -2,7 +2,7 @@
 
 use super::clean::CleanLine;
 use super::error::SavedError;
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use super::fields::What;
 use super::gather::Gathering;
 use super::header::Header;
@@ -106,7 +106,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Returns what the line says of each of its `several` nodes.
-    fn facts(&self, several: u64) -> Facts {
+    fn facts(&self, several: u64) -> NodeFacts {
         let owned = |what| self.get(what).map(str::to_owned);
         // A plus marks the least of several nodes.
         let least = |what| self.get(what).map(|text| text.trim_end_matches('+'));
@@ -116,7 +116,7 @@ impl<'a> NodeRow<'a> {
         };
         let cpus = self.cpu_split();
         let state = self.cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
-        Facts {
+        NodeFacts {
             state: state.map(str::to_owned),
             reason: owned(What::Reason),
             gres: owned(What::Gres),
@@ -133,7 +133,7 @@ impl<'a> NodeRow<'a> {
             memory: least(What::Memory).and_then(amount::memory),
             memory_used: least(What::AllocMemory).and_then(amount::memory),
             features: list(What::ActiveFeatures).or_else(|| list(What::AvailableFeatures)),
-            ..Facts::default()
+            ..NodeFacts::default()
         }
     }
 
@@ -231,11 +231,11 @@ impl Split {
     }
 
     /// Adds so many nodes without names in each state.
-    fn unnamed(&self, facts: &Facts, gathering: &mut Gathering) -> Vec<NodeName> {
+    fn unnamed(&self, facts: &NodeFacts, gathering: &mut Gathering) -> Vec<NodeName> {
         let parts = [("allocated", self.used), ("idle", self.idle), ("down", self.other)];
         let add = |(state, count): (&str, u64)| {
             let state = Some(state.to_owned());
-            gathering.add_unnamed(count, &Facts { state, ..facts.clone() })
+            gathering.add_unnamed(count, &NodeFacts { state, ..facts.clone() })
         };
         parts.into_iter().flat_map(add).collect()
     }
@@ -266,7 +266,7 @@ pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut
     let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
     let (names, reason) = (get(header.names()), get(header.position(What::Reason)));
     let known = names.filter(|names| gathering.knows_all(names));
-    let added = known.map(|names| gathering.add(&names, &Facts { reason, ..Facts::default() }));
+    let added = known.map(|names| gathering.add(&names, &NodeFacts { reason, ..NodeFacts::default() }));
     if !matches!(added, Some(Ok(_))) {
         gathering.leave_out(line.number, &line.text, "its node is not in another table");
     }

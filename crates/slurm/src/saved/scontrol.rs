@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::clean::CleanLine;
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use super::gather::Gathering;
 use crate::amount;
 use crate::record::{excerpt, value};
@@ -174,7 +174,7 @@ fn is_stamp(inside: &str) -> bool {
     words.is_some_and(|(user, _)| !user.is_empty() && !inside.contains(char::is_whitespace))
 }
 
-fn facts(fields: &BTreeMap<String, String>) -> Facts {
+fn facts(fields: &BTreeMap<String, String>) -> NodeFacts {
     let get = |key: &str| fields.get(key).cloned();
     let count = |key: &str| fields.get(key).and_then(|text| amount::count(text));
     let memory = |key: &str| fields.get(key).and_then(|text| amount::memory(text));
@@ -182,7 +182,7 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         let text = value(fields.get(key)?).unwrap_or_default();
         Some(text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect())
     };
-    Facts {
+    NodeFacts {
         state: get("State"),
         reason: get("Reason").map(|reason| without_stamp(&reason).to_owned()),
         gres: get("Gres"),
@@ -196,7 +196,7 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         memory_used: memory("AllocMem"),
         features: list("ActiveFeatures").or_else(|| list("AvailableFeatures")).or_else(|| list("Features")),
         partitions: list("Partitions").unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     }
 }
 
