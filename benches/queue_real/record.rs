@@ -9,7 +9,7 @@ use chrono::DateTime;
 use hsched_model::{Cluster, Time};
 use hsched_queue::{Asks, Snapshot};
 use hsched_slurm::queue::{Look, Texts, history, jobs, reservations_command, shares_command, snapshot};
-use hsched_slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
+use hsched_slurm::{CommandLine, Runner, System, TestOnlyAnswer, name_types, sbatch, sinfo, site, time};
 
 use crate::Submission;
 use crate::clock::ClusterClock;
@@ -209,7 +209,7 @@ impl Site {
     pub fn test_only(&self, order: &Order<'_>) -> Option<f64> {
         let command = sbatch::test_command(&self.script(order), &options(order));
         let test = sbatch::test(&self.slurm, &command).expect("Slurm answers");
-        if let Forecast::Starts(date) = test { time::unix(&date) } else { None }
+        if let TestOnlyAnswer::Starts(date) = test { time::unix(&date) } else { None }
     }
 
     /// Submits a job; returns its number, or nothing where Slurm refuses it.

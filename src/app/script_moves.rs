@@ -18,7 +18,7 @@ use hsched_queue::{
     Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, estimate_changes, is_component,
 };
 use hsched_slurm::script_changes::{settings, words};
-use hsched_slurm::{CommandLine, Forecast, RemedyTarget, remedy_command, sbatch};
+use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
 
 /// The time between two looks at the request of a script.
 const EVERY: Seconds = Seconds(600.0);
@@ -178,8 +178,10 @@ fn better(
     let text = String::from_utf8_lossy(&kept.bytes).into_owned();
     let forecast = sbatch::test(&kept.runner, &sbatch::test_command(&text, &options));
     Ok(match forecast {
-        Ok(Forecast::Starts(_) | Forecast::Unknown) => Some(Move { words, kind: MoveKind::Anew(options) }),
-        Ok(Forecast::Refused(_)) | Err(_) => None,
+        Ok(TestOnlyAnswer::Starts(_) | TestOnlyAnswer::Unknown) => {
+            Some(Move { words, kind: MoveKind::Anew(options) })
+        }
+        Ok(TestOnlyAnswer::Refused(_)) | Err(_) => None,
     })
 }
 

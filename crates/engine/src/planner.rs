@@ -2,7 +2,9 @@
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};
-use hsched_plan::{Budget, Forecast, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot};
+use hsched_plan::{
+    Budget, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot, WaitForecast,
+};
 
 /// How plans are made.
 pub struct Planner<'a> {
@@ -13,7 +15,7 @@ pub struct Planner<'a> {
     pub run: &'a str,
     pub budget: Budget<'a>,
     /// What the world has said about the queue in this turn.
-    pub forecasts: Vec<Forecast>,
+    pub forecasts: Vec<WaitForecast>,
     /// What it has said about requests in this turn; `None` where it was not asked.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
 }
@@ -30,8 +32,8 @@ pub struct WaitQuestion {
 
 impl WaitQuestion {
     /// Returns the answer.
-    pub fn answered(self, wait: Option<Seconds>) -> Forecast {
-        Forecast { job: self.job, slots: self.slots, wait }
+    pub fn answered(self, wait: Option<Seconds>) -> WaitForecast {
+        WaitForecast { job: self.job, slots: self.slots, wait }
     }
 }
 

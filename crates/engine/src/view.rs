@@ -14,8 +14,8 @@ use hsched_model::{
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
-    Progress, Slot, epoch_as_shared,
+    ClusterView, Eligibility, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem, Progress,
+    Slot, WaitForecast, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.
@@ -34,7 +34,7 @@ pub(super) struct View {
 pub(super) struct Aims<'a> {
     pub objective: Objective,
     pub seed: u64,
-    pub forecasts: &'a [Forecast],
+    pub forecasts: &'a [WaitForecast],
     pub start_estimates: Option<&'a Vec<JobStartEstimates>>,
     /// Whether jobs wait in the queue for what is in use.
     pub queues: bool,

@@ -94,8 +94,8 @@ pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
 pub use self::placement::{Outcome, Placement, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
-    TypeLimit, WorkerNode,
+    Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    TypeLimit, WaitForecast, WorkerNode,
 };
 pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};

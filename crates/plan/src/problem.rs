@@ -34,7 +34,7 @@ pub struct Problem {
     /// The most GPUs of some types that all jobs may hold together.
     pub limits: Vec<TypeLimit>,
     /// How long the queue would hold up what a policy asked about.
-    pub forecasts: Vec<Forecast>,
+    pub forecasts: Vec<WaitForecast>,
     /// What is known of the queue about requests; `None` if it was not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// What is not as it was when the policy decided last.
@@ -104,7 +104,7 @@ pub struct TypeLimit {
 
 /// What is known of the queue about one job on some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forecast {
+pub struct WaitForecast {
     pub job: usize,
     pub slots: Vec<Slot>,
     /// How long the job would wait; `None` if that is unknown.

@@ -15,7 +15,7 @@ pub struct Submitted {
 
 /// What Slurm says of a job that it was only asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forecast {
+pub enum TestOnlyAnswer {
     /// When the job would start, in local time, `2026-11-21T06:13:16`: as things stand, the running jobs
     /// using all their time.
     Starts(String),
@@ -75,11 +75,13 @@ pub fn test_command(script: &str, options: &[String]) -> CommandLine {
 ///
 /// # Errors
 /// When Slurm gives no answer.
-pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
+pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<TestOnlyAnswer, CommandError> {
     match runner.run(command) {
-        Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
+        Ok(answer) => {
+            Ok(expected_start(&answer.stderr).map_or(TestOnlyAnswer::Unknown, TestOnlyAnswer::Starts))
+        }
         Err(CommandError::Failed { status, stderr, .. }) if status.starts_with("exit status") => {
-            Ok(Forecast::Refused(said(&command.program, &stderr)))
+            Ok(TestOnlyAnswer::Refused(said(&command.program, &stderr)))
         }
         Err(error) => Err(error),
     }
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(error.to_string(), expected);
     }
 
-    fn forecast(answer: Result<&str, &str>) -> Result<Forecast, CommandError> {
+    fn forecast(answer: Result<&str, &str>) -> Result<TestOnlyAnswer, CommandError> {
         let command = test_command("#!/bin/sh\n", &["-w".to_owned(), "v1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --test-only -w v1");
         let answer = answer
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn a_forecast_is_a_date_or_a_refusal() {
         let starts = |stderr: &str| {
-            let expected = Forecast::Starts("2026-11-21T15:00:35".to_owned());
+            let expected = TestOnlyAnswer::Starts("2026-11-21T15:00:35".to_owned());
             assert_eq!(forecast(Ok(stderr)).expect("an answer"), expected, "{stderr}");
         };
         starts(
@@ -175,12 +177,12 @@ mod tests {
         );
         assert_eq!(
             forecast(Ok("sbatch: Job 17 to start at some time")).expect("an answer"),
-            Forecast::Unknown
+            TestOnlyAnswer::Unknown
         );
         let stderr = "sbatch: error: invalid partition specified: nope\n\
             allocation failure: Invalid partition name specified\n";
         let why = "invalid partition specified: nope; Invalid partition name specified".to_owned();
-        assert_eq!(forecast(Err(stderr)).expect("an answer"), Forecast::Refused(why));
+        assert_eq!(forecast(Err(stderr)).expect("an answer"), TestOnlyAnswer::Refused(why));
         let silent =
             forecast(Err("allocation failure: Unable to contact slurm controller (connect failure)"));
         assert!(matches!(silent, Err(CommandError::Unreachable { .. })), "{silent:?}");

@@ -13,7 +13,7 @@ use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
+use hsched_plan::{Budget, Decision, Plan, Policy, PolicyError, RegistryError, WaitForecast, verify_change};
 
 /// What a replay tells its caller, and asks of it.
 pub struct Hooks<'a> {
@@ -247,7 +247,7 @@ impl ReplayRun<'_, '_> {
         while !plan.questions.is_empty() && self.world.problem.forecasts.len() < MOST_QUESTIONS {
             let wait = Some(self.world.options.queue_wait);
             let answers = plan.questions.into_iter();
-            let answers = answers.map(|(job, placement)| Forecast { job, slots: placement.slots, wait });
+            let answers = answers.map(|(job, placement)| WaitForecast { job, slots: placement.slots, wait });
             self.world.problem.forecasts.extend(answers);
             plan = self.policy.decide(&self.world.problem, &budget)?;
         }

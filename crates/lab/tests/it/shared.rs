@@ -7,8 +7,8 @@ use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Decision, Eligibility, ExecutionMode, Forecast, HeldPlacement, JobModel, Memory, Moves,
-    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, Stage, TypeLimit, verify,
+    Budget, Decision, Eligibility, ExecutionMode, HeldPlacement, JobModel, Memory, Moves, Parameters,
+    Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, Stage, TypeLimit, WaitForecast, verify,
 };
 use proptest::prelude::*;
 
@@ -81,8 +81,8 @@ pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
 }
 
 /// The answer that a job would wait so long for the V100.
-fn forecast(job: usize, seconds: f64) -> Forecast {
-    Forecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
+fn forecast(job: usize, seconds: f64) -> WaitForecast {
+    WaitForecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
             return plan;
         }
         let answers = plan.questions.into_iter();
-        let answer = |(job, placement): (usize, Placement)| Forecast {
+        let answer = |(job, placement): (usize, Placement)| WaitForecast {
             job,
             slots: placement.slots,
             wait: Some(Seconds(0.0)),

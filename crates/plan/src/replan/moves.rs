@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::fairness::equal_share_times;
 use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
-use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
+use crate::{
+    Basis, Decision, Dues, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage, WaitForecast,
+};
 use hsched_model::number::to_f64;
 
 /// A running job, and how it does where it is.
@@ -280,7 +282,8 @@ impl<'a> Scales<'a> {
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;
             }
-            let is_about = |known: &&Forecast| known.job == resident.job && known.slots == placement.slots;
+            let is_about =
+                |known: &&WaitForecast| known.job == resident.job && known.slots == placement.slots;
             match problem.forecasts.iter().find(is_about) {
                 Some(known) => {
                     waits.insert(resident.job, known.wait.map_or(0.0, |wait| wait.0));

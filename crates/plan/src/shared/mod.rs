@@ -16,8 +16,8 @@ use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
 use crate::shared::safe::PlacementRequest;
 use crate::{
-    Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
-    Stage,
+    Budget, Decision, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning, Stage,
+    WaitForecast,
 };
 use hsched_model::{Seconds, Time};
 
@@ -200,7 +200,7 @@ fn price(
     let wait = if is_its_own || !shown.is_free(job, placement) {
         0.0
     } else {
-        let is_about = |known: &&Forecast| known.job == job && known.slots == placement.slots;
+        let is_about = |known: &&WaitForecast| known.job == job && known.slots == placement.slots;
         let forecast = problem.forecasts.iter().find(is_about)?;
         forecast.wait.map_or(0.0, |wait| wait.0)
     };

@@ -12,7 +12,7 @@ use crate::live::observe::UserQueue;
 use crate::live::script_jobs::{self, script_command};
 use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
-    CommandError, CommandLine, Forecast, QueuedJob, Reply, RequestError, Runner, read, sbatch, scancel,
+    CommandError, CommandLine, QueuedJob, Reply, RequestError, Runner, TestOnlyAnswer, read, sbatch, scancel,
     scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
@@ -306,7 +306,7 @@ impl World for SlurmWorld<'_> {
         let scripts = scripts(run, &self.site).ok()?;
         let text = scripts.into_iter().next()?.text.ok()?;
         let command = sbatch::test_command(&text, &self.site.sbatch);
-        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        let TestOnlyAnswer::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }
 }
