@@ -273,13 +273,13 @@ mod tests {
     }
 
     /// An H100 as NVML shows it.
-    fn h100(uuid: &str) -> crate::probe::Gpu {
-        crate::probe::Gpu {
+    fn h100(uuid: &str) -> crate::probe::GpuDevice {
+        crate::probe::GpuDevice {
             name: "NVIDIA H100 80GB HBM3".into(),
             uuid: uuid.into(),
             address: "00000000:00:06.0".into(),
             memory: Some(85_520_809_984),
-            ..crate::probe::Gpu::default()
+            ..crate::probe::GpuDevice::default()
         }
     }
 

@@ -16,14 +16,14 @@ pub struct Facts {
     /// Newest CUDA that the driver serves, such as `12.4`.
     pub cuda: Option<String>,
     /// GPUs in NVML's order, which is that of their PCI addresses.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuDevice>,
     /// What could not be told, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gpu {
+pub struct GpuDevice {
     /// Name as NVML has it, such as `NVIDIA H100 80GB HBM3`.
     pub name: String,
     pub uuid: String,

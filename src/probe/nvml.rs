@@ -3,7 +3,7 @@
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+use super::facts::{Facts, GpuDevice, Link, Pcie, Peer, Slice};
 
 /// Most links of a GPU; NVML has this constant, too.
 const MOST_LINKS: u32 = 18;
@@ -57,12 +57,12 @@ fn lower(error: &NvmlError) -> String {
     error.to_string().trim_end_matches('.').to_owned()
 }
 
-fn gpu(device: &Device<'_>) -> Gpu {
+fn gpu(device: &Device<'_>) -> GpuDevice {
     let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
     let pcie = || {
         Some(Pcie { generation: device.max_pcie_link_gen().ok()?, lanes: device.max_pcie_link_width().ok()? })
     };
-    Gpu {
+    GpuDevice {
         name: device.name().unwrap_or_default(),
         uuid: device.uuid().unwrap_or_default(),
         address: device.pci_info().map(|pci| pci.bus_id).unwrap_or_default(),

@@ -6,7 +6,7 @@ use crate::ui::simulation::{Simulated, SweepCell};
 use hsched_lab::replay::{Event, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
-use hsched_plan::kit::{Gpu, TaskRun};
+use hsched_plan::kit::{TaskGpu, TaskRun};
 
 /// Takes one of a run's figures; `None` where it has none.
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
@@ -144,7 +144,7 @@ fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
         put("gap", json!(run.task_gap()));
         put("prices", prices.map(|(label, price)| (label.clone(), json!(price))).collect());
     } else {
-        let group = |gpus: &Vec<Gpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
+        let group = |gpus: &Vec<TaskGpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
         put("groups", facts.groups.iter().map(group).collect());
     }
     fields
@@ -160,7 +160,7 @@ fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
     }
 }
 
-fn gpu_json(problem: &Problem, gpu: &Gpu) -> Value {
+fn gpu_json(problem: &Problem, gpu: &TaskGpu) -> Value {
     json!({
         "node": problem.nodes[gpu.node].name.as_str(),
         "type": problem.gpu_types[gpu.gpu_type].as_str(),
@@ -270,7 +270,7 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 }
 
 /// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json(problem: &Problem, gpus: &[TaskGpu], names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

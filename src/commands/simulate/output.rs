@@ -16,7 +16,7 @@ use crate::ui::{
 };
 use hsched_lab::replay::{Event, Trace};
 use hsched_model::ErrorId;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -46,7 +46,7 @@ pub(super) struct EventFile<'a> {
     trace: &'a Trace,
     /// Names of jobs by their places in the file.
     names: Vec<&'a str>,
-    gpus: Vec<Gpu>,
+    gpus: Vec<TaskGpu>,
     text: String,
 }
 
@@ -62,7 +62,7 @@ impl<'a> EventFile<'a> {
         for entry in &trace.jobs {
             names[entry.place] = entry.model.name.as_str();
         }
-        let gpus = Gpu::all(&trace.problem);
+        let gpus = TaskGpu::all(&trace.problem);
         Self { path: path.to_owned(), trace, names, gpus, text: String::new() }
     }
 

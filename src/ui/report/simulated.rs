@@ -8,7 +8,7 @@ use super::timeline::{Held, Timeline};
 use crate::ui::Simulated;
 use crate::ui::simulation_json::{Point, points};
 use hsched_lab::replay::{Event, Kind, Trace};
-use hsched_plan::kit::{Gpu, TaskRun};
+use hsched_plan::kit::{TaskGpu, TaskRun};
 use hsched_plan::{Problem, Slot};
 
 /// Collects the events of one replay.
@@ -126,7 +126,7 @@ pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
         .collect();
     let mut timeline = Timeline::default();
     let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-    for gpu in Gpu::all(&trace.problem) {
+    for gpu in TaskGpu::all(&trace.problem) {
         let count = counts.entry((gpu.node, gpu.gpu_type)).or_default();
         *count += 1;
         let (node, gpu_type, _) =

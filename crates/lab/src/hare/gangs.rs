@@ -4,7 +4,7 @@
 use crate::hare::order::first_middles;
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
@@ -25,7 +25,7 @@ const NAME: &str = "hare";
 /// One GPU and when it is free.
 #[derive(Clone, Copy)]
 struct Card {
-    gpu: Gpu,
+    gpu: TaskGpu,
     free: f64,
     /// The job that holds it now.
     holder: Option<usize>,
@@ -156,7 +156,7 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
     let of_node = |(node, counts): (usize, &Vec<u32>)| {
         let types = counts.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     let gpus = counts.iter().enumerate().flat_map(of_node);
     gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()

@@ -11,7 +11,7 @@ use crate::hlas::parameters::HlasParameters;
 use crate::hlas::predict::Predictor;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{JobName, Time};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
@@ -52,7 +52,7 @@ struct GangService {
 
 /// The GPUs at one moment.
 struct GpuTable {
-    gpus: Vec<Gpu>,
+    gpus: Vec<TaskGpu>,
     /// Whether each can be given to somebody now.
     free: Vec<bool>,
     /// The job that holds it, whether its turn is over or not.
@@ -325,25 +325,25 @@ impl Hlas {
 }
 
 /// Returns all GPUs of nodes that are up, including those in use.
-fn all_gpus(problem: &Problem) -> Vec<Gpu> {
+fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
     let of_node = |(node, worker_node): (usize, &hsched_plan::WorkerNode)| {
         let types = worker_node.up.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
 impl GpuTable {
     /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
-    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
+    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
         for &job in jobs {
             for slot in held(problem, job) {
                 for _ in 0..slot.count {
                     let is_it = |gpu: &usize| {
-                        let Gpu { node, gpu_type, .. } = table.gpus[*gpu];
+                        let TaskGpu { node, gpu_type, .. } = table.gpus[*gpu];
                         (node, gpu_type) == (slot.node, slot.gpu_type) && table.holder[*gpu].is_none()
                     };
                     let Some(gpu) = (0..table.gpus.len()).find(is_it) else { continue };
@@ -355,7 +355,7 @@ impl GpuTable {
             }
         }
         for gpu in 0..table.gpus.len() {
-            let Gpu { node, gpu_type, .. } = table.gpus[gpu];
+            let TaskGpu { node, gpu_type, .. } = table.gpus[gpu];
             let room = &mut left[node][gpu_type];
             if table.holder[gpu].is_none() && *room > 0 {
                 (table.free[gpu], *room) = (true, *room - 1);

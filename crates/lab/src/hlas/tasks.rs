@@ -10,7 +10,7 @@ use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_tim
 use crate::replay::{Event, Kind, TaskFacts, TaskHistory, TaskPolicy};
 use hsched_model::Time;
 use hsched_plan::Rounds;
-use hsched_plan::kit::{Gpu, TaskRun, Tasks};
+use hsched_plan::kit::{TaskGpu, TaskRun, Tasks};
 
 /// `hlas` and `hlas-p` as the paper has them.
 #[derive(Clone, Debug)]
@@ -274,6 +274,6 @@ impl TaskWorld<'_> {
 }
 
 /// Returns the GPUs at these places.
-fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<Gpu>> {
+fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<TaskGpu>> {
     groups.iter().map(|group| group.iter().map(|gpu| tasks.gpus[*gpu]).collect()).collect()
 }

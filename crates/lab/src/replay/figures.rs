@@ -3,7 +3,7 @@
 use crate::replay::Trace;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
 /// All that a replay says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub struct TaskFacts {
     /// By job in the order of the trace, when the middle of each of its rounds is due, in seconds.
     pub middles: Vec<Vec<f64>>,
     /// The groups in which GPUs are given out, where there are some.
-    pub groups: Vec<Vec<Gpu>>,
+    pub groups: Vec<Vec<TaskGpu>>,
     /// By job in the order of the trace, how long a round takes an average group, in seconds; `None` where it cannot run.
     pub round_times: Vec<Option<f64>>,
 }

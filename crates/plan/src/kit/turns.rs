@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kit::Gpu;
+use crate::kit::TaskGpu;
 use crate::{Basis, Placement, Problem, Progress, Sharing, Slot, Stage};
 use hsched_model::{JobName, Seconds, Time};
 
@@ -91,7 +91,7 @@ pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
 }
 
 /// Returns single GPUs as slots.
-pub fn slots(gpus: impl Iterator<Item = Gpu>) -> Vec<Slot> {
+pub fn slots(gpus: impl Iterator<Item = TaskGpu>) -> Vec<Slot> {
     let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for gpu in gpus {
         *counts.entry((gpu.node, gpu.gpu_type)).or_default() += 1;
