@@ -27,7 +27,7 @@ pub(crate) struct TrainingRows {
 
 /// How trees are grown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Growth {
+pub(crate) struct TreeGrowth {
     pub rounds: usize,
     /// Part of the features that each tree sees.
     pub features: f64,
@@ -49,7 +49,7 @@ pub(crate) struct HazardTrees {
 }
 
 impl HazardTrees {
-    pub(crate) fn learn(rows: &TrainingRows, growth: Growth, random: &mut Pcg64Mcg) -> Self {
+    pub(crate) fn learn(rows: &TrainingRows, growth: TreeGrowth, random: &mut Pcg64Mcg) -> Self {
         let base = base(rows);
         let mut boosting = Boosting::new(rows, &base);
         let mut trees = Vec::with_capacity(growth.rounds);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, Output, unreadable};
@@ -29,7 +29,7 @@ pub(super) struct Follower<'a> {
     rules: Rules,
     root: PathBuf,
     output: Output<'a>,
-    growth: Growth,
+    growth: FileGrowth,
     /// The submission whose output is printed.
     shown: Option<(SubmissionKey, Vec<FilePart>)>,
     /// What was said last of a job that waits.
@@ -42,7 +42,7 @@ impl<'a> Follower<'a> {
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let output = Output { context, several: false, shown: None };
-        Ok(Self { args, context, rules, root, output, growth: Growth::new(), shown: None, said: "" })
+        Ok(Self { args, context, rules, root, output, growth: FileGrowth::new(), shown: None, said: "" })
     }
 
     /// Prints until the job has ended or the reader is gone.

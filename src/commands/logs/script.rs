@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, Output, unreadable};
@@ -144,7 +144,7 @@ impl Args {
         mut look: impl FnMut() -> Result<Option<Look>, Failure>,
     ) -> Result<Exit, Failure> {
         let mut output = Output { context, several, shown: None };
-        let (mut parts, growth) = (Vec::<FilePart>::new(), Growth::new());
+        let (mut parts, growth) = (Vec::<FilePart>::new(), FileGrowth::new());
         let mut is_first = true;
         loop {
             let Some(Look { files, has_started, is_over, word }) = look()? else { return Ok(Exit::Done) };
