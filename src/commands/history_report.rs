@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::commands::results;
 use crate::ui::report::{
-    Clock, Counter, Held, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, SweepCurve, Timeline,
+    Clock, Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun,
+    ReportSpeed, ReportSweep, ReportWait, SweepCurve, Timeline,
 };
 use crate::ui::{HistoryRow, history_json, slow_lines};
 use hsched_engine::store::{MetricCurves, Predicted};
@@ -85,7 +85,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
                 queue.change(until, 1.0);
                 waits = true;
             }
-            held.push(Held { job, start: start.0, work: start.0, end: until, gpus });
+            held.push(GpuHolding { job, start: start.0, work: start.0, end: until, gpus });
         }
         if waits && row.run.ended.is_some() {
             queue.change(end, -1.0);

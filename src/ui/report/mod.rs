@@ -23,4 +23,4 @@ pub use self::page::page;
 pub use self::simulated::{Recorder, simulation_report, sweep_points};
 pub use self::steps::Counter;
 pub use self::tables::tables;
-pub use self::timeline::{Held, Timeline};
+pub use self::timeline::{GpuHolding, Timeline};

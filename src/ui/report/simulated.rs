@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::data::{Clock, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint};
 use super::steps::Counter;
-use super::timeline::{Held, Timeline};
+use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
 use crate::ui::simulation_json::{Point, points};
 use hsched_lab::replay::{Event, Kind, Trace};
@@ -17,8 +17,8 @@ pub struct Recorder<'a> {
     trace: &'a Trace,
     /// The jobs' numbers in the order of arrival by their places in the file.
     numbers: Vec<usize>,
-    open: BTreeMap<usize, Held>,
-    held: Vec<Held>,
+    open: BTreeMap<usize, GpuHolding>,
+    held: Vec<GpuHolding>,
     /// Tasks, which say on which GPU each is.
     tasks: Vec<Span>,
     queue: Counter,
@@ -73,13 +73,13 @@ impl<'a> Recorder<'a> {
 
     fn begin(&mut self, job: usize, start: f64, restart: f64, slots: &[Slot]) {
         let gpus = slots.iter().map(|slot| named(&self.trace.problem, slot)).collect();
-        self.open.insert(job, Held { job, start, work: start + restart, end: start, gpus });
+        self.open.insert(job, GpuHolding { job, start, work: start + restart, end: start, gpus });
     }
 
     /// Closes the bar of a job; returns whether there was one.
     fn end(&mut self, job: usize, at: f64) -> bool {
         let Some(held) = self.open.remove(&job) else { return false };
-        self.held.push(Held { end: at, ..held });
+        self.held.push(GpuHolding { end: at, ..held });
         true
     }
 
@@ -87,7 +87,7 @@ impl<'a> Recorder<'a> {
     pub fn run(mut self, run: &Simulated, timeline: &mut Timeline) -> ReportRun {
         let last = run.record.in_use.last().map_or(self.trace.now.0, |(at, _)| *at);
         let open = std::mem::take(&mut self.open);
-        self.held.extend(open.into_values().map(|held| Held { end: last.max(held.start), ..held }));
+        self.held.extend(open.into_values().map(|held| GpuHolding { end: last.max(held.start), ..held }));
         // A job that holds GPUs task by task has no bar of its own.
         self.held.retain(|held| !held.gpus.is_empty());
         let mut in_use = Counter::default();

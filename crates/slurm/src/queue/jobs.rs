@@ -9,7 +9,7 @@ use crate::queue::waiting::competes;
 use crate::record::{excerpt, format, records, unreadable, value};
 use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
-use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
+use hsched_queue::{Asks, GpuAsk, GpuCount, NodeHolding, QueueJob, Running};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Which nodes a job excludes squeue does not print with them.
 pub(crate) const FIELDS: [&str; 26] = [
@@ -241,7 +241,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns what a running job holds; what is not printed by node is taken as evenly spread.
-    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<Held> {
+    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<NodeHolding> {
         let given = Given {
             nodes,
             tres: self.printed_tres,
@@ -275,20 +275,20 @@ fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
 }
 
-fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
+fn of_share(node: NodeName, held: hsched_model::Held) -> NodeHolding {
     let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
-    Held { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
+    NodeHolding { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
 }
 
 /// Returns what a job asks for on a node as held there; GPUs of any type are the node's first.
-fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> Held {
+fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> NodeHolding {
     let first = cluster.node(&node).and_then(|node| node.gpus.first()).map(|stock| stock.gpu_type.clone());
     let count = |ask: &GpuAsk| {
         let gpu_type = ask.gpu_type.clone().or_else(|| first.clone())?;
         Some(GpuCount { gpu_type, count: ask.count })
     };
     let gpus = asks.gpus.iter().filter_map(count).collect();
-    Held { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
+    NodeHolding { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
 }
 
 #[cfg(test)]
