@@ -9,7 +9,7 @@ use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Kind {
+pub struct GpuRequest {
     pub nodes: u32,
     pub per_node: u32,
     #[serde(rename = "type")]
@@ -21,7 +21,7 @@ pub struct Kind {
 pub struct Amendment {
     /// `None`: its GPUs stay, and only the limit is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<GpuRequest>,
     /// The ranks as they are planned then, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     #[serde(rename = "epoch_s")]
@@ -80,7 +80,7 @@ impl Inquiry {
 
     /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
     pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
-        let submission = Submission::changeable(&self.submissions, &Kind::asked(request))?;
+        let submission = Submission::changeable(&self.submissions, &GpuRequest::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != submission);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
         submission.attempt.job_id.filter(|_| !is_there)
@@ -90,8 +90,8 @@ impl Inquiry {
     /// request adds.
     fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
-        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
-        if own_kind != Some(Kind::asked(request)) {
+        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| GpuRequest::of(&attempt.ranks));
+        if own_kind != Some(GpuRequest::asked(request)) {
             return false;
         }
         let choice = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
@@ -119,7 +119,7 @@ impl Amendment {
     }
 }
 
-impl Kind {
+impl GpuRequest {
     /// Returns what a request asks for.
     pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());

@@ -56,7 +56,7 @@ mod view;
 pub use hsched_plan::JobStartEstimates;
 
 pub use self::action::Action;
-pub use self::amendment::{Amendment, Inquiry, Kind};
+pub use self::amendment::{Amendment, GpuRequest, Inquiry};
 pub use self::apply::apply;
 pub use self::backend_kind::BackendKind;
 pub use self::early::Early;

@@ -7,7 +7,7 @@ use super::steps::Counter;
 use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
 use crate::ui::simulation_json::{Point, points};
-use hsched_lab::replay::{Event, Kind, Trace};
+use hsched_lab::replay::{Event, EventKind, Trace};
 use hsched_plan::kit::{TaskGpu, TaskRun};
 use hsched_plan::{Problem, Slot};
 
@@ -51,23 +51,23 @@ impl<'a> Recorder<'a> {
         let Some(job) = event.job.map(|place| self.numbers[place]) else { return };
         let (at, restart) = (event.at.0, event.restart.map_or(0.0, |restart| restart.0));
         match event.kind {
-            Kind::Arrived => self.queue.change(at, 1.0),
-            Kind::Started | Kind::Moved => {
+            EventKind::Arrived => self.queue.change(at, 1.0),
+            EventKind::Started | EventKind::Moved => {
                 if !self.end(job, at) {
                     self.queue.change(at, -1.0);
                 }
                 self.begin(job, at, restart, &event.slots);
             }
-            Kind::Stopped | Kind::Failed => {
+            EventKind::Stopped | EventKind::Failed => {
                 if self.end(job, at) {
                     self.queue.change(at, 1.0);
                 }
             }
-            Kind::Completed => {
+            EventKind::Completed => {
                 self.end(job, at);
             }
-            Kind::Task => self.tasks.extend(event.task.as_ref().map(|task| of_task(job, task))),
-            Kind::Round | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {}
+            EventKind::Task => self.tasks.extend(event.task.as_ref().map(|task| of_task(job, task))),
+            EventKind::Round | EventKind::Queued | EventKind::NodeDown | EventKind::NodeBack => {}
         }
     }
 

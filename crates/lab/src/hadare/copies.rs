@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, ReplayRecord, Trace};
+use crate::replay::{Event, EventKind, Hooks, JobRecord, NO_TYPE, Options, ReplayRecord, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
@@ -64,7 +64,7 @@ impl<'a> Rounds<'a> {
         });
         let forks: Vec<Fork> = forks.collect();
         let arrived =
-            |entry: &crate::replay::TraceJob| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
+            |entry: &crate::replay::TraceJob| Event::of_job(entry.arrival, EventKind::Arrived, entry.place);
         let record = ReplayRecord {
             policy: "hadare",
             jobs: vec![JobRecord::default(); forks.len()],
@@ -152,7 +152,7 @@ impl<'a> Rounds<'a> {
             ("cru".to_owned(), json!(busy / there)),
             ("jobs".to_owned(), bids.into_iter().map(|(_, bid)| bid).collect()),
         ]);
-        self.events.push(Event { facts, ..Event::new(Time(at), Kind::Round) });
+        self.events.push(Event { facts, ..Event::new(Time(at), EventKind::Round) });
         (self.busy, self.played) = (self.busy + busy / there, self.played + 1);
         self.record.decisions += 1;
         busy > 0.0
@@ -177,12 +177,12 @@ impl<'a> Rounds<'a> {
         let mut event = None;
         if job_record.started.is_none() && !nodes.is_empty() {
             job_record.started = Some(Time(at));
-            event = Some(Kind::Started);
+            event = Some(EventKind::Started);
         } else if !self.nodes[job].is_empty() && nodes.is_empty() {
-            event = Some(Kind::Stopped);
+            event = Some(EventKind::Stopped);
         } else if nodes != self.nodes[job] {
             job_record.moves += 1;
-            event = Some(if self.nodes[job].is_empty() { Kind::Started } else { Kind::Moved });
+            event = Some(if self.nodes[job].is_empty() { EventKind::Started } else { EventKind::Moved });
         }
         let on_node = |&node: &usize| {
             let gpus = self.trace.problem.nodes[node].gpus.iter().enumerate();
@@ -206,7 +206,7 @@ impl<'a> Rounds<'a> {
             let end = Time(at + last + self.parameters.overhead.0);
             let job_record = &mut self.record.jobs[job];
             (job_record.completed, job_record.done) = (Some(end), entry.model.progress.work);
-            self.events.push(Event::of_job(end, Kind::Completed, entry.place));
+            self.events.push(Event::of_job(end, EventKind::Completed, entry.place));
         }
     }
 

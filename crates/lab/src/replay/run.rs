@@ -5,7 +5,7 @@ use std::cell::Cell;
 use thiserror::Error;
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
+use crate::replay::event::{Event, EventKind};
 use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
 use crate::replay::queue::Due;
@@ -130,7 +130,7 @@ impl ReplayRun<'_, '_> {
                 if self.rounds_are_over() {
                     return Ok("the last round is over");
                 }
-                self.world.events.push(Event::new(at, Kind::Round));
+                self.world.events.push(Event::new(at, EventKind::Round));
                 self.round += 1;
             }
             if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {

@@ -1,7 +1,7 @@
 //! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
-use crate::replay::event::{Event, Kind};
+use crate::replay::event::{Event, EventKind};
 use crate::replay::figures::{JobRecord, ReplayRecord, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
@@ -122,14 +122,16 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
 fn events(trace: &Trace, record: &ReplayRecord, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
     let mut events = queued;
     for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
-        events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));
+        events.push(Event::of_job(entry.arrival, EventKind::Arrived, entry.place));
         let mut add =
             |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
-        add(job_record.started, Kind::Started);
-        add(job_record.completed, Kind::Completed);
+        add(job_record.started, EventKind::Started);
+        add(job_record.completed, EventKind::Completed);
     }
-    let task =
-        |run: &TaskRun| Event { task: Some(*run), ..Event::of_job(Time(run.start), Kind::Task, run.job) };
+    let task = |run: &TaskRun| Event {
+        task: Some(*run),
+        ..Event::of_job(Time(run.start), EventKind::Task, run.job)
+    };
     events.extend(runs.iter().map(task));
     let within = |event: &Event| event.task.map(|task| (task.round, task.task));
     events.sort_by(|a, b| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
+    Event, EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
     TraceJob, replay,
 };
 use hsched_model::{Seconds, Time};
@@ -133,15 +133,15 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     // Two epochs are saved, two are left when the node is back.
     let (record, events) = play(&trace, &options, "fifo").expect("a replay");
     assert_near(&[record.jobs[0].completed.expect("an end").0], &[1200.0]);
-    let kinds: Vec<(f64, Kind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
+    let kinds: Vec<(f64, EventKind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
     let expected = [
-        (0.0, Kind::Arrived),
-        (0.0, Kind::Started),
-        (250.0, Kind::Failed),
-        (250.0, Kind::NodeDown),
-        (1000.0, Kind::Started),
-        (1000.0, Kind::NodeBack),
-        (1200.0, Kind::Completed),
+        (0.0, EventKind::Arrived),
+        (0.0, EventKind::Started),
+        (250.0, EventKind::Failed),
+        (250.0, EventKind::NodeDown),
+        (1000.0, EventKind::Started),
+        (1000.0, EventKind::NodeBack),
+        (1200.0, EventKind::Completed),
     ];
     assert_eq!(kinds, expected);
     // A job that fails all the time says so.
@@ -299,7 +299,7 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
     }
     for events in moments.values_mut() {
         // A job that fails may start again at once, which comes first in the order of kinds.
-        events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
+        events.sort_by_key(|event| matches!(event.kind, EventKind::Started | EventKind::Moved));
         for event in events {
             let now = event.at.0;
             let train = |progress: &mut Seen| {
@@ -308,13 +308,13 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                 }
             };
             if let Some(node) = event.node {
-                down[node] = event.kind == Kind::NodeDown;
+                down[node] = event.kind == EventKind::NodeDown;
             }
             let Some(job) = event.job else { continue };
             let progress = &mut seen[job];
             let model = models[job].expect("a job");
             match event.kind {
-                Kind::Started | Kind::Moved => {
+                EventKind::Started | EventKind::Moved => {
                     let ran = progress.trains.is_some();
                     train(progress);
                     if ran && options.loses == Loses::Epoch {
@@ -331,26 +331,30 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                     progress.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
                     progress.slots.clone_from(&event.slots);
                 }
-                Kind::Stopped => {
+                EventKind::Stopped => {
                     train(progress);
                     if options.loses == Loses::Epoch {
                         progress.done = (progress.done + 1e-9).floor();
                     }
                     progress.slots.clear();
                 }
-                Kind::Failed => {
+                EventKind::Failed => {
                     train(progress);
                     progress.done = (progress.done + 1e-9).floor();
                     progress.slots.clear();
                 }
-                Kind::Completed => {
+                EventKind::Completed => {
                     train(progress);
                     progress.slots.clear();
                     let work = model.progress.work;
                     prop_assert!((progress.done - work).abs() < 1e-6 * work, "{} of {work}", progress.done);
                 }
-                Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
-                }
+                EventKind::Arrived
+                | EventKind::Round
+                | EventKind::Task
+                | EventKind::Queued
+                | EventKind::NodeDown
+                | EventKind::NodeBack => {}
             }
         }
         let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Event, Hooks, Kind, Options, ReplayRecord, Trace, TraceJob, replay};
+use hsched_lab::replay::{Event, EventKind, Hooks, Options, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
@@ -67,7 +67,7 @@ fn fewer_gpus_than_tasks_accumulate_and_more_are_left_alone() {
     let four = problems::problem(&["v100"], &[&[4]], Vec::new());
     let (record, events) = play(four, vec![(0.0, job("a", 4, 2, &[100.0]))], 0.0, hare().as_mut());
     assert_eq!(ends(&record), [200.0]);
-    let started = events.iter().find(|event| event.kind == Kind::Started).expect("a start");
+    let started = events.iter().find(|event| event.kind == EventKind::Started).expect("a start");
     assert_eq!(started.slots.iter().map(|slot| slot.count).sum::<u32>(), 2);
 }
 
@@ -80,7 +80,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
     assert_eq!(ends(&record), [4460.0, 1600.0]);
     // Turns on the same GPU are no moves.
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
-    let stopped = events.iter().find(|event| event.kind == Kind::Stopped).expect("a stop");
+    let stopped = events.iter().find(|event| event.kind == EventKind::Stopped).expect("a stop");
     assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);
 }
 

@@ -16,7 +16,7 @@ use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
-use super::yaml::{self, Kind, YamlNode};
+use super::yaml::{self, ValueKind, YamlNode};
 use crate::{Bytes, ErrorId, Seconds};
 
 /// Where readers leave what they found wrong.
@@ -131,7 +131,7 @@ impl<'a> Value<'a> {
     /// Returns the text of a scalar that is not null, without a word when it is none: for checks of what is read elsewhere.
     pub(super) fn text_quietly(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
             _ => None,
         }
     }
@@ -224,18 +224,18 @@ impl<'a> Value<'a> {
 
     /// Returns whether this is a list.
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.node.kind, Kind::List(_))
+        matches!(self.node.kind, ValueKind::List(_))
     }
 
     /// Returns whether this is a map.
     pub(super) fn is_map(&self) -> bool {
-        matches!(self.node.kind, Kind::Map(_))
+        matches!(self.node.kind, ValueKind::Map(_))
     }
 
     /// Reads the items of a list; a key without a value has none.
     pub(super) fn items(&self) -> Vec<Self> {
         match &self.node.kind {
-            Kind::List(nodes) => {
+            ValueKind::List(nodes) => {
                 let list = Rc::new(self.path.clone());
                 let item = |(index, node)| self.inner(node, Path::Item(Rc::clone(&list), index));
                 nodes.iter().enumerate().map(item).collect()
@@ -248,7 +248,7 @@ impl<'a> Value<'a> {
     /// Reads the entries of a map, each key once; a key without a value has none.
     pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
         let entries = match &self.node.kind {
-            Kind::Map(entries) => entries,
+            ValueKind::Map(entries) => entries,
             _ if self.is_nothing() => return Vec::new(),
             _ => return self.wrong_shape("a map of keys and values").unwrap_or_default(),
         };
@@ -270,7 +270,7 @@ impl<'a> Value<'a> {
 
     /// Returns the entries of a map, without a word when it is none: for checks of what is read elsewhere.
     pub(super) fn entries_quietly(&self) -> Vec<(&'a str, Self)> {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return Vec::new();
         };
         let map = Rc::new(self.path.clone());
@@ -321,14 +321,14 @@ impl<'a> Value<'a> {
     /// Returns the text of an unquoted scalar that is not null.
     fn plain(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
             _ => None,
         }
     }
 
     /// Returns whether the key was given no value.
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
+        matches!(&self.node.kind, ValueKind::Scalar { text, quoted: false } if is_null(text))
     }
 
     fn inner(&self, node: &'a YamlNode, path: Path<'a>) -> Self {
@@ -341,7 +341,7 @@ impl<'a> Value<'a> {
     }
 
     fn key_line(&self, key: &str) -> usize {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
         entries
@@ -353,15 +353,15 @@ impl<'a> Value<'a> {
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
         let found = match &self.node.kind {
             _ if self.is_nothing() => "nothing".to_owned(),
-            Kind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
-            Kind::Scalar { text, .. } => quoted(text),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            ValueKind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
+            ValueKind::Scalar { text, .. } => quoted(text),
+            ValueKind::List(_) => "a list".to_owned(),
+            ValueKind::Map(_) => "a map".to_owned(),
         };
         let error = ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape);
         let is_number = |text: &str| parse_number(text).is_ok();
         self.report(match &self.node.kind {
-            Kind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
+            ValueKind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
             _ if self.is_nothing() => error.hint("remove the key or give it a value"),
             _ => error,
         });

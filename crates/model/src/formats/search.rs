@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::problem::{ValueError, quoted};
 use super::reader::Value;
-use super::yaml::{Kind, YamlNode};
+use super::yaml::{ValueKind, YamlNode};
 use crate::ErrorId;
 use crate::number::{to_f64, to_usize};
 
@@ -118,5 +118,5 @@ impl Values {
 /// Returns a number of six digits that count.
 fn number(value: f64) -> YamlNode {
     let rounded = format!("{value:.5e}").parse::<f64>().unwrap_or(value);
-    YamlNode { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
+    YamlNode { line: 0, kind: ValueKind::Scalar { text: rounded.to_string(), quoted: false } }
 }

@@ -15,7 +15,7 @@ use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest};
 use super::reader::{Fields, Value};
 use super::search::{Search, Values};
-use super::yaml::{Kind, YamlNode};
+use super::yaml::{ValueKind, YamlNode};
 use crate::{ErrorId, Job, Variant};
 
 /// Most jobs that the sweeps of one file may make.
@@ -205,17 +205,17 @@ impl Sweep {
     /// Returns the tree of a job with the values of a combination, named after them where it has a `base` name.
     fn filled(&self, job: &YamlNode, number: usize, base: Option<&str>) -> YamlNode {
         let chosen = self.chosen(number);
-        let Kind::Map(entries) = &job.kind else { return job.clone() };
+        let ValueKind::Map(entries) = &job.kind else { return job.clone() };
         let entries = entries.iter().map(|(key, node)| {
-            let is_list = matches!(node.kind, Kind::List(_));
+            let is_list = matches!(node.kind, ValueKind::List(_));
             let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
             let filled = match (filling, base) {
                 // Not copied for every variant: it may be long.
-                (Filling::Nothing, _) => YamlNode { kind: Kind::Map(Vec::new()), ..*node },
+                (Filling::Nothing, _) => YamlNode { kind: ValueKind::Map(Vec::new()), ..*node },
                 (Filling::Name, None) => node.clone(),
                 (Filling::Name, Some(base)) => {
                     let text = self.name(base, number, &chosen);
-                    YamlNode { kind: Kind::Scalar { text, quoted: true }, ..*node }
+                    YamlNode { kind: ValueKind::Scalar { text, quoted: true }, ..*node }
                 }
                 (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
                 (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
@@ -223,7 +223,7 @@ impl Sweep {
             };
             (key.clone(), filled)
         });
-        YamlNode { kind: Kind::Map(entries.collect()), ..*job }
+        YamlNode { kind: ValueKind::Map(entries.collect()), ..*job }
     }
 
     /// Adds what a variant has beside its placeholders: variables, which the job's own win over, and a common model.
@@ -269,18 +269,20 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> 
         return match syntax {
             Syntax::Plain => YamlNode { kind: value.kind.clone(), ..*node },
             Syntax::Shell => YamlNode {
-                kind: Kind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
+                kind: ValueKind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
                 ..*node
             },
         };
     }
     let kind = match &node.kind {
-        Kind::Scalar { text: scalar, quoted } => {
+        ValueKind::Scalar { text: scalar, quoted } => {
             let text = placeholder::fill(scalar, syntax, |name| value_of(name).map(text));
-            Kind::Scalar { text, quoted: *quoted }
+            ValueKind::Scalar { text, quoted: *quoted }
         }
-        Kind::List(items) => Kind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect()),
-        Kind::Map(entries) => Kind::Map(
+        ValueKind::List(items) => {
+            ValueKind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect())
+        }
+        ValueKind::Map(entries) => ValueKind::Map(
             entries.iter().map(|(key, inner)| (key.clone(), filled(inner, syntax, chosen))).collect(),
         ),
     };
@@ -301,9 +303,9 @@ fn check_placeholders(value: &Value<'_>, axes: &[SweepKey]) {
     };
     match (&node.kind, placeholder::alone(node)) {
         (_, Some(name)) => unknown(name),
-        (Kind::Scalar { text, .. }, _) => placeholder::names(text).for_each(|(_, name)| unknown(name)),
-        (Kind::List(_), _) => value.items().iter().for_each(|item| check_placeholders(item, axes)),
-        (Kind::Map(_), _) => {
+        (ValueKind::Scalar { text, .. }, _) => placeholder::names(text).for_each(|(_, name)| unknown(name)),
+        (ValueKind::List(_), _) => value.items().iter().for_each(|item| check_placeholders(item, axes)),
+        (ValueKind::Map(_), _) => {
             let entries = value.entries_quietly();
             entries
                 .iter()
@@ -339,7 +341,7 @@ fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
 /// Returns a scalar as what it looks like: a number, a truth value, else text.
 pub(super) fn scalar_json(value: &YamlNode) -> Json {
     let text = text(value);
-    if matches!(value.kind, Kind::Scalar { quoted: true, .. }) {
+    if matches!(value.kind, ValueKind::Scalar { quoted: true, .. }) {
         return Json::from(text);
     }
     let whole = || text.parse::<i64>().ok().map(Json::from);
@@ -352,7 +354,7 @@ pub(super) fn scalar_json(value: &YamlNode) -> Json {
 /// Returns the text of a scalar.
 fn text(value: &YamlNode) -> &str {
     match &value.kind {
-        Kind::Scalar { text, .. } => text,
-        Kind::List(_) | Kind::Map(_) => "",
+        ValueKind::Scalar { text, .. } => text,
+        ValueKind::List(_) | ValueKind::Map(_) => "",
     }
 }

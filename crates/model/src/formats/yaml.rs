@@ -27,12 +27,12 @@ const NODE_COST: usize = 100;
 pub(super) struct YamlNode {
     /// Line, from 1.
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
 }
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// `quoted` tells `"1"` from `1`; block scalars count as quoted.
     Scalar {
         text: String,
@@ -107,7 +107,7 @@ impl Builder {
                 no_tag(line, tag.is_some())?;
                 let quoted = style != ScalarStyle::Plain;
                 let cost = NODE_COST + text.len();
-                let node = YamlNode { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
+                let node = YamlNode { line, kind: ValueKind::Scalar { text: text.into_owned(), quoted } };
                 self.finish(node, anchor, cost)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -141,11 +141,11 @@ impl Builder {
             return Ok(());
         };
         let kind = match items {
-            Items::List(items) => Kind::List(items),
+            Items::List(items) => ValueKind::List(items),
             Items::Map { mut entries, .. } => {
                 // Long traces have a hundred thousand maps: what they do not need is a third of the tree.
                 entries.shrink_to_fit();
-                Kind::Map(merged(entries)?)
+                ValueKind::Map(merged(entries)?)
             }
         };
         self.finish(YamlNode { line, kind }, anchor, cost)
@@ -187,8 +187,10 @@ impl Builder {
 
 fn key_of(node: YamlNode) -> Result<YamlKey, Problem> {
     match node.kind {
-        Kind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
-        Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
+        ValueKind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
+        ValueKind::List(_) | ValueKind::Map(_) => {
+            Err(problem(node.line, "a key must be text, not a list or map"))
+        }
     }
 }
 
@@ -204,11 +206,11 @@ fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>,
     for (_, node) in merges {
         let line = node.line;
         let sources = match node.kind {
-            Kind::List(nodes) => nodes,
+            ValueKind::List(nodes) => nodes,
             kind => vec![YamlNode { line, kind }],
         };
         for source in sources {
-            let Kind::Map(entries) = source.kind else {
+            let ValueKind::Map(entries) = source.kind else {
                 return Err(problem(line, "<< merges maps, but this is not a map"));
             };
             kept.extend(entries.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
@@ -278,8 +280,8 @@ fn problem(line: usize, message: impl Into<String>) -> Problem {
     Problem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
 }
 
-fn scalar(text: &str) -> Kind {
-    Kind::Scalar { text: text.to_owned(), quoted: false }
+fn scalar(text: &str) -> ValueKind {
+    ValueKind::Scalar { text: text.to_owned(), quoted: false }
 }
 
 #[cfg(test)]
@@ -293,10 +295,10 @@ mod tests {
     /// Writes a tree as `line:value`, so that expectations are short.
     fn show(node: &YamlNode) -> String {
         let body = match &node.kind {
-            Kind::Scalar { text, quoted: true } => format!("{text:?}"),
-            Kind::Scalar { text, quoted: false } => text.clone(),
-            Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
-            Kind::Map(entries) => {
+            ValueKind::Scalar { text, quoted: true } => format!("{text:?}"),
+            ValueKind::Scalar { text, quoted: false } => text.clone(),
+            ValueKind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
+            ValueKind::Map(entries) => {
                 let one = |(key, node): &(YamlKey, YamlNode)| format!("{}={}", key.text, show(node));
                 format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
             }

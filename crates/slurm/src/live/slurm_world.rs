@@ -22,8 +22,8 @@ use hsched_engine::live::{
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
 use hsched_engine::{
-    Amendment, Answer, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission, Run,
-    ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
+    Amendment, Answer, GpuRequest, Inquiry, JobStartEstimates, NewShares, Observation, PlannedSubmission,
+    Run, ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -325,7 +325,7 @@ fn amended(done: Result<(), RequestError>) -> Answer {
 
 /// Returns what Slurm is asked to change.
 fn update(to: &Amendment) -> Update {
-    let gpus = to.kind.clone().map(|Kind { nodes, per_node, gpu_type }| {
+    let gpus = to.kind.clone().map(|GpuRequest { nodes, per_node, gpu_type }| {
         let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }

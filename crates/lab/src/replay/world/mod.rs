@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
+use crate::replay::event::{Event, EventKind};
 use crate::replay::figures::{JobRecord, ReplayRecord};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
@@ -147,7 +147,7 @@ impl<'a> ReplayWorld<'a> {
 
     /// A round was decided: the event of it says how.
     pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
-        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
+        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == EventKind::Round) {
             event.facts = facts;
         }
     }
@@ -183,7 +183,7 @@ impl<'a> ReplayWorld<'a> {
         self.changes.came.insert(number);
         self.count += 1;
         self.record.most_present = self.record.most_present.max(self.count);
-        self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
+        self.events.push(Event::of_job(self.now, EventKind::Arrived, entry.place));
         if let Some(begun) = &entry.begun {
             self.problem.jobs[number].progress.started = Some(entry.arrival);
             self.record.jobs[job].started = Some(entry.arrival);
@@ -256,7 +256,7 @@ impl<'a> ReplayWorld<'a> {
             self.record.jobs[present.job].moves += 1;
         }
         let place = self.trace.jobs[present.job].place;
-        let kind = if was_running { Kind::Moved } else { Kind::Started };
+        let kind = if was_running { EventKind::Moved } else { EventKind::Started };
         self.events.push(Event {
             slots: placement.slots.clone(),
             restart: (restart.0 > 0.0).then_some(restart),
@@ -273,7 +273,8 @@ impl<'a> ReplayWorld<'a> {
             self.release(number, ReleaseReason::Told);
             let Some(present) = &self.present[number] else { return };
             let place = self.trace.jobs[present.job].place;
-            self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
+            self.events
+                .push(Event { why: why.clone(), ..Event::of_job(self.now, EventKind::Stopped, place) });
         }
         if let Some(present) = &mut self.present[number] {
             present.why = why;
@@ -321,7 +322,7 @@ impl<'a> ReplayWorld<'a> {
         (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
         record.failures = present.failures;
         let place = self.trace.jobs[present.job].place;
-        self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
+        self.events.push(Event { why, ..Event::of_job(self.now, EventKind::Completed, place) });
     }
 
     /// Takes a job out of the problem.

@@ -6,7 +6,7 @@ use super::super::launch::{one_line, variable};
 use super::super::problem::{ValueError, quoted};
 use super::super::reader::Value;
 use super::super::search::Values;
-use super::super::yaml::{Kind, YamlNode};
+use super::super::yaml::{ValueKind, YamlNode};
 use super::{Sweep, SweepKey, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
@@ -50,8 +50,10 @@ pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
             (!values.is_empty()).then(|| Values::List(values.into()))
         };
         is_sound &= values.is_some();
-        let stand_in =
-            || YamlNode { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
+        let stand_in = || YamlNode {
+            line: list.line(),
+            kind: ValueKind::Scalar { text: "1".to_owned(), quoted: false },
+        };
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
         axes.push(SweepKey { key: key.to_owned(), variable, values });
     }
@@ -80,7 +82,7 @@ pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(
 
 /// Returns the usable values of a list, and whether all are.
 fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
-    if let Kind::Scalar { text, .. } = &list.node().kind {
+    if let ValueKind::Scalar { text, .. } = &list.node().kind {
         let error = ValueError::new(format!("must be a list, got {}", quoted(text))).id(ErrorId::SweepValues);
         list.report(error.hint(format!("write [{text}]")));
         return (Vec::new(), false);
@@ -121,7 +123,7 @@ fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
 /// What is missing or no text is left to the reader of the job.
 pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
     let value = inner(job, "name")?;
-    let Kind::Scalar { text: base, .. } = &value.node().kind else { return None };
+    let ValueKind::Scalar { text: base, .. } = &value.node().kind else { return None };
     JobName::new(base).ok()?;
     let longest = sweep.axes.iter().filter_map(|axis| match &axis.values {
         Values::List(values) => {
