@@ -49,7 +49,7 @@ pub(super) struct Word {
     #[serde(default)]
     parks: bool,
     #[serde(default)]
-    pub memory: Memory,
+    pub memory: RankMemory,
 }
 
 /// Where a rank stands.
@@ -64,7 +64,7 @@ pub(super) enum Stand {
 
 /// The memory of a rank in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Memory {
+pub(super) struct RankMemory {
     /// The most that it has had of its host's.
     #[serde(default)]
     pub host: u64,
@@ -185,7 +185,7 @@ mod tests {
         assert!(gate.all(Stand::Parked).is_none());
         word(1, r#"{"number": 1, "state": "parked", "memory": {"device": 10, "held": 2, "peak": 3}}"#);
         let words = gate.all(Stand::Parked).expect("all have heard");
-        assert_eq!(words[1].memory, Memory { host: 0, device: Some(10), held: 2, peak: 3 });
+        assert_eq!(words[1].memory, RankMemory { host: 0, device: Some(10), held: 2, peak: 3 });
         gate.say(Want::Go { reports: Path::new("/r") }).expect("writes");
         assert!(gate.all(Stand::Parked).is_none());
         gate.end().expect("writes");

@@ -1,6 +1,6 @@
 //! Whether parked trainings keep their memory while another job has their devices.
 
-use crate::local::gate::Memory;
+use crate::local::gate::RankMemory;
 
 /// What the driver and the libraries take of a device for each process, whatever it computes, in bytes.
 const CONTEXT: u64 = 1 << 30;
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 }
 
 impl Peak {
-    pub(super) fn of(ranks: &[Memory]) -> Self {
+    pub(super) fn of(ranks: &[RankMemory]) -> Self {
         let device = ranks.iter().filter(|memory| memory.device.is_some()).map(|memory| memory.peak).max();
         Self { host: ranks.iter().map(|memory| memory.host).sum(), device }
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_most_that_was_taken_is_known_by_rank() {
-        let rank = |host, device, peak| Memory { host, device, held: 0, peak };
+        let rank = |host, device, peak| RankMemory { host, device, held: 0, peak };
         let peak = Peak::of(&[rank(1, Some(8), 3), rank(2, Some(8), 4)]);
         assert_eq!(peak, Peak { host: 3, device: Some(4) });
         assert_eq!(Peak::of(&[rank(1, None, 0)]).device, None);

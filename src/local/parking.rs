@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
-use crate::local::gate::{Memory, Stand, Want, Word};
+use crate::local::gate::{RankMemory, Stand, Want, Word};
 use crate::local::memory::{ParkingStep, Peak, Shared, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
@@ -21,7 +21,7 @@ pub(super) struct Parked {
     pub epochs: u64,
     /// How long the last one took, where that is known.
     pub epoch: Option<Seconds>,
-    memory: Vec<Memory>,
+    memory: Vec<RankMemory>,
     hold: Hold,
 }
 
@@ -80,7 +80,7 @@ impl Parked {
     }
 
     /// Returns the bytes that are held of a device.
-    fn held(&self, place: &DeviceIndex) -> Option<&Memory> {
+    fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
         let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
     }
@@ -183,11 +183,11 @@ impl Parking {
             return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
-            let there: Vec<(&Parked, &Memory)> =
+            let there: Vec<(&Parked, &RankMemory)> =
                 self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
             let held =
-                |(parked, memory): &(&Parked, &Memory)| if parked.is_moved() { 0 } else { memory.held };
+                |(parked, memory): &(&Parked, &RankMemory)| if parked.is_moved() { 0 } else { memory.held };
             Shared { total, held: there.iter().map(held).collect() }
         };
         let devices: Vec<Shared> = lease.devices.iter().map(shared).collect();
