@@ -15,7 +15,7 @@ use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
 use hsched_slurm::saved::{Bundle, BundledCall};
-use hsched_slurm::site_calls::{Call, Names, calls};
+use hsched_slurm::site_calls::{Call, NameReplacer, calls};
 use hsched_slurm::{JobId, Runner, site, squeue};
 
 /// How far back the accounting is asked for the user's jobs.
@@ -116,7 +116,7 @@ fn list(context: &Context, calls: &[Call]) -> String {
 }
 
 fn record(context: &Context, calls: &[Call], user: &str, names_in: NamesIn) -> Vec<BundledCall> {
-    let mut names = Names::of_user(user);
+    let mut names = NameReplacer::of_user(user);
     let _progress = ProgressLine::start("recording the output of Slurm".to_owned());
     let mut answers = Vec::new();
     for call in calls {

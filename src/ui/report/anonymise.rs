@@ -29,27 +29,27 @@ const USUAL_WORDS: [&str; 16] = [
 ];
 
 /// Names and what stands for them, numbered as they come.
-struct Names {
+struct Pseudonyms {
     word: &'static str,
     known: BTreeMap<String, String>,
 }
 
 /// The names of a report by what they name.
 struct StandIns {
-    jobs: Names,
-    nodes: Names,
-    gpu_types: Names,
-    models: Names,
-    partitions: Names,
-    accounts: Names,
-    clusters: Names,
-    sweeps: Names,
-    metrics: Names,
-    keys: Names,
-    values: Names,
+    jobs: Pseudonyms,
+    nodes: Pseudonyms,
+    gpu_types: Pseudonyms,
+    models: Pseudonyms,
+    partitions: Pseudonyms,
+    accounts: Pseudonyms,
+    clusters: Pseudonyms,
+    sweeps: Pseudonyms,
+    metrics: Pseudonyms,
+    keys: Pseudonyms,
+    values: Pseudonyms,
 }
 
-impl Names {
+impl Pseudonyms {
     fn new(word: &'static str) -> Self {
         Self { word, known: BTreeMap::new() }
     }
@@ -84,7 +84,7 @@ impl StandIns {
                 "parameter",
                 "value",
             ]
-            .map(Names::new);
+            .map(Pseudonyms::new);
         Self { jobs, nodes, gpu_types, models, partitions, accounts, clusters, sweeps, metrics, keys, values }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::trace::TraceError;
-use crate::trace::recorded::Names;
+use crate::trace::recorded::JobNames;
 use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
@@ -156,7 +156,7 @@ fn local_batch(kind: &str) -> u64 {
 /// # Errors
 /// When a column is missing.
 pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
-    let mut names = Names::default();
+    let mut names = JobNames::default();
     let mut job = |number: usize, line: &GavelLine<'_>| {
         let name = names.unique(&format!("job-{number}"));
         let unknown =

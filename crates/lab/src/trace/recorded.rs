@@ -34,7 +34,7 @@ const LONGEST_NAME: usize = 60;
 pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);
-    let mut names = Names::default();
+    let mut names = JobNames::default();
     let job = |record: Recorded| {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
@@ -58,11 +58,11 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
 
 /// Names of jobs, each given once.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct JobNames {
     given: BTreeMap<String, u32>,
 }
 
-impl Names {
+impl JobNames {
     /// Returns a name like this text that no other job has.
     #[expect(clippy::expect_used, reason = "letters, digits, - _ and . after a letter or digit are a name")]
     pub(super) fn unique(&mut self, text: &str) -> JobName {

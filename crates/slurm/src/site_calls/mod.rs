@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use crate::queue::{self, history, jobs, limits};
 use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
 
-pub use self::names::Names;
+pub use self::names::NameReplacer;
 
 /// A call, and how its output is laid out.
 #[derive(Clone, Debug)]
