@@ -18,7 +18,7 @@ const QUARTER: f64 = 900.0;
 const MINUTE: f64 = 60.0;
 
 /// What the walltime of a run follows from.
-struct Needs {
+struct WalltimeNeeds {
     /// What is left of the training, without restarts.
     predicted: Seconds,
     /// The limit as a multiple of the predicted time.
@@ -53,8 +53,8 @@ impl Walltime {
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
     /// Returns the walltime in whole quarters of an hour, or as long as the limits allow.
-    fn of(needs: &Needs) -> Self {
-        let Needs { predicted, margin, grace, restart, least, longest } = *needs;
+    fn of(needs: &WalltimeNeeds) -> Self {
+        let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
         let wanted = wanted.max(least.0);
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
@@ -156,7 +156,7 @@ impl QueueChoice {
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
         let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
         let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
-        Walltime::of(&Needs {
+        Walltime::of(&WalltimeNeeds {
             predicted,
             margin: slow * defaults.time_margin,
             grace: checkpoint.grace.unwrap_or(defaults.grace),
@@ -317,8 +317,8 @@ mod tests {
     }
 
     /// A run that takes two minutes to save, in seconds.
-    fn needs(predicted: f64, margin: f64, longest: f64) -> Needs {
-        Needs {
+    fn needs(predicted: f64, margin: f64, longest: f64) -> WalltimeNeeds {
+        WalltimeNeeds {
             predicted: Seconds(predicted),
             margin,
             grace: Seconds(120.0),

@@ -5,7 +5,7 @@
 
 mod fit;
 
-use self::fit::{Needs, fits, is_of_blocks, usable_workers};
+use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::throughput::Unusable;
@@ -44,7 +44,7 @@ impl Admission {
             candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
             let is_plain = !candidates.iter().any(|&job| is_of_blocks(problem, job));
-            let mut needs = Needs::least(problem, &[]);
+            let mut needs = GpuNeeds::least(problem, &[]);
             let mut waiting = Vec::new();
             let offered: u32 = offered.iter().sum();
             let mut needed = 0;

@@ -9,7 +9,7 @@ pub(super) fn fits(problem: &Problem, jobs: &[usize]) -> bool {
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
         return least_replicas(problem, jobs).is_some();
     }
-    Needs::least(problem, jobs).fit()
+    GpuNeeds::least(problem, jobs).fit()
 }
 
 /// Returns whether replicas of a job are of several GPUs: then sums of GPUs do not tell whether they find room.
@@ -18,12 +18,12 @@ pub(super) fn is_of_blocks(problem: &Problem, job: usize) -> bool {
 }
 
 /// GPUs that jobs need, by the types that these jobs may use: who may use the same types is alike here, however many they are.
-pub(super) struct Needs {
+pub(super) struct GpuNeeds {
     groups: Vec<(Vec<bool>, u32)>,
     offered: Vec<u32>,
 }
 
-impl Needs {
+impl GpuNeeds {
     /// Returns the least numbers of GPUs of these jobs.
     pub(super) fn least(problem: &Problem, jobs: &[usize]) -> Self {
         let mut needs = Self { groups: Vec::new(), offered: problem.offered() };

@@ -35,7 +35,7 @@ const MOST_RAISED: f64 = 3.0;
 const HANGS: f64 = 0.6;
 
 /// What past runs needed of one resource.
-pub(super) struct Needs {
+pub(super) struct ResourceNeeds {
     pub asked: f64,
     /// What each run needed, in ascending order. Of runs that were stopped at less than what is asked for now, slightly more
     /// than that.
@@ -57,7 +57,7 @@ pub(super) fn may_cut(runs: usize) -> usize {
 }
 
 /// Returns what to ask for, which would have cut at most `may_cut` of the runs; `None` where nothing should change.
-pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> Option<f64> {
+pub(super) fn recommended(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> Option<f64> {
     if needs.uses.len() + needs.stopped < ENOUGH {
         return None;
     }
@@ -71,8 +71,8 @@ pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> 
 }
 
 /// Returns less than what was asked: the largest use and some room, after leaving out at most `may_cut` of the largest uses.
-fn lowered(needs: &Needs, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
-    let Needs { asked, uses, .. } = needs;
+fn lowered(needs: &ResourceNeeds, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
+    let ResourceNeeds { asked, uses, .. } = needs;
     let largest_first = uses.iter().rev().take(may_cut + 1);
     largest_first.zip(0..).find_map(|(largest, left_out)| {
         let far = (left_out == 0 && *largest > FAR * usual).then_some(GIVEN_BACK_FAR);
@@ -101,8 +101,8 @@ fn room(runs: usize) -> f64 {
 
 /// Returns more than what was asked. Nobody knows how much more the stopped runs needed: the more of them there are, the
 /// further below the usual need was what they got.
-fn raised(needs: &Needs, may_cut: usize, rounding: Rounding) -> f64 {
-    let Needs { asked, uses, stopped } = needs;
+fn raised(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> f64 {
+    let ResourceNeeds { asked, uses, stopped } = needs;
     if *stopped <= may_cut {
         return (rounding.down)(SLIGHTLY * asked);
     }

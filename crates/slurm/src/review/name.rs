@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::SlurmState;
 use crate::accounting::Run;
-use crate::review::advice::{self, ENOUGH, Needs, Rounding};
+use crate::review::advice::{self, ENOUGH, ResourceNeeds, Rounding};
 use crate::review::quantiles::{quantile, sorted};
 use crate::review::{gpus, lines};
 use hsched_model::number::to_f64;
@@ -165,18 +165,18 @@ impl NameReview {
     }
 }
 
-fn time_needs(asked: f64, ended: &[&Run]) -> Needs {
+fn time_needs(asked: f64, ended: &[&Run]) -> ResourceNeeds {
     let timed_out = |run: &&&Run| run.state == SlurmState::Timeout;
     let at_limit = |run: &&&Run| timed_out(run) && run.elapsed().0 >= SAME * asked;
     let whole = ended.iter().filter(|run| run.state != SlurmState::OutOfMemory && !at_limit(run));
-    Needs {
+    ResourceNeeds {
         asked,
         uses: sorted(whole.map(|run| run.elapsed().0 + if timed_out(&run) { MORE } else { 0.0 })),
         stopped: ended.iter().filter(at_limit).count(),
     }
 }
 
-fn memory_needs(asked: f64, ended: &[&Run]) -> Needs {
+fn memory_needs(asked: f64, ended: &[&Run]) -> ResourceNeeds {
     let had = |run: &Run| run.memory.map_or(0.0, |memory| memory.mib);
     let ran_out = |run: &&&Run| run.state == SlurmState::OutOfMemory;
     let at_limit = |run: &&&Run| ran_out(run) && had(run) >= SAME * asked;
@@ -184,7 +184,7 @@ fn memory_needs(asked: f64, ended: &[&Run]) -> Needs {
         let more = ran_out(&run).then(|| had(run) + MORE);
         run.used_mib().into_iter().chain(more).reduce(f64::max)
     });
-    Needs { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
+    ResourceNeeds { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
 }
 
 /// Room for runs that keep more CPUs busy for a while.
