@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
 use hsched_engine::clock::{Clock, SystemClock};
-use hsched_lab::hare::{Assign, Order, order, schedule};
+use hsched_lab::hare::{Assign, RoundOrder, order, schedule};
 use hsched_plan::kit::{TaskGpu, TaskJob, Tasks};
 
 /// GPUs of each of four types, and jobs, of each row.
@@ -25,7 +25,7 @@ fn row(gpus: u32, jobs: usize) {
     let elapsed = || clock.elapsed().as_secs_f64();
     let tasks = tasks(gpus, jobs);
     let start = elapsed();
-    let Order { rounds, .. } = order(&tasks);
+    let RoundOrder { rounds, .. } = order(&tasks);
     let ordered = elapsed() - start;
     let mut count = 0;
     let [available, finish, insert] = Assign::NAMES.map(|(_, assign)| {

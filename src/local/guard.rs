@@ -31,7 +31,7 @@ pub(super) const GO: u8 = b'g';
 
 /// What a guard is to start, and where.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct GuardOrder {
     /// The script, for bash.
     pub script: PathBuf,
     pub workdir: PathBuf,
@@ -44,7 +44,7 @@ pub struct Order {
     pub is_held: bool,
 }
 
-impl Order {
+impl GuardOrder {
     /// Returns the words of a command line that say it.
     pub(super) fn words(&self) -> [OsString; 5] {
         let [script, workdir, mark] =
@@ -78,7 +78,7 @@ const PAUSE_MS: u16 = 50;
 ///
 /// # Errors
 /// When the system refuses something that comes before the start.
-pub fn guard(order: &Order) -> io::Result<u8> {
+pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     // Out of the terminal's reach: its Ctrl-C is for hsched.
     setsid()?;
     // Processes whose parents have ended come to this one, and not to whoever cleans up for the whole machine.
@@ -121,7 +121,7 @@ pub fn guard(order: &Order) -> io::Result<u8> {
 }
 
 /// Starts the script with the guard's token, and with no signals held back, which it would inherit.
-fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
+fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     heard.thread_unblock()?;
     let mut script = Command::new("bash");
     script.arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null());

@@ -19,7 +19,7 @@ use nix::fcntl::OFlag;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::gate::Gate;
-use crate::local::guard::{GO, KILL, Order, STOP};
+use crate::local::guard::{GO, GuardOrder, KILL, STOP};
 use crate::local::wake::Wake;
 use hsched_engine::pool::Start;
 use hsched_engine::{End, Gpus, SubmissionKey};
@@ -102,7 +102,7 @@ impl Guarded {
     /// When the output cannot be opened or the system starts no process.
     pub(super) fn start(
         origin: &SubmissionKey,
-        order: &Order,
+        order: &GuardOrder,
         surroundings: &Surroundings<'_>,
         gate: Gate,
         work: String,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::local::devices::Lease;
 use crate::local::gate::Gate;
-use crate::local::guard::Order;
+use crate::local::guard::GuardOrder;
 use crate::local::running::{Guarded, LocalSubmission, Step, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
 use hsched_engine::pool::Start;
@@ -95,7 +95,7 @@ impl LocalWorld<'_> {
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
         let Start { script, workdir, output, .. } = start.clone();
-        let order = Order { script, workdir, mark, farewell, is_held };
+        let order = GuardOrder { script, workdir, mark, farewell, is_held };
         let gate = Gate::new(&folder, lease.devices.len());
         let variables = self.variables(start.threads, &lease, &gate);
         let surroundings =

@@ -14,7 +14,7 @@ use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
 /// The order of all rounds, with what it was made of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct RoundOrder {
     /// The price of a GPU by type; the prices of all GPUs sum to one.
     pub prices: Vec<f64>,
     /// By job, when the middle of each of its rounds is due, in seconds; empty for one that can run nowhere.
@@ -40,7 +40,7 @@ struct MachineWork {
 }
 
 /// Returns the order of all rounds of these jobs.
-pub fn order(tasks: &Tasks) -> Order {
+pub fn order(tasks: &Tasks) -> RoundOrder {
     let prices = prices(tasks);
     let mut works: Vec<Option<MachineWork>> =
         tasks.jobs.iter().map(|job| MachineWork::new(job, &prices)).collect();
@@ -60,7 +60,7 @@ pub fn order(tasks: &Tasks) -> Order {
         shared += job.weight * (mean + step * (rounds - 1.0) / 2.0 + fastest / 2.0 + job.sync);
         middles.push(spread(job.arrival + fastest / 2.0, step, &work.halves));
     }
-    Order { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
+    RoundOrder { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
 }
 
 /// Returns when the middle of each job's first round is due, of jobs that have all arrived at 0; `None` for one that can run
