@@ -100,7 +100,7 @@ pub use self::problem::{
 pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
-pub use self::replica::{Placed, ReplicaModel};
+pub use self::replica::{ReplicaModel, ReplicaPlacement};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Shared, SolePolicy};

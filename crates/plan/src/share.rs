@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::{JobModel, Placed, Rank, Sharing, Slot, TypeModel, blocks, cost};
+use crate::{JobModel, Rank, ReplicaPlacement, Sharing, Slot, TypeModel, blocks, cost};
 use hsched_model::number::to_f64;
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
@@ -23,7 +23,7 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<
     }
     let heads: Vec<Slot> =
         heads.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect();
-    let mut waiting: BTreeMap<(usize, usize), VecDeque<Placed>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(usize, usize), VecDeque<ReplicaPlacement>> = BTreeMap::new();
     for replica in placed {
         waiting.entry((replica.parts[0].0, replica.gpu_type)).or_default().push_back(replica);
     }

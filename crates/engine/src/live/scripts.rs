@@ -99,7 +99,7 @@ pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<JobScript>, String
     }
     let script = |intent: &PlannedSubmission| {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
-        let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
+        let placed = PendingScript { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
         Ok(JobScript { of: run.key(intent), text, workdir, walltime, notes })
     };
@@ -107,14 +107,14 @@ pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<JobScript>, String
 }
 
 /// A submission of a run on its way to a script.
-struct Placed<'a> {
+struct PendingScript<'a> {
     run: &'a Run,
     intent: &'a PlannedSubmission,
     plan: &'a str,
     untyped: &'a BTreeMap<NodeName, Selector>,
 }
 
-impl Placed<'_> {
+impl PendingScript<'_> {
     fn walltime(&self, site: &ScriptContext) -> Walltime {
         self.run.walltime(self.intent, &site.defaults)
     }

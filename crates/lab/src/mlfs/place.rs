@@ -25,14 +25,14 @@ pub struct GraphRound {
     pub priorities: BTreeMap<TaskName, Priority>,
     /// Taken off their servers.
     pub migrated: Vec<TaskName>,
-    pub placed: Vec<Placed>,
+    pub placed: Vec<GraphPlacement>,
     /// Without a place in the end.
     pub queued: Vec<TaskName>,
 }
 
 /// A task that was given a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct GraphPlacement {
     pub task: TaskName,
     pub server: usize,
     pub gpu: usize,
@@ -48,7 +48,7 @@ struct Round<'a> {
     priorities: BTreeMap<TaskName, Priority>,
     /// Where tasks were that were taken off.
     before: BTreeMap<TaskName, usize>,
-    placed: Vec<Placed>,
+    placed: Vec<GraphPlacement>,
 }
 
 /// Takes a round at a moment, in seconds from the trace's start; jobs that have not arrived are not there yet.
@@ -265,7 +265,7 @@ impl Round<'_> {
         let Some((distance, (server, gpu))) = nearest(fitting) else { return false };
         self.jobs[task.0].tasks[task.1].on = Some((server, gpu));
         self.loads.add((server, gpu), &self.jobs[task.0].tasks[task.1]);
-        self.placed.push(Placed { task, server, gpu, distance });
+        self.placed.push(GraphPlacement { task, server, gpu, distance });
         true
     }
 }
