@@ -14,7 +14,7 @@ use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
-    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, Reason, Unsettled, judge, predict_at,
+    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
 };
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
@@ -323,10 +323,10 @@ fn too_early(unsettled: Unsettled) -> String {
 }
 
 /// Returns in brackets what the name of a reason does not say by itself.
-fn meaning(reason: Reason, asked: &CurveQuestion) -> String {
+fn meaning(reason: StopReason, asked: &CurveQuestion) -> String {
     match (reason, asked.stop.patience) {
-        (Reason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
-        (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
+        (StopReason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
+        (StopReason::Hopeless, _) => " (the target is out of reach)".to_owned(),
         _ => String::new(),
     }
 }
