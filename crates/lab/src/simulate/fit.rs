@@ -16,7 +16,7 @@ pub(super) struct FreeNode {
 
 /// GPUs that a job asks for, all at once.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct FitRequest {
     parts: Vec<NodeRequest>,
     /// The nodes that it may run on.
     nodes: BTreeSet<NodeName>,
@@ -33,7 +33,7 @@ struct NodeRequest {
     gpus: BTreeMap<GpuType, u32>,
 }
 
-impl Request {
+impl FitRequest {
     /// Returns what `ranks` ask for: for each planned node another one with as many GPUs of the same types.
     pub(super) fn new(
         ranks: &[PlacedRank],

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::simulate::fit::Request;
+use crate::simulate::fit::FitRequest;
 use crate::simulate::site::SimulatedSite;
 use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
@@ -30,7 +30,7 @@ pub(super) struct Submission {
     pub ranks: Vec<PlacedRank>,
     /// The one that it goes on after.
     pub follows: Option<JobId>,
-    pub request: Request,
+    pub request: FitRequest,
     pub stage: Stage,
     /// What the ranks have reported.
     pub reports: Vec<EpochReport>,

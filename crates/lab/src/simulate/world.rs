@@ -4,7 +4,7 @@ mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::simulate::fit::Request;
+use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
@@ -353,16 +353,16 @@ impl SimulatedWorld {
         }
     }
 
-    fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {
+    fn request(&self, run: &Run, intent: &PlannedSubmission) -> FitRequest {
         self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
     /// Returns what a job asks for, which is kept off some nodes.
-    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> Request {
+    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> FitRequest {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        Request::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
+        FitRequest::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
     }
 }

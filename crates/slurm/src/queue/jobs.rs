@@ -118,7 +118,7 @@ fn job(
     let id = id.trim();
     let array = array(id);
     let state = SlurmState::parse(state);
-    let request = Request::of(fields);
+    let request = PrintedRequest::of(fields);
     let [dependency, required, nice] = <[&str; 3]>::try_from(more).unwrap_or([""; 3]);
     let asks = Asks { nodelist: names(required), ..request.asks(features) };
     let running = state.holds_nodes(nodes).then(|| {
@@ -180,7 +180,7 @@ fn after(dependency: &str) -> Vec<String> {
 }
 
 /// What a job asks for, as printed.
-struct Request<'a> {
+struct PrintedRequest<'a> {
     nodes: u32,
     cpus: Option<u64>,
     tasks: u32,
@@ -192,7 +192,7 @@ struct Request<'a> {
     exclusive: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PrintedRequest<'a> {
     fn of(fields: &[&'a str; BASIC]) -> Self {
         let [.., nodes, cpus, tasks, tres, per_node, per_job, per_task, _, _, _, _, shared, _] = *fields;
         let printed_tres = tres;
