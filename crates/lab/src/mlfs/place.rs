@@ -41,7 +41,7 @@ pub struct GraphPlacement {
 }
 
 /// A round under way.
-struct Round<'a> {
+struct PlacementRound<'a> {
     jobs: &'a mut [GraphJob],
     parameters: &'a MlfsParameters,
     loads: Loads<'a>,
@@ -76,7 +76,7 @@ pub(super) fn round(
     }
     let overload = loads.overload();
     let mut round =
-        Round { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
+        PlacementRound { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
     let migrated = if parameters.gang { Vec::new() } else { round.relieve() };
     if parameters.gang {
         round.place_jobs();
@@ -84,7 +84,7 @@ pub(super) fn round(
         round.place_tasks();
     }
     let queued = round.waiting();
-    let Round { priorities, placed, .. } = round;
+    let PlacementRound { priorities, placed, .. } = round;
     GraphRound {
         overload,
         busy: waits || overload > parameters.cluster_limit,
@@ -95,7 +95,7 @@ pub(super) fn round(
     }
 }
 
-impl Round<'_> {
+impl PlacementRound<'_> {
     fn priority(&self, task: TaskName) -> f64 {
         self.priorities.get(&task).map_or(0.0, |priority| priority.whole)
     }

@@ -179,14 +179,14 @@ impl SchedulingState {
     /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
     /// of a job counts somewhat more. A job that finds no room does not hold up the next.
     pub fn in_order(&self, running: &[(OrderKey, usize)]) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         round.offer_all(running);
         round.end()
     }
 
     /// Does the same with running jobs whose ranks last: blocks of them that keep what they have are passed over.
     pub fn in_lasting_order(&self, running: &mut LastingOrder) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         for block in running.blocks(self) {
             if round.merge.peek().is_some_and(|next| next < block.last()) || !block.keeps_all(&mut round.room)
             {
@@ -229,7 +229,7 @@ impl SchedulingState {
 }
 
 /// A round in which every job in turn is offered what those before it leave.
-struct Round<'a> {
+struct OfferRound<'a> {
     state: &'a SchedulingState,
     /// GPUs by type that nobody took yet.
     room: Vec<u32>,
@@ -237,7 +237,7 @@ struct Round<'a> {
     wants: Vec<Want>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> OfferRound<'a> {
     fn new(state: &'a SchedulingState) -> Self {
         Self { state, room: state.floor.total.clone(), merge: state.line.merge(), wants: Vec::new() }
     }
