@@ -13,7 +13,7 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_lab::generate::{self, Arrivals, KnownJob, Rules, TraceRecipe};
+use hsched_lab::generate::{self, Arrivals, KnownJob, TraceRecipe, TraceRules};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, Seconds};
@@ -97,11 +97,11 @@ impl Subcommand for Args {
                 if let Some(fastest) = &self.no_faster_than {
                     speeds.cap(fastest);
                 }
-                Rules::Gavel { speeds, single: self.single_gpu }
+                TraceRules::Gavel { speeds, single: self.single_gpu }
             }
-            RuleName::Paper => Rules::Paper { sync: self.sync.when() },
-            RuleName::Hare => Rules::Hare,
-            RuleName::HeavyTails => Rules::HeavyTails { types: self.types.0.clone() },
+            RuleName::Paper => TraceRules::Paper { sync: self.sync.when() },
+            RuleName::Hare => TraceRules::Hare,
+            RuleName::HeavyTails => TraceRules::HeavyTails { types: self.types.0.clone() },
         };
         let recipe =
             TraceRecipe { rules, arrivals: self.arrivals()?, mouldable: self.mouldable, seed: self.seed };

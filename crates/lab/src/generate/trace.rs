@@ -14,7 +14,7 @@ use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 /// What kind of trace to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRecipe {
-    pub rules: Rules,
+    pub rules: TraceRules,
     pub arrivals: Arrivals,
     /// Whether jobs may run on other numbers of GPUs than they ask for.
     pub mouldable: bool,
@@ -23,7 +23,7 @@ pub struct TraceRecipe {
 
 /// What the jobs are, how long they run, and how many GPUs they ask for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rules {
+pub enum TraceRules {
     /// Gavel's: all kinds of its table alike; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15, 0.05; 10^U(1.5, 3) minutes on a
     /// V100, one in five 10^U(3, 4).
     Gavel {
@@ -127,7 +127,7 @@ fn name(number: usize, digits: usize) -> JobName {
     JobName::new(&format!("job{number:0digits$}")).expect("a name")
 }
 
-impl Rules {
+impl TraceRules {
     fn gpus(&self, random: &mut Random) -> u32 {
         let share = random.between(0.0, 1.0);
         let table: &[(f64, u32)] = match self {
@@ -284,18 +284,18 @@ mod tests {
         GavelSpeeds::parse(table).expect("a table")
     }
 
-    fn recipe(rules: Rules) -> TraceRecipe {
+    fn recipe(rules: TraceRules) -> TraceRecipe {
         let arrivals = Arrivals::Poisson { jobs: 2000, gap: Seconds(100.0) };
         TraceRecipe { rules, arrivals, mouldable: false, seed: 3 }
     }
 
-    fn all() -> [Rules; 4] {
+    fn all() -> [TraceRules; 4] {
         let types = GpuSpeed::known().into_iter().take(3).collect();
         [
-            Rules::Gavel { speeds: speeds(), single: false },
-            Rules::Paper { sync: SyncEvery::Step },
-            Rules::HeavyTails { types },
-            Rules::Hare,
+            TraceRules::Gavel { speeds: speeds(), single: false },
+            TraceRules::Paper { sync: SyncEvery::Step },
+            TraceRules::HeavyTails { types },
+            TraceRules::Hare,
         ]
     }
 
@@ -372,7 +372,7 @@ mod tests {
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
         let trace_recipe = TraceRecipe {
             arrivals: Arrivals::Recorded(courses),
-            ..recipe(Rules::Gavel { speeds: speeds(), single: false })
+            ..recipe(TraceRules::Gavel { speeds: speeds(), single: false })
         };
         let jobs = trace(&trace_recipe);
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));

@@ -24,14 +24,14 @@ use hsched_model::{Seconds, Time};
 /// A policy over time with the rules of a shared cluster.
 pub struct Shared {
     inner: Box<dyn Policy>,
-    rules: Rules,
+    rules: SharedRules,
     /// What was decided and is not carried out yet, as far as it is known.
     promises: Vec<Promise>,
 }
 
 /// The rules that have parameters.
 #[derive(Clone, Copy)]
-struct Rules {
+struct SharedRules {
     moves: Moves,
     queue_patience: Seconds,
 }
@@ -52,7 +52,7 @@ impl Shared {
     /// Returns a policy with the rules of a shared cluster, of which `rules` has the parameters. The policy inside should
     /// not count on stopping jobs.
     pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
-        let rules = Rules { moves: rules.moves, queue_patience: rules.queue_patience };
+        let rules = SharedRules { moves: rules.moves, queue_patience: rules.queue_patience };
         Self { inner, rules, promises: Vec::new() }
     }
 

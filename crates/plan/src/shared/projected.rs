@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
 use crate::shared::safe::{PlacementRequest, TypeLimits};
-use crate::shared::{Price, Rules};
+use crate::shared::{Price, SharedRules};
 use crate::{
     Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
     Stage, Unclaimed,
@@ -28,7 +28,7 @@ impl<'a> ProjectedProblem<'a> {
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],
-        rules: Rules,
+        rules: SharedRules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
         let mut projected = Self::of(real);
