@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
-use crate::commands::simulate::sweep::Run;
+use crate::commands::simulate::sweep::CellRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
@@ -91,8 +91,8 @@ impl<'a> EventFile<'a> {
 }
 
 /// Returns the runs with their figures.
-pub(super) fn simulated(cells: &[SweepCell], runs: Vec<Run>) -> Vec<Simulated> {
-    let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulated> {
+    let one = |CellRun { cell, policy, record }: CellRun| Simulated::new(cells[cell].clone(), policy, record);
     runs.into_iter().map(one).collect()
 }
 

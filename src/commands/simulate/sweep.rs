@@ -26,7 +26,7 @@ pub(super) enum SweepAxis {
 }
 
 /// One replay.
-pub(super) struct Run {
+pub(super) struct CellRun {
     /// The place of its cell.
     pub cell: usize,
     pub policy: String,
@@ -195,14 +195,14 @@ impl Runner<'_> {
         &self,
         cell: &SweepCell,
         event: &mut dyn FnMut(&str, &Event),
-    ) -> Result<Vec<Run>, Failure> {
+    ) -> Result<Vec<CellRun>, Failure> {
         let progress = ProgressLine::start("simulating".to_owned());
         let mut runs = Vec::new();
         for name in self.policies {
             let say =
                 |ended| progress.say(format!("simulating {name}: {ended} of {} jobs", cell.trace.jobs.len()));
             let record = self.run(cell, name, &mut |replayed| event(name, replayed), &say)?;
-            runs.push(Run { cell: 0, policy: name.clone(), record });
+            runs.push(CellRun { cell: 0, policy: name.clone(), record });
         }
         Ok(runs)
     }
@@ -211,7 +211,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// When a policy breaks its rules.
-    pub(super) fn all(&self, cells: &[SweepCell]) -> Result<Vec<Run>, Failure> {
+    pub(super) fn all(&self, cells: &[SweepCell]) -> Result<Vec<CellRun>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let done = AtomicUsize::new(0);
@@ -230,7 +230,7 @@ impl Runner<'_> {
             result
         });
         let run = |(&(cell, name), record): (&(usize, &String), ReplayOutcome)| {
-            Ok(Run { cell, policy: name.clone(), record: record? })
+            Ok(CellRun { cell, policy: name.clone(), record: record? })
         };
         tasks.iter().zip(results).map(run).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accounting::amounts::{self, Requested};
 use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
-use crate::accounting::run::{AskedMemory, Run, Steps};
+use crate::accounting::run::{AccountedRun, AskedMemory, Steps};
 use crate::record::value;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
@@ -14,7 +14,7 @@ use hsched_model::{GpuType, Time};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accounting {
     /// In the order of the text; rows that are there twice count once.
-    pub runs: Vec<Run>,
+    pub runs: Vec<AccountedRun>,
     /// Rows that were left out.
     pub odd: Vec<OddRow>,
     /// Columns that are absent, at least in a part of the text.
@@ -173,7 +173,7 @@ impl AccountingReader {
 }
 
 /// Returns the run of a job's row; `None` where it has not started and ended.
-fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
+fn run(row: &AccountingRow, times: &Times) -> Result<Option<AccountedRun>, String> {
     let requested = Tres::parse(row.cell("ReqTRES"));
     let given = Tres::parse(row.cell("AllocTRES"));
     let nodes = amounts::count(row, "NNodes")?.or(given.nodes).or(requested.nodes).unwrap_or(1).max(1);
@@ -201,7 +201,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
     let state = SlurmState::parse(row.cell("State"));
     let is_over = !matches!(state, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended);
     let (Some(started), Some(ended), true) = (times.start, times.end, is_over) else { return Ok(None) };
-    let mut run = Run {
+    let mut run = AccountedRun {
         name: row.cell("JobName").to_owned(),
         partition: value(row.cell("Partition")).map(str::to_owned),
         state,

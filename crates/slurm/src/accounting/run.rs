@@ -7,7 +7,7 @@ use hsched_model::{GpuType, Seconds, Time};
 
 /// An attempt of a job, array task or component of a heterogeneous job that started and ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct AccountedRun {
     /// The job's name as printed.
     pub name: String,
     pub partition: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct Steps {
     pub has_slices: bool,
 }
 
-impl Run {
+impl AccountedRun {
     /// Returns how long it ran.
     pub fn elapsed(&self) -> Seconds {
         self.ended.since(self.started)
