@@ -115,7 +115,7 @@ fn speed(rates: &[f64], part: &[u32]) -> f64 {
 }
 
 /// All partitions, each with its groups in falling order.
-struct Search<'a> {
+struct GroupSearch<'a> {
     kinds: &'a Kinds,
     chosen: Vec<Counts>,
     seen: usize,
@@ -125,11 +125,11 @@ struct Search<'a> {
 /// Returns the best partition of all, of equally good ones the largest in the order of its groups; `None` if there are
 /// too many.
 fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<Counts>> {
-    let mut search = Search { kinds, chosen: Vec::new(), seen: 0, best: None };
+    let mut search = GroupSearch { kinds, chosen: Vec::new(), seen: 0, best: None };
     search.add(counts, number).then_some(search.best?.1)
 }
 
-impl Search<'_> {
+impl GroupSearch<'_> {
     /// Adds so many groups of what is left; returns false once there are too many partitions.
     fn add(&mut self, left: &[u32], groups: usize) -> bool {
         let all: u32 = left.iter().sum();

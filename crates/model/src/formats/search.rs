@@ -32,12 +32,12 @@ pub(super) enum Values {
 
 /// What a job file says under `search`.
 #[derive(Clone, Copy)]
-pub(super) struct Search {
+pub(super) struct SearchKeys {
     pub(super) samples: usize,
     seed: u64,
 }
 
-impl Search {
+impl SearchKeys {
     /// Reads it; `None` if something in it is wrong.
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
         let fields = value.fields(&["samples", "seed"]);

@@ -14,7 +14,7 @@ use super::job_keys::{Filling, JobKey};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest};
 use super::reader::{Fields, Value};
-use super::search::{Search, Values};
+use super::search::{SearchKeys, Values};
 use super::yaml::{ValueKind, YamlNode};
 use crate::{ErrorId, Job, Variant};
 
@@ -40,7 +40,7 @@ struct SweepKey {
 struct Sweep {
     axes: Vec<SweepKey>,
     /// Combinations to draw; `None` takes all.
-    search: Option<Search>,
+    search: Option<SearchKeys>,
     /// The trial whose only combination it is.
     trial: Option<String>,
     is_sound: bool,
@@ -133,7 +133,7 @@ impl Sweep {
     /// Adds what a job or a file says under `search`.
     fn searched(mut self, search: Option<&Value<'_>>) -> Self {
         if let Some(search) = search {
-            self.search = Search::read(search);
+            self.search = SearchKeys::read(search);
             self.is_sound &= self.search.is_some();
         }
         self
