@@ -114,7 +114,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
 }
 
 /// GPUs of one type for a job, as the planner would share the work over them.
-struct Shape {
+struct RequestShape {
     gpu_type: GpuType,
     nodes: u32,
     per_node: u32,
@@ -193,7 +193,7 @@ impl Listing<'_> {
         knows: &Knows<'_, E>,
         partition: Option<&str>,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Vec<Shape>, String>, E> {
+    ) -> Result<Result<Vec<RequestShape>, String>, E> {
         let mut cluster = cluster(self.snapshot, partition);
         let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
         if cluster.nodes.is_empty() {
@@ -236,7 +236,7 @@ impl Listing<'_> {
     }
 
     /// Returns the shapes of all types of a problem of the job alone.
-    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<Shape> {
+    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<RequestShape> {
         let mut list = Vec::new();
         for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
             // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
@@ -250,7 +250,7 @@ impl Listing<'_> {
             let shape = |placement: Placement| {
                 let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
                 let count = |to_u32: usize| u32::try_from(to_u32).unwrap_or(u32::MAX);
-                Shape {
+                RequestShape {
                     gpu_type: gpu_type.clone(),
                     nodes: count(nodes),
                     per_node: count(gpus / nodes.max(1)),
@@ -266,7 +266,7 @@ impl Listing<'_> {
     /// Returns a request for a shape, in a partition and under an account.
     fn request(
         &self,
-        shape: &Shape,
+        shape: &RequestShape,
         partition: Option<&QueuePartition>,
         name: Option<&str>,
         account: Option<&str>,
