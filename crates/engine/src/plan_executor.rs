@@ -375,10 +375,11 @@ impl PlanExecutor<'_> {
 
 /// Returns whether a submission has just the GPUs of a placement, in shares that are as good or that it can take while it runs.
 fn is_same(hold: &HeldPlacement, placement: &Placement, takes_shares: bool) -> bool {
-    if let hsched_plan::Stage::Leaving { .. } = hold.stage {
+    if let hsched_plan::HoldStage::Leaving { .. } = hold.stage {
         return false;
     }
-    let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let epoch =
+        if let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
     let is_as_good = takes_shares || (placement.epoch.total() - epoch).abs() <= SAME * epoch;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)

@@ -162,7 +162,7 @@ fn progress(
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
     let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
     let under_way = |hold: &HeldPlacement| match hold.stage {
-        hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        hsched_plan::HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
@@ -221,26 +221,26 @@ fn stage(
     problem: &Problem,
     slots: &[Slot],
     at: Time,
-) -> hsched_plan::Stage {
+) -> hsched_plan::HoldStage {
     let Submission { attempt, stage } = submission;
     match stage {
-        Stage::Meant => hsched_plan::Stage::Submitting,
-        Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
-        Stage::Pending => hsched_plan::Stage::Queued,
+        Stage::Meant => hsched_plan::HoldStage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => hsched_plan::HoldStage::Submitting,
+        Stage::Pending => hsched_plan::HoldStage::Queued,
         Stage::Running => {
             let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            hsched_plan::Stage::Running {
+            hsched_plan::HoldStage::Running {
                 epoch,
                 under_way,
                 movable: is_movable(tracked, submission),
                 busy_until,
             }
         }
-        Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
+        Stage::Stopping { .. } => hsched_plan::HoldStage::Leaving {
             started: attempt.started.is_some(),
             gives_back: gives_back(submission, at),
         },

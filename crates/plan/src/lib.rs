@@ -97,7 +97,7 @@ pub use self::problem::{
     Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WaitForecast, WorkerNode,
 };
-pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
+pub use self::progress::{Eligibility, HeldPlacement, HoldStage, Progress};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{ReplicaModel, ReplicaPlacement};

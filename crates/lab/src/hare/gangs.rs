@@ -7,7 +7,7 @@ use hsched_model::number::{to_f64, to_u64};
 use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
-use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
+use hsched_plan::{Budget, Decision, HoldStage, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot};
 
 /// The policy.
 #[derive(Default)]
@@ -179,7 +179,7 @@ fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
 /// Marks the GPUs of a running job as its own until it is done.
 fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
     let epoch = problem.jobs[job].progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, .. } => epoch,
+        HoldStage::Running { epoch, .. } => epoch,
         _ => hold.epoch,
     });
     let left = whole_left(&problem.jobs[job].progress, problem.now) * epoch.fold(0.0, f64::max);

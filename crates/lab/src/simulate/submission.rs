@@ -31,7 +31,7 @@ pub(super) struct Submission {
     /// The one that it goes on after.
     pub follows: Option<JobId>,
     pub request: FitRequest,
-    pub stage: Stage,
+    pub stage: SimulatedStage,
     /// What the ranks have reported.
     pub reports: Vec<EpochReport>,
     pub noise: Noise,
@@ -39,7 +39,7 @@ pub(super) struct Submission {
 
 /// Where a submission stands.
 #[derive(Clone, Debug)]
-pub(super) enum Stage {
+pub(super) enum SimulatedStage {
     Pending,
     Running(Box<SimulatedRun>),
     Ended { end: End, at: Time },
@@ -122,7 +122,7 @@ impl Submission {
         });
         let running =
             SimulatedRun { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
-        self.stage = Stage::Running(Box::new(running));
+        self.stage = SimulatedStage::Running(Box::new(running));
     }
 
     /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
@@ -178,7 +178,7 @@ impl Submission {
 
     /// Writes down what the ranks report of the epoch that has just ended.
     pub(super) fn report(&mut self, now: Time) {
-        let Stage::Running(running) = &self.stage else { return };
+        let SimulatedStage::Running(running) = &self.stage else { return };
         let training = &running.training;
         let part = training.part();
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
@@ -213,11 +213,11 @@ impl Submission {
     /// Returns it as its queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
         let queue_state = match &self.stage {
-            Stage::Pending => QueueState::Pending,
-            Stage::Running(running) => {
+            SimulatedStage::Pending => QueueState::Pending,
+            SimulatedStage::Running(running) => {
                 QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
-            Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
+            SimulatedStage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
@@ -226,16 +226,16 @@ impl Submission {
     /// Returns it while it runs.
     pub(super) fn running(&self) -> Option<&SimulatedRun> {
         match &self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 
     /// Returns it while it runs, to be changed.
     pub(super) fn running_mut(&mut self) -> Option<&mut SimulatedRun> {
         match &mut self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 }

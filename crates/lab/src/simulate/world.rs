@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
-use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
+use crate::simulate::submission::{Checkpoint, Noise, SimulatedStage, Submission, with_use};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
@@ -113,7 +113,7 @@ impl SimulatedWorld {
             ranks: named_ranks(&run.problem, &intent.placement),
             follows: intent.follows.as_ref().map(|piece| piece.job_id),
             request,
-            stage: Stage::Pending,
+            stage: SimulatedStage::Pending,
             reports: Vec::new(),
             noise: Noise::new(&self.site, id),
             job: spec,
@@ -136,8 +136,9 @@ impl SimulatedWorld {
 
     /// Changes what a pending job asks for; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
-        let pending =
-            |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
+        let pending = |submission: &Submission| {
+            submission.id == id && matches!(submission.stage, SimulatedStage::Pending)
+        };
         let Some(place) = self.submissions.iter().position(pending) else { return false };
         self.submissions[place].request = self.request_for(&to.ranks, &self.submissions[place].job);
         self.submissions[place].ranks.clone_from(&to.ranks);
@@ -152,15 +153,15 @@ impl SimulatedWorld {
             return false;
         };
         match &self.submissions[place].stage {
-            Stage::Pending => {
-                self.submissions[place].stage = Stage::Ended { end: End::Cancelled, at: self.now };
+            SimulatedStage::Pending => {
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Cancelled, at: self.now };
                 true
             }
-            Stage::Running(_) => {
+            SimulatedStage::Running(_) => {
                 self.leave(place, End::Cancelled);
                 true
             }
-            Stage::Ended { .. } => false,
+            SimulatedStage::Ended { .. } => false,
         }
     }
 
@@ -180,7 +181,7 @@ impl SimulatedWorld {
         let (now, submission) = (self.now, &mut self.submissions[place]);
         let Some(running) = submission.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
-            submission.stage = Stage::Ended { end, at };
+            submission.stage = SimulatedStage::Ended { end, at };
             self.make_room(place);
             return self.look_soon();
         }
@@ -272,7 +273,7 @@ impl SimulatedWorld {
         let mut wanted = BTreeSet::new();
         for place in 0..self.submissions.len() {
             let submission = &self.submissions[place];
-            if !matches!(submission.stage, Stage::Pending) {
+            if !matches!(submission.stage, SimulatedStage::Pending) {
                 continue;
             }
             let is_held_off = submission.request.types().any(|gpu_type| wanted.contains(gpu_type));
@@ -296,7 +297,7 @@ impl SimulatedWorld {
                 return self.ask_to_save(before);
             }
             if !self.go_on_after(place, before) {
-                self.submissions[place].stage = Stage::Ended { end: End::Yielded, at: self.now };
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Yielded, at: self.now };
                 return;
             }
         }
@@ -328,7 +329,7 @@ impl SimulatedWorld {
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {
-            Stage::Ended { end, .. } => {
+            SimulatedStage::Ended { end, .. } => {
                 matches!(end, End::Saved | End::TimedOut | End::NodeFailed | End::Cancelled)
             }
             _ => true,

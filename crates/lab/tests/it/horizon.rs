@@ -5,9 +5,9 @@ use hsched_lab::registry;
 use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters,
-    Placement, Policy, Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound,
-    verify,
+    Budget, Certificate, Decision, HeldPlacement, HoldStage, Horizon, HorizonParameters, JobModel,
+    Parameters, Placement, Policy, Problem, Repacking, Sharing, Slot, TraceBound, bound_of_prices,
+    trace_bound, verify,
 };
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ fn one_runs_one_comes(movable: bool) -> Problem {
     let mut problem = problems::problem(&["v100"], &[&[2]], jobs);
     let slots = vec![Slot { node: 0, gpu_type: 0, count: 2 }];
     let epoch = Placement::new(&problem, 0, &slots, Sharing::Balanced).expect("legal").epoch.total();
-    let stage = Stage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
     problem.jobs[0].progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
     problem
 }
@@ -305,7 +305,7 @@ proptest! {
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
                 let epoch = placements[0].epoch.total();
-                let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+                let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
                 now.jobs[job].progress.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
             }
         }

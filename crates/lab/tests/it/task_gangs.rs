@@ -4,7 +4,7 @@ use hsched_lab::find_over_time;
 use hsched_lab::replay::{Event, EventKind, Hooks, Options, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
+    Budget, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot, TypeLimit,
 };
 
 use hsched_problems::problems;
@@ -134,7 +134,7 @@ fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
         let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![model]);
         problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
         let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
-        let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+        let stage = HoldStage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
         let progress = &mut problem.jobs[0].progress;
         progress.started = Some(Time(0.0));
         progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch: 100.0, stage }];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::kit::TaskGpu;
-use crate::{Basis, Placement, Problem, Progress, Sharing, Slot, Stage};
+use crate::{Basis, HoldStage, Placement, Problem, Progress, Sharing, Slot};
 use hsched_model::{JobName, Seconds, Time};
 
 /// The most that a restart may cost beside its turn.
@@ -49,7 +49,7 @@ impl Turns {
         let model = &problem.jobs[job];
         let (progress, now) = (&model.progress, problem.now);
         let running = progress.running().find_map(|hold| match hold.stage {
-            Stage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
+            HoldStage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
             _ => None,
         });
         let (epoch, movable, busy_until) = running?;
@@ -72,7 +72,7 @@ impl Turns {
 /// Returns the epochs left of a job, the one under way as a whole where only whole ones are known.
 pub fn whole_left(progress: &Progress, now: Time) -> f64 {
     let under_way = progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     });
     progress.left(now) + under_way.fold(0.0, f64::max)

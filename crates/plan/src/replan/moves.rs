@@ -7,7 +7,7 @@ use crate::fairness::equal_share_times;
 use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Dues, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage, WaitForecast,
+    Basis, Decision, Dues, HeldPlacement, HoldStage, Objective, Placement, Plan, PolicyError, WaitForecast,
 };
 use hsched_model::number::to_f64;
 
@@ -129,7 +129,7 @@ impl ReplanContext<'_> {
 
     fn residents(&self) -> Vec<Resident<'_>> {
         let resident = |job: usize, hold| match hold {
-            &HeldPlacement { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
+            &HeldPlacement { stage: HoldStage::Running { epoch, under_way, movable, .. }, .. } => {
                 Some(Resident { job, hold, epoch, under_way, movable })
             }
             _ => None,

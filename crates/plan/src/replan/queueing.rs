@@ -3,8 +3,8 @@
 use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
-    PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
+    Placement, Plan, PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -268,7 +268,7 @@ impl ReplanContext<'_> {
 /// Returns whether a job waits in the queue and nowhere else.
 fn is_pending(job: &JobModel) -> bool {
     let holds = &job.progress.holds;
-    !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
+    !holds.is_empty() && holds.iter().all(|hold| hold.stage == HoldStage::Queued)
 }
 
 /// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.

@@ -16,7 +16,7 @@ use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
 use crate::shared::safe::PlacementRequest;
 use crate::{
-    Budget, Decision, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning, Stage,
+    Budget, Decision, HoldStage, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     WaitForecast,
 };
 use hsched_model::{Seconds, Time};
@@ -210,7 +210,7 @@ fn price(
 /// Returns how far a running job has come in the epoch under way, in seconds.
 fn under_way(problem: &Problem, job: usize) -> f64 {
     let held = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
-        Stage::Running { under_way, .. } => under_way,
+        HoldStage::Running { under_way, .. } => under_way,
         _ => 0.0,
     });
     held.fold(0.0, f64::max)

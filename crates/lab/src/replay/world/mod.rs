@@ -18,7 +18,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
+use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct ReplayWorld<'a> {
@@ -199,7 +199,7 @@ impl<'a> ReplayWorld<'a> {
         let Some(present) = &mut self.present[number] else { return };
         let progress = &mut self.problem.jobs[number].progress;
         if let Some(hold) = progress.holds.first()
-            && let Stage::Running { epoch, busy_until, .. } = hold.stage
+            && let HoldStage::Running { epoch, busy_until, .. } = hold.stage
         {
             let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
             let held = self.now.since(progress.as_of).0;

@@ -4,7 +4,7 @@ use super::ReplayWorld;
 use crate::replay::chance::{self, Purpose};
 use crate::replay::queue::Due;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{HeldPlacement, Slot, Stage};
+use hsched_plan::{HeldPlacement, HoldStage, Slot};
 
 impl ReplayWorld<'_> {
     /// A job without GPUs holds these from now on, and trains from `busy_until` on.
@@ -12,7 +12,7 @@ impl ReplayWorld<'_> {
         let model = &mut self.problem.jobs[number];
         self.taken.take(model, &slots);
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
-        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
+        let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until };
         model.progress.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
         self.running += 1;
         self.count_gpus(i64::from(gpus));
@@ -23,7 +23,7 @@ impl ReplayWorld<'_> {
     pub(super) fn share_anew(&mut self, number: usize, other: f64) {
         self.settle(number);
         let Some(hold) = self.problem.jobs[number].progress.holds.first_mut() else { return };
-        let Stage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
+        let HoldStage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
         (hold.epoch, *epoch) = (other, other);
         let from = Time(busy_until.0.max(self.now.0));
         self.foresee(number, other, from);

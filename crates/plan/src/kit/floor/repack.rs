@@ -1,7 +1,7 @@
 //! Jobs on several nodes that one node could hold are brought together, where that saves more than the moves cost.
 
 use crate::kit::floor::Floor;
-use crate::{Placement, Problem, Sharing, Slot, Stage, cost};
+use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 
 /// The most nodes that are tried for one job: those with the most free GPUs.
 const NODES_TRIED: usize = 16;
@@ -203,5 +203,5 @@ fn needed(problem: &Problem, job: usize, moves: u32) -> f64 {
 /// Returns whether a job may be stopped to go on elsewhere.
 fn is_movable(problem: &Problem, job: usize) -> bool {
     let mut running = problem.jobs[job].progress.running();
-    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
+    running.all(|hold| matches!(hold.stage, HoldStage::Running { movable: true, .. }))
 }
