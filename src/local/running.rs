@@ -53,7 +53,7 @@ pub(super) struct LocalSubmission {
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
-    pub step: Step,
+    pub step: SubmissionStep,
     /// The epochs that were done before it.
     pub epochs: u64,
     /// How long it may take to save.
@@ -70,7 +70,7 @@ pub(super) struct LocalSubmission {
 
 /// How far a submission has come.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum SubmissionStep {
     /// It does nothing until these have given way.
     Held {
         after: BTreeSet<SubmissionKey>,
@@ -164,7 +164,13 @@ impl Guarded {
 
 impl LocalSubmission {
     /// Returns the processes of a submission that is to run.
-    pub(super) fn new(guarded: Guarded, since: Time, start: &Start, epochs: u64, step: Step) -> Self {
+    pub(super) fn new(
+        guarded: Guarded,
+        since: Time,
+        start: &Start,
+        epochs: u64,
+        step: SubmissionStep,
+    ) -> Self {
         let (job_id, gpus, grace) = (guarded.job_id, start.gpus.clone(), start.grace);
         Self {
             guarded: Some(guarded),
@@ -188,7 +194,7 @@ impl LocalSubmission {
 
     /// Asks it to save and end; one that has ended is heard of soon.
     pub(super) fn stop(&mut self) {
-        self.step = Step::Asked;
+        self.step = SubmissionStep::Asked;
         let _ = self.guarded.as_mut().map(Guarded::stop);
     }
 
@@ -204,7 +210,7 @@ impl LocalSubmission {
             Some(0) => End::Completed,
             Some(85 | 86 | 143) if closing => End::Interrupted,
             // It waited for as long as it may just when it was to go on.
-            Some(85) if self.step == Step::GoingOn => End::Interrupted,
+            Some(85) if self.step == SubmissionStep::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {
                     End::Interrupted

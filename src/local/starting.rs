@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::local::devices::Lease;
 use crate::local::gate::Gate;
 use crate::local::guard::GuardOrder;
-use crate::local::running::{Guarded, LocalSubmission, Step, Surroundings, work};
+use crate::local::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
 use hsched_engine::pool::Start;
 use hsched_engine::render::Launcher;
@@ -115,7 +115,8 @@ impl LocalWorld<'_> {
             }
         })?;
         guarded.watch = watch;
-        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
+        let (job_id, step) =
+            (guarded.job_id, if is_held { SubmissionStep::Held { after } } else { SubmissionStep::AtWork });
         self.devices.take(of, lease);
         self.sharing.begin(of, &output, &self.devices);
         let running = LocalSubmission::new(guarded, self.now(), start, start.epochs, step);

@@ -8,7 +8,7 @@ use std::io;
 use crate::local::devices::Lease;
 use crate::local::gate::{Gate, Stand, Want, Word};
 use crate::local::parking::Parked;
-use crate::local::running::{LocalSubmission, Step};
+use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
 use crate::probe;
 use hsched_engine::pool::Start;
@@ -29,24 +29,24 @@ impl LocalWorld<'_> {
         let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
             return;
         };
-        if let Step::Asked | Step::Parking { .. } = running.step {
+        if let SubmissionStep::Asked | SubmissionStep::Parking { .. } = running.step {
             return;
         }
         let Some(guarded) = &mut running.guarded else { return };
         let why = match &running.step {
             // It never went on, and waits already; or nothing of it was started.
-            Step::Held { .. } if guarded.gate.parked().is_some() => {
-                running.step = Step::Parking { until: now };
+            SubmissionStep::Held { .. } if guarded.gate.parked().is_some() => {
+                running.step = SubmissionStep::Parking { until: now };
                 return;
             }
-            Step::Held { .. } => None,
+            SubmissionStep::Held { .. } => None,
             _ if !guarded.gate.can_park() => Some("its program does not support parking".to_owned()),
             _ if left.is_some_and(|left| left > TO_PARK) => {
                 Some(format!("its epoch needs more than {} s", TO_PARK.0))
             }
             _ => match guarded.gate.say(Want::Park) {
                 Ok(()) => {
-                    running.step = Step::Parking { until: now.after(TO_PARK) };
+                    running.step = SubmissionStep::Parking { until: now.after(TO_PARK) };
                     return;
                 }
                 Err(error) => Some(format!("hsched could not ask it to wait: {error}")),
@@ -89,7 +89,7 @@ impl LocalWorld<'_> {
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
         let mut running =
-            LocalSubmission::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
+            LocalSubmission::new(parked.guarded, now, start, parked.epochs, SubmissionStep::Held { after });
         running.epoch = parked.epoch;
         running.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), running);
@@ -134,7 +134,8 @@ impl LocalWorld<'_> {
             return;
         }
         let of_step = |running: &LocalSubmission| {
-            matches!(running.step, Step::Parking { .. } | Step::GoingOn) && running.ended.is_none()
+            matches!(running.step, SubmissionStep::Parking { .. } | SubmissionStep::GoingOn)
+                && running.ended.is_none()
         };
         let moving: Vec<SubmissionKey> =
             self.running.iter().filter(|(_, running)| of_step(running)).map(|(of, _)| of.clone()).collect();
@@ -142,7 +143,7 @@ impl LocalWorld<'_> {
             let Some(running) = self.running.get_mut(&of) else { continue };
             let gate = running.guarded.as_ref().map(|guarded| &guarded.gate);
             match running.step {
-                Step::Parking { until } => match gate.and_then(Gate::parked) {
+                SubmissionStep::Parking { until } => match gate.and_then(Gate::parked) {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
                         running.stop();
@@ -151,8 +152,8 @@ impl LocalWorld<'_> {
                     }
                     None => {}
                 },
-                Step::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
-                    running.step = Step::AtWork;
+                SubmissionStep::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
+                    running.step = SubmissionStep::AtWork;
                 }
                 _ => {}
             }
@@ -185,7 +186,8 @@ impl LocalWorld<'_> {
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
         for (of, running_job) in running.iter_mut() {
-            let (Step::Held { after }, Some(guarded)) = (&mut running_job.step, &mut running_job.guarded)
+            let (SubmissionStep::Held { after }, Some(guarded)) =
+                (&mut running_job.step, &mut running_job.guarded)
             else {
                 continue;
             };
@@ -196,12 +198,12 @@ impl LocalWorld<'_> {
             }
             if guarded.origin == *of {
                 let _ = guarded.go();
-                (running_job.step, running_job.since) = (Step::AtWork, clock.time());
+                (running_job.step, running_job.since) = (SubmissionStep::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
                 // Where it cannot be said now it is at the next look.
                 if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
-                    running_job.step = Step::GoingOn;
+                    running_job.step = SubmissionStep::GoingOn;
                 }
             }
         }
@@ -215,8 +217,8 @@ impl LocalWorld<'_> {
     /// Returns whether ranks are to say something for which others wait.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &LocalSubmission| match &running.step {
-            Step::Parking { .. } => true,
-            Step::Held { after } => !self.waits_for_slots(after),
+            SubmissionStep::Parking { .. } => true,
+            SubmissionStep::Held { after } => !self.waits_for_slots(after),
             _ => false,
         };
         self.running.values().any(|running| running.ended.is_none() && is_moving(running))
@@ -226,7 +228,7 @@ impl LocalWorld<'_> {
     /// Returns when a look is due without news, for those who take too long.
     pub fn due(&self) -> Option<Time> {
         let until = |running: &LocalSubmission| match running.step {
-            Step::Parking { until } if running.ended.is_none() => Some(until),
+            SubmissionStep::Parking { until } if running.ended.is_none() => Some(until),
             _ => None,
         };
         let parking = self.running.values().filter_map(until);

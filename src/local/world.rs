@@ -10,7 +10,7 @@ use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{LocalSubmission, Step};
+use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
@@ -235,7 +235,7 @@ impl<'a> LocalWorld<'a> {
         if let Some(running) = self.running.get(&of) {
             let queue_state = match (&running.ended, &running.step) {
                 (Some((end, at)), _) => QueueState::Ended { end: end.clone(), at: Some(*at) },
-                (None, Step::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
+                (None, SubmissionStep::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
                 (None, _) => {
                     QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
                 }

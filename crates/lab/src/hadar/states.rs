@@ -10,7 +10,7 @@ const SLACK: f64 = 1e-9;
 
 /// A job that was served on some way, after others.
 #[derive(Clone, Copy, PartialEq)]
-struct Step {
+struct StateStep {
     before: Option<u32>,
     place: u32,
 }
@@ -26,7 +26,7 @@ pub(super) struct States {
     most: f64,
     /// The last job served on that way, among the steps.
     last: Vec<Option<u32>>,
-    steps: Vec<Step>,
+    steps: Vec<StateStep>,
     /// What the cells count in hashes, and what each state hashes to.
     keys: Vec<u64>,
     hashes: Vec<u64>,
@@ -147,7 +147,7 @@ impl States {
 
     /// Takes another way to a state if it is better, and returns whether it is: to serve a job after all others on some way.
     pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
-        let step = Step { before, place: to_index(place) };
+        let step = StateStep { before, place: to_index(place) };
         let order = by_digits(payoff, self.payoff(state));
         let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
         if is_better {
@@ -174,14 +174,14 @@ impl States {
         places
     }
 
-    fn step(&self, step: Option<u32>) -> Option<Step> {
+    fn step(&self, step: Option<u32>) -> Option<StateStep> {
         step.map(|step| self.steps[step as usize])
     }
 
     /// Compares two ways job by job: greater is what took an earlier one, or, of two that begin the same, the shorter.
     ///
     /// They are followed from their ends, where they differ, to where they meet.
-    fn earlier(&self, mut one: Option<Step>, mut other: Option<Step>) -> Ordering {
+    fn earlier(&self, mut one: Option<StateStep>, mut other: Option<StateStep>) -> Ordering {
         let (mut one_goes_on, mut other_goes_on) = (false, false);
         let mut order = Ordering::Equal;
         while one != other {
