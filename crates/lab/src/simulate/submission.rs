@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::simulate::fit::FitRequest;
 use crate::simulate::site::SimulatedSite;
-use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
+use crate::simulate::training::{EpochSteps, RankPace, SimulatedTraining};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
@@ -98,7 +98,7 @@ impl Submission {
         gpus: Gpus,
         checkpoint: Option<Checkpoint>,
     ) {
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
         let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
         let pace = self.pace(site, &gpus);
@@ -137,7 +137,7 @@ impl Submission {
             .collect::<Option<_>>()?;
         let slots: Vec<Slot> = slots(&problem);
         let comm = epoch_as_shared(&problem, model, &shares, &slots)?.comm;
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let steps = to_f64(steps.samples) / to_f64(steps.batch);
         let compute: Vec<Seconds> = shares
             .iter()

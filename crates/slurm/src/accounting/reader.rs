@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accounting::amounts::{self, Requested};
 use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
-use crate::accounting::run::{AccountedRun, AskedMemory, Steps};
+use crate::accounting::run::{AccountedRun, AskedMemory, StepUse};
 use crate::record::value;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
@@ -215,7 +215,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<AccountedRun>, Strin
         gpus: has_tres.then(|| asked.gres.gpu_total()),
         gpu_type: typed.cloned(),
         tasks: 1,
-        steps: Steps { own_cpu: usage.cpu_seconds, ..Steps::default() },
+        steps: StepUse { own_cpu: usage.cpu_seconds, ..StepUse::default() },
     };
     run.give(&given);
     Ok(Some(run))

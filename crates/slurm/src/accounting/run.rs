@@ -28,7 +28,7 @@ pub struct AccountedRun {
     pub gpu_type: Option<GpuType>,
     /// Tasks of the largest step.
     pub tasks: u64,
-    pub(super) steps: Steps,
+    pub(super) steps: StepUse,
 }
 
 /// Memory on each node that a job asked for.
@@ -41,7 +41,7 @@ pub struct AskedMemory {
 
 /// What the steps of a run used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Steps {
+pub(super) struct StepUse {
     /// MiB on a node, of the largest step.
     pub resident_mib: Option<f64>,
     /// CPU seconds as the job's own row has them,
@@ -74,7 +74,7 @@ impl AccountedRun {
 
     /// Returns how many CPUs it kept busy on average.
     pub fn used_cpus(&self) -> Option<f64> {
-        let Steps { own_cpu, summed_cpu, .. } = self.steps;
+        let StepUse { own_cpu, summed_cpu, .. } = self.steps;
         // Rows of jobs say nothing, or zero, where only steps are counted.
         let seconds = own_cpu.into_iter().chain(summed_cpu).reduce(f64::max)?;
         let elapsed = self.elapsed().0;
@@ -83,7 +83,7 @@ impl AccountedRun {
 
     /// Returns the part of its GPUs that was idle on average; `None` where that was not measured.
     pub fn idle_share(&self) -> Option<f64> {
-        let Steps { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
+        let StepUse { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
         let available = gpus_a_node * self.elapsed().0;
         let busy = busy_gpu_seconds.filter(|_| !has_slices && available > 0.0)?;
         Some((1.0 - busy / available).clamp(0.0, 1.0))
