@@ -76,7 +76,7 @@ fn name_of(seat: u32) -> String {
 }
 
 /// What is submitted.
-struct Submission<'a> {
+struct PackSubmission<'a> {
     args: &'a PackArgs,
     context: &'a Context,
     jobs: Vec<Job>,
@@ -130,7 +130,7 @@ impl PackArgs {
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = state::root(context)?.join("together").join(run);
         let policy = planning.policy.words();
-        let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
+        let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.check_sizes()?;
         let choices = submission.choices(planning);
@@ -183,7 +183,7 @@ impl PackArgs {
     }
 }
 
-impl Submission<'_> {
+impl PackSubmission<'_> {
     /// Shows what would be submitted.
     fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
         if format == Format::Table {

@@ -18,7 +18,7 @@ use hsched_plan::{Problem, Slot, WorkerNode, epoch_as_shared};
 
 /// A job that was submitted.
 #[derive(Clone, Debug)]
-pub(super) struct Submission {
+pub(super) struct SimulatedSubmission {
     pub id: JobId,
     pub of: SubmissionKey,
     /// The job as it is still to be trained.
@@ -89,7 +89,7 @@ impl Noise {
     }
 }
 
-impl Submission {
+impl SimulatedSubmission {
     /// Starts it on some GPUs; a job without a speed on one of them fails at once.
     pub(super) fn start(
         &mut self,

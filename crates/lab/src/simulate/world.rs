@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
-use crate::simulate::submission::{Checkpoint, Noise, SimulatedStage, Submission, with_use};
+use crate::simulate::submission::{Checkpoint, Noise, SimulatedStage, SimulatedSubmission, with_use};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
@@ -21,7 +21,7 @@ pub struct SimulatedWorld {
     script: IncidentQueue,
     now: Time,
     /// In the order of their submission.
-    submissions: Vec<Submission>,
+    submissions: Vec<SimulatedSubmission>,
     /// When the queue is looked through next.
     look: Option<Time>,
     /// Nodes that have died, and those of which the controller knows.
@@ -94,7 +94,7 @@ impl SimulatedWorld {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
 
-    pub(super) fn submissions(&self) -> &[Submission] {
+    pub(super) fn submissions(&self) -> &[SimulatedSubmission] {
         &self.submissions
     }
 
@@ -104,7 +104,7 @@ impl SimulatedWorld {
         let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
         let before = self.submissions.iter().filter(|submission| submission.job.name == spec.name).count();
-        self.submissions.push(Submission {
+        self.submissions.push(SimulatedSubmission {
             id,
             of: run.key(intent),
             epochs_done: run.epochs_done[intent.job],
@@ -124,7 +124,7 @@ impl SimulatedWorld {
 
     /// Asks a running job to save and end; returns whether there is one.
     pub(super) fn signal(&mut self, id: JobId) -> bool {
-        let running = |submission: &Submission| {
+        let running = |submission: &SimulatedSubmission| {
             submission.id == id && submission.running().is_some_and(|running| running.leaving.is_none())
         };
         let place = self.submissions.iter().position(running);
@@ -136,7 +136,7 @@ impl SimulatedWorld {
 
     /// Changes what a pending job asks for; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
-        let pending = |submission: &Submission| {
+        let pending = |submission: &SimulatedSubmission| {
             submission.id == id && matches!(submission.stage, SimulatedStage::Pending)
         };
         let Some(place) = self.submissions.iter().position(pending) else { return false };
@@ -168,7 +168,7 @@ impl SimulatedWorld {
     /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
     fn next(&self) -> Option<(Time, Next)> {
         let incident = self.script.next().map(|at| (at, Next::Incident));
-        let job = |(place, submission): (usize, &Submission)| {
+        let job = |(place, submission): (usize, &SimulatedSubmission)| {
             Some((submission.running()?.next()?, Next::Job(place)))
         };
         let jobs = self.submissions.iter().enumerate().filter_map(job);
@@ -307,7 +307,7 @@ impl SimulatedWorld {
     /// Lets the one begin that waits for this one's end.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
-        let waits = |submission: &Submission| {
+        let waits = |submission: &SimulatedSubmission| {
             submission.follows == Some(id) && submission.running().is_some_and(|running| running.waits)
         };
         let Some(next) = self.submissions.iter().position(waits) else { return };

@@ -3,7 +3,7 @@
 use super::SimulatedWorld;
 use crate::simulate::fit::FreeNode;
 use crate::simulate::incident::NodeChange;
-use crate::simulate::submission::{SimulatedStage, Submission};
+use crate::simulate::submission::{SimulatedStage, SimulatedSubmission};
 use hsched_engine::{End, Gpus};
 use hsched_model::{Availability, Node, NodeName};
 
@@ -12,7 +12,7 @@ impl SimulatedWorld {
         for change in self.script.due(self.now) {
             match change {
                 NodeChange::Dies(node) => {
-                    for running in self.submissions.iter_mut().filter_map(Submission::running_mut) {
+                    for running in self.submissions.iter_mut().filter_map(SimulatedSubmission::running_mut) {
                         running.hangs |= running.gpus.0.contains_key(&node);
                     }
                     self.dead.insert(node.clone());
