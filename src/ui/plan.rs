@@ -8,7 +8,7 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{Job, Seconds, hostlist};
 use hsched_plan::{
-    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
+    Bound, CheckedPlan, Deadlines, Due, Dues, FewerGpus, JobModel, Objective, Outcome, Placement, Problem,
     Quality, Rank, Slot, Verdict, advice,
 };
 
@@ -192,7 +192,7 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
 }
 
 /// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
-fn fewer(problem: &Problem, advice: &Advice) -> String {
+fn fewer(problem: &Problem, advice: &FewerGpus) -> String {
     let job = &problem.jobs[advice.job];
     let count: u32 = job.replicas_by_type(&advice.slots).iter().flatten().sum();
     let key = if job.replica.is_some() { "max_replicas" } else { "max_gpus" };

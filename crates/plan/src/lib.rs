@@ -67,7 +67,7 @@ mod verify;
 mod whole_epochs;
 
 pub use self::admission::refusal;
-pub use self::advice::{Advice, advice};
+pub use self::advice::{FewerGpus, advice};
 pub use self::alternative::Alternative;
 pub use self::bound::Bound;
 pub use self::cluster_view::ClusterView;
