@@ -4,7 +4,7 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
-use crate::view::{Aims, Nowhere, View, is_ready};
+use crate::view::{Nowhere, ProblemContext, View, is_ready};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Rules, State, WaitQuestion, chain, early, lateness,
     promise, shares, stall,
@@ -72,7 +72,8 @@ pub(super) fn decide(
     let view = {
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     let mut nowhere = Nowhere::new(cluster, rules);
@@ -88,7 +89,8 @@ pub(super) fn decide(
         // The policy sees these jobs as they will be.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         view = View::new(state, at, cluster, rules, aims).unwrap_or(view);
         actions.extend(corrected);
     }

@@ -31,7 +31,7 @@ pub(super) struct View {
 
 /// What a problem depends on beside the jobs.
 #[derive(Clone, Copy)]
-pub(super) struct Aims<'a> {
+pub(super) struct ProblemContext<'a> {
     pub objective: Objective,
     pub seed: u64,
     pub forecasts: &'a [WaitForecast],
@@ -47,7 +47,7 @@ impl View {
         at: Time,
         cluster: &Cluster,
         rules: &Rules,
-        aims: Aims<'_>,
+        aims: ProblemContext<'_>,
     ) -> Option<Self> {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
