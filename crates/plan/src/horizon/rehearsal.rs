@@ -6,7 +6,7 @@ use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Arrival {
+pub(crate) struct TraceArrival {
     /// Seconds from any moment.
     pub at: f64,
     pub class: usize,
@@ -42,7 +42,7 @@ const LEAST_LEFT: f64 = 0.03;
 pub(crate) fn rehearse(
     classes: &[Class],
     offered: &[u32],
-    jobs: &[Arrival],
+    jobs: &[TraceArrival],
     restart: f64,
 ) -> Option<Rehearsal> {
     let mut run = Rehearsal { ends: vec![0.0; jobs.len()], prices: Vec::new() };
@@ -84,7 +84,7 @@ pub(crate) fn rehearse(
     }
 }
 
-fn newcomer(arrival: &Arrival, restart: f64) -> Task {
+fn newcomer(arrival: &TraceArrival, restart: f64) -> Task {
     Task {
         class: arrival.class,
         weight: 1.0,
@@ -146,8 +146,8 @@ mod tests {
 
     /// Completion times of jobs by arrival and work, all of one class.
     fn times(class: Class, offered: &[u32], jobs: &[(f64, f64)], restart: f64) -> Vec<f64> {
-        let arrival = |&(at, steps): &(f64, f64)| Arrival { at, class: 0, steps };
-        let jobs: Vec<Arrival> = jobs.iter().map(arrival).collect();
+        let arrival = |&(at, steps): &(f64, f64)| TraceArrival { at, class: 0, steps };
+        let jobs: Vec<TraceArrival> = jobs.iter().map(arrival).collect();
         let run = rehearse(&[class], offered, &jobs, restart).expect("all can run");
         run.ends.iter().zip(&jobs).map(|(end, job)| (end - job.at).round()).collect()
     }

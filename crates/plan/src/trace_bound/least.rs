@@ -9,7 +9,7 @@
 //! Every μ gives a value that is not too high, so the search may end anywhere.
 
 use crate::classes::{Envelope, Vertex};
-use crate::horizon::Arrival;
+use crate::horizon::TraceArrival;
 
 /// Intervals of time, the last one endless.
 pub(super) struct Intervals<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Least {
 struct LeastSearch<'a> {
     intervals: &'a Intervals<'a>,
     envelopes: &'a [Envelope],
-    job: &'a Arrival,
+    job: &'a TraceArrival,
     /// The interval in which it arrives.
     first: usize,
     /// The search for the best worth ends when it could gain no more than this part.
@@ -71,7 +71,7 @@ impl Least {
         &mut self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         exact: f64,
     ) -> Option<f64> {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
@@ -114,7 +114,7 @@ impl Least {
         &self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         visit: &mut dyn FnMut(usize, usize, f64),
     ) {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
