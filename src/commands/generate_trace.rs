@@ -13,7 +13,7 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_lab::generate::{self, Arrivals, KnownJob, TraceRecipe, TraceRules};
+use hsched_lab::generate::{self, ArrivalPattern, KnownJob, TraceRecipe, TraceRules};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, Seconds};
@@ -114,9 +114,9 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    fn arrivals(&self) -> Result<Arrivals, Failure> {
+    fn arrivals(&self) -> Result<ArrivalPattern, Failure> {
         let Some(path) = &self.recorded else {
-            return Ok(Arrivals::Poisson { jobs: self.jobs, gap: self.gap });
+            return Ok(ArrivalPattern::Poisson { jobs: self.jobs, gap: self.gap });
         };
         let read =
             trace::philly(&input::text(path)?, &GpuType::untyped()).map_err(|error| wrong(path, &error))?;
@@ -133,7 +133,7 @@ impl Args {
             length: Seconds(recorded.seconds),
             gpus: recorded.gpus,
         };
-        Ok(Arrivals::Recorded(records.into_iter().map(course).collect()))
+        Ok(ArrivalPattern::Recorded(records.into_iter().map(course).collect()))
     }
 
     /// Moves the arrivals so that the jobs ask for a part of the cluster.

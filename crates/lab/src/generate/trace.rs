@@ -15,7 +15,7 @@ use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRecipe {
     pub rules: TraceRules,
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalPattern,
     /// Whether jobs may run on other numbers of GPUs than they ask for.
     pub mouldable: bool,
     pub seed: u64,
@@ -44,7 +44,7 @@ pub enum TraceRules {
 
 /// When jobs arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Arrivals {
+pub enum ArrivalPattern {
     /// So many jobs, with independent gaps between them.
     Poisson { jobs: u32, gap: Seconds },
     /// As somewhere else; with the lengths and the numbers of GPUs that jobs had there.
@@ -95,8 +95,8 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     let [mut gaps, mut sizes, mut kinds, mut lengths] =
         [4, 5, 6, 7].map(|use_| Random::new(recipe.seed, use_));
     let count = match &recipe.arrivals {
-        Arrivals::Poisson { jobs, .. } => *jobs as usize,
-        Arrivals::Recorded(courses) => courses.len(),
+        ArrivalPattern::Poisson { jobs, .. } => *jobs as usize,
+        ArrivalPattern::Recorded(courses) => courses.len(),
     };
     let digits = count.to_string().len();
     let mut at = 0.0;
@@ -104,12 +104,12 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     for number in 0..count {
         let drawn = (recipe.rules.gpus(&mut sizes), recipe.rules.length(&mut lengths));
         let (arrival, gpus, length) = match &recipe.arrivals {
-            Arrivals::Poisson { gap, .. } => {
+            ArrivalPattern::Poisson { gap, .. } => {
                 let arrival = at;
                 at += gap.0 * gaps.exponential();
                 (arrival, drawn.0, drawn.1)
             }
-            Arrivals::Recorded(courses) => {
+            ArrivalPattern::Recorded(courses) => {
                 let known_job = courses[number];
                 (known_job.arrival.0, known_job.gpus, known_job.length.0)
             }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn recipe(rules: TraceRules) -> TraceRecipe {
-        let arrivals = Arrivals::Poisson { jobs: 2000, gap: Seconds(100.0) };
+        let arrivals = ArrivalPattern::Poisson { jobs: 2000, gap: Seconds(100.0) };
         TraceRecipe { rules, arrivals, mouldable: false, seed: 3 }
     }
 
@@ -371,7 +371,7 @@ mod tests {
             |arrival, length, gpus| KnownJob { arrival: Seconds(arrival), length: Seconds(length), gpus };
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
         let trace_recipe = TraceRecipe {
-            arrivals: Arrivals::Recorded(courses),
+            arrivals: ArrivalPattern::Recorded(courses),
             ..recipe(TraceRules::Gavel { speeds: speeds(), single: false })
         };
         let jobs = trace(&trace_recipe);
