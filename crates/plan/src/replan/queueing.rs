@@ -16,7 +16,7 @@ const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, 
     after each; if its program can resume, add the job again with the key checkpoint";
 
 /// GPUs by node and type that requests of this decision are for: one decision asks for no node twice.
-type Asked = Vec<Vec<u32>>;
+type RequestCounts = Vec<Vec<u32>>;
 
 /// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
 struct SoleRoom {
@@ -158,7 +158,7 @@ impl ReplanContext<'_> {
     ///
     /// # Errors
     /// Whether there is one for which another decision is needed, as this one asks for its nodes already.
-    fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
+    fn begin(&self, job: usize, asked: &mut RequestCounts) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
@@ -187,7 +187,7 @@ impl ReplanContext<'_> {
     }
 
     /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
-    fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
+    fn remedy(&self, job: usize, asked: &mut RequestCounts) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;
         let holds = &self.problem.jobs[job].progress.holds;
         let epochs = self.epochs(job);
@@ -229,7 +229,7 @@ impl ReplanContext<'_> {
         SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
     }
 
-    fn asked_for_nothing(&self) -> Asked {
+    fn asked_for_nothing(&self) -> RequestCounts {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
@@ -239,7 +239,7 @@ impl ReplanContext<'_> {
         job: usize,
         room: &SoleRoom,
         request: &RequestOption,
-        asked: &mut Asked,
+        asked: &mut RequestCounts,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
         let may_use = |ty: &usize| {

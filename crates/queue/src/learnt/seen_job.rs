@@ -22,7 +22,7 @@ pub struct SeenJob {
     /// The look before it was asked for, whose queue the figures are of, and from when its wait counts. `None` if its whole wait was
     /// not seen, as of those that run at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<WaitStart>,
     /// Whether it could start when it was first seen.
     pub eligible: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct RequestSize {
 
 /// When a wait began, and what the queue was like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct WaitStart {
     pub look: Time,
     pub at: Time,
     pub queue: QueueFigures,
@@ -138,7 +138,7 @@ impl SeenJob {
     /// Returns what the site's waits are learnt from, and the look before it; `None` where its wait was not seen. A job that left
     /// the queue without having started was pending until it was last seen so.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
-        let Asked { look, at, queue } = self.asked.clone()?;
+        let WaitStart { look, at, queue } = self.asked.clone()?;
         // The player counts from the look at which it was asked.
         let player = self.player.map(|player| player.at.since(at).0 + player.median_s);
         let queue = with_player(queue, player);
