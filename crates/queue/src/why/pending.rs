@@ -83,7 +83,7 @@ fn lower(sentence: &str) -> String {
 }
 
 /// What never lets a job start in each of its partitions.
-type Blocks = Vec<(Option<String>, Vec<Breach>)>;
+type PartitionBlocks = Vec<(Option<String>, Vec<Breach>)>;
 
 /// A job that is being explained.
 struct PendingExplainer<'a> {
@@ -100,7 +100,7 @@ impl PendingExplainer<'_> {
     }
 
     /// Returns what never lets the job start, by partition, and the limits that count running jobs.
-    fn blocks(&self) -> (Blocks, Vec<LimitUse>) {
+    fn blocks(&self) -> (PartitionBlocks, Vec<LimitUse>) {
         let job = self.job();
         let limits = self.snapshot.limits_of(job);
         let mut counted: Vec<LimitUse> = Vec::new();
@@ -145,7 +145,7 @@ impl PendingExplainer<'_> {
     }
 
     /// Returns the limit that holds the job up: the one that Slurm names, else one that never lets it start, else one without room.
-    fn limit(&self, blocks: &Blocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
+    fn limit(&self, blocks: &PartitionBlocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
         let never = || blocks.iter().flat_map(|(_, list)| list).filter_map(|breach| breach.limit.as_ref());
         let is_named = |limit: &&LimitUse| match &self.reason.limit {
             Some(named) => is_of(limit, named),
@@ -183,7 +183,7 @@ impl PendingExplainer<'_> {
     }
 
     /// Returns what never lets the job start in any partition, in sentences.
-    fn never(&self, blocks: &Blocks) -> Vec<String> {
+    fn never(&self, blocks: &PartitionBlocks) -> Vec<String> {
         let first = |list: &[Breach]| {
             let is_named = |breach: &&Breach| {
                 let named = self.reason.limit.as_ref();
