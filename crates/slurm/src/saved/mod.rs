@@ -27,7 +27,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use self::bundle::{Bundle, BundleError, BundledCall};
+pub use self::bundle::{BundleError, BundledCall, SavedBundle};
 pub use self::columns::{Columns, ColumnsError};
 pub use self::error::{READABLE, SavedError};
 use self::gather::Gathering;
