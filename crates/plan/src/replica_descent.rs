@@ -13,7 +13,7 @@ const PATIENCE: u32 = 20_000;
 const ROUNDING: f64 = 1e-12;
 
 /// Replicas by job and type.
-type Bundles = Vec<Vec<u32>>;
+type ReplicaCounts = Vec<Vec<u32>>;
 
 /// Replicas of one job that leave a type or come to it.
 #[derive(Clone, Copy)]
@@ -32,7 +32,8 @@ pub(super) fn descend(
     stop: &dyn Fn() -> bool,
 ) -> ClearedCategory {
     let by_type = |(&job, slots): (&usize, &Vec<_>)| problem.jobs[job].replicas_by_type(slots);
-    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<Bundles>>() else {
+    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<ReplicaCounts>>()
+    else {
         return start;
     };
     let (mut best, mut looks) = (start, 0);
@@ -58,7 +59,7 @@ pub(super) fn descend(
 fn visit(
     problem: &Problem,
     jobs: &[usize],
-    bundles: &Bundles,
+    bundles: &ReplicaCounts,
     look: &mut dyn FnMut(&[ReplicaChange]) -> bool,
 ) {
     let go_on = (0..jobs.len()).all(|row| {
@@ -100,7 +101,7 @@ fn visit(
 struct Holder<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
-    bundles: &'a Bundles,
+    bundles: &'a ReplicaCounts,
     row: usize,
 }
 
@@ -145,9 +146,9 @@ impl<'a> Holder<'a> {
 fn changed(
     problem: &Problem,
     jobs: &[usize],
-    bundles: &Bundles,
+    bundles: &ReplicaCounts,
     changes: &[ReplicaChange],
-) -> Option<Bundles> {
+) -> Option<ReplicaCounts> {
     let mut other = bundles.clone();
     for change in changes {
         let count = &mut other[change.row][change.gpu_type];
