@@ -55,7 +55,7 @@ impl GuardOrder {
 
 /// Why a guard ends.
 #[derive(Clone, Copy, Debug)]
-enum Cause {
+enum GuardEnd {
     /// Its script has ended, with this status.
     Script(u8),
     /// hsched wants it, or is gone.
@@ -103,16 +103,16 @@ pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     let script = start(order, &own_mark, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
     let cause = attend(script, &signals, &stdin)?;
-    if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
+    if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
         say_farewell(process.pid, &signals, order.farewell);
     }
     end_all(process.pid, &signals);
     // Nothing is left that it could tell of.
     let _ = fs::remove_file(&order.mark);
     match cause {
-        Cause::Script(status) => return Ok(status),
-        Cause::Hsched => {}
-        Cause::Signal(signal) => {
+        GuardEnd::Script(status) => return Ok(status),
+        GuardEnd::Hsched => {}
+        GuardEnd::Signal(signal) => {
             heard.thread_unblock()?;
             raise(signal)?;
         }
@@ -131,15 +131,15 @@ fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
 }
 
 /// Waits for the end of the script, passing on what is said.
-fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Cause> {
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
     loop {
         let signal = told(signals);
         // Before the wait: nobody was told of an end that came while no signal was held back.
         let status = reap(script);
         match (status, signal) {
             // Slurm ends the script at the same time.
-            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(Cause::Signal(signal)),
-            (Some(status), _) => return Ok(Cause::Script(status)),
+            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
+            (Some(status), _) => return Ok(GuardEnd::Script(status)),
             (None, None) => {}
         }
         let mut waiting =
@@ -152,8 +152,8 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
         let mut words = [0; 16];
         if said {
             match read(stdin, &mut words) {
-                Ok(0) => return Ok(Cause::Hsched),
-                Ok(count) if words[..count].contains(&KILL) => return Ok(Cause::Hsched),
+                Ok(0) => return Ok(GuardEnd::Hsched),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(GuardEnd::Hsched),
                 // It has not been waited for, so its number is its own.
                 Ok(_) => drop(kill(script, Signal::SIGUSR1)),
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
