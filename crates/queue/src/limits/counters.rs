@@ -1,6 +1,6 @@
 //! What running jobs use of each limit, as a play goes on.
 
-use super::rules::{Check, Count, Rule};
+use super::rules::{Count, LimitCheck, Rule};
 
 /// The use of every counted limit at one time.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Counters {
     }
 
     /// Returns the first check that a job does not pass at a time.
-    pub(super) fn full<'r>(&self, rule: &'r Rule, now: f64) -> Option<&'r Check> {
+    pub(super) fn full<'r>(&self, rule: &'r Rule, now: f64) -> Option<&'r LimitCheck> {
         rule.checks.iter().find(|check| self.used(check.counter, now) + check.amount > check.max + SLACK)
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Rule {
     /// The limits that never let it start, the one that Slurm tests first being the first.
     pub refusals: Vec<Refusal>,
-    pub(super) checks: Vec<Check>,
+    pub(super) checks: Vec<LimitCheck>,
     pub(super) counts: Vec<Count>,
     /// Whether its QOS keeps no nodes for it.
     pub keeps_nothing: bool,
@@ -46,7 +46,7 @@ impl Rule {
 
 /// A counter that must have room for a job to start.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct LimitCheck {
     /// Slurm's name of the limit.
     pub name: String,
     pub counter: usize,
@@ -281,7 +281,13 @@ impl<'a> LimitRules<'a> {
             }
             let counter = self.number((holder.to_owned(), None, false));
             let name = limit.name.clone();
-            draft.rule.checks.push(Check { name, counter, amount: 1.0, max: limit.max, is_falling: false });
+            draft.rule.checks.push(LimitCheck {
+                name,
+                counter,
+                amount: 1.0,
+                max: limit.max,
+                is_falling: false,
+            });
         }
     }
 
@@ -303,7 +309,7 @@ impl<'a> LimitRules<'a> {
         }
         let counter = self.number((holder.to_owned(), limit.tres.clone(), is_minutes));
         let name = limit.name.clone();
-        draft.rule.checks.push(Check { name, counter, amount, max, is_falling: is_minutes });
+        draft.rule.checks.push(LimitCheck { name, counter, amount, max, is_falling: is_minutes });
     }
 
     fn number(&mut self, counter: Counter) -> usize {
