@@ -70,7 +70,7 @@ pub(super) struct Noise {
 
 /// What a job has saved in the middle of an epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checkpoint {
+pub(super) struct SimulatedCheckpoint {
     pub epoch: u64,
     pub step: u64,
     /// Samples of a step; a job with another batch cannot use it.
@@ -96,11 +96,12 @@ impl SimulatedSubmission {
         site: &SimulatedSite,
         now: Time,
         gpus: Gpus,
-        checkpoint: Option<Checkpoint>,
+        checkpoint: Option<SimulatedCheckpoint>,
     ) {
         let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
-        let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
+        let fits =
+            |checkpoint: &SimulatedCheckpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
         let pace = self.pace(site, &gpus);
         let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
         let training = SimulatedTraining {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::simulate::fit::FitRequest;
 use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
-use crate::simulate::submission::{Checkpoint, Noise, SimulatedStage, SimulatedSubmission, with_use};
+use crate::simulate::submission::{
+    Noise, SimulatedCheckpoint, SimulatedStage, SimulatedSubmission, with_use,
+};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
@@ -27,7 +29,7 @@ pub struct SimulatedWorld {
     /// Nodes that have died, and those of which the controller knows.
     dead: BTreeSet<NodeName>,
     down: BTreeSet<NodeName>,
-    checkpoints: BTreeMap<JobName, Checkpoint>,
+    checkpoints: BTreeMap<JobName, SimulatedCheckpoint>,
 }
 
 /// What happens next.
@@ -246,7 +248,7 @@ impl SimulatedWorld {
         let submission = &self.submissions[place];
         if let Some(running) = submission.running() {
             let epoch = running.training.epoch + ahead;
-            let checkpoint = Checkpoint { epoch, step, batch: submission.job.global_batch };
+            let checkpoint = SimulatedCheckpoint { epoch, step, batch: submission.job.global_batch };
             self.checkpoints.insert(submission.job.name.clone(), checkpoint);
         }
     }
