@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::commands::results;
 use crate::ui::report::{
-    Clock, Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun,
-    ReportSpeed, ReportSweep, ReportWait, SweepCurve, Timeline,
+    Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, SweepCurve, TimeOrigin, Timeline,
 };
 use crate::ui::{HistoryRow, history_json, slow_lines};
 use hsched_engine::store::{MetricCurves, Predicted};
@@ -32,7 +32,7 @@ pub(super) struct ReportContext<'a> {
 
 /// Returns the report of these jobs.
 pub(super) fn history_report(rows: &[HistoryRow], seen: &ReportContext<'_>) -> Report {
-    let mut report = Report::new(ReportKind::History, Clock::Unix);
+    let mut report = Report::new(ReportKind::History, TimeOrigin::Unix);
     let parameters =
         json!({ "state_dir": seen.root.display().to_string(), "at": seen.now.0, "jobs": rows.len() });
     report.parameters = parameters.as_object().cloned().unwrap_or_default();

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 
 use crate::ui::report::{
-    Clock, Counter, GpuHolding, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Timeline,
+    Counter, GpuHolding, PolicyRow, Report, ReportJob, ReportKind, ReportRun, TimeOrigin, Timeline,
 };
 use hsched_plan::Objective;
 use hsched_plan::plan_file::{PlanFile, PlanVerdict, PlannedJob};
 
 /// Returns the report of a plan.
 pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {
-    let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Plan, TimeOrigin::Elapsed);
     report.parameters = parameters;
     report.notes.clone_from(&file.notes);
     let reason = |job: &PlannedJob| Some(format!("{}: {}", job.name, job.reason.as_ref()?));

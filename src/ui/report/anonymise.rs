@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::data::{Clock, Report};
+use super::data::{Report, TimeOrigin};
 use hsched_model::catalogue::recognise;
 use hsched_plan::curve::MetricKind;
 
@@ -186,10 +186,10 @@ pub fn anonymised(mut report: Report) -> Report {
         });
         *by_type = renamed.collect();
     }
-    if report.clock == Clock::Unix {
+    if report.clock == TimeOrigin::Unix {
         let begin = earliest(&report);
         shift(&mut report, begin);
-        report.clock = Clock::Elapsed;
+        report.clock = TimeOrigin::Elapsed;
     }
     report
 }
@@ -244,7 +244,7 @@ mod tests {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        let mut report = Report::new(kind, Clock::Unix);
+        let mut report = Report::new(kind, TimeOrigin::Unix);
         report.title = word("title");
         report.parameters = parameters(json!({
             "state_dir": format!("/home/{}", word("user")), "at": MOMENT, "seed": 3, "policies": [word("policy")],

@@ -14,7 +14,7 @@ pub struct Report {
     schema: &'static str,
     pub kind: ReportKind,
     pub title: String,
-    pub clock: Clock,
+    pub clock: TimeOrigin,
     /// What was asked for: files, flags, seed.
     pub parameters: Map<String, Value>,
     /// Sentences that answer the usual questions, each with its question.
@@ -49,7 +49,7 @@ pub enum ReportKind {
 /// From when times count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Clock {
+pub enum TimeOrigin {
     /// From the beginning of what is shown.
     Elapsed,
     /// Unix seconds.
@@ -241,7 +241,7 @@ impl ReportKind {
 
 impl Report {
     /// Returns a report without anything in it.
-    pub fn new(kind: ReportKind, clock: Clock) -> Self {
+    pub fn new(kind: ReportKind, clock: TimeOrigin) -> Self {
         Self {
             schema: SCHEMA,
             kind,

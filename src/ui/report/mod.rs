@@ -14,8 +14,8 @@ mod timeline;
 
 pub use self::anonymise::anonymised;
 pub use self::data::{
-    Clock, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportOption, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, Span, SweepCurve, SweepPoint,
+    PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportOption, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, Span, SweepCurve, SweepPoint, TimeOrigin,
 };
 pub use self::facts::facts;
 pub use self::figures::figures;

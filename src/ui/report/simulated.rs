@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::data::{Clock, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint};
+use super::data::{PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint, TimeOrigin};
 use super::steps::Counter;
 use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
@@ -114,7 +114,7 @@ impl<'a> Recorder<'a> {
 
 /// Returns the report of a trace without runs, and its GPUs.
 pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
-    let mut report = Report::new(ReportKind::Simulation, Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Simulation, TimeOrigin::Elapsed);
     report.jobs = trace
         .jobs
         .iter()
