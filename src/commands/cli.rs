@@ -31,14 +31,14 @@ use hsched_model::formats::ValueError;
 #[command(version = env!("HSCHED_VERSION"), max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     /// Override a setting for this command; may be given several times (`hsched config show` lists them).
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", add = completions::settings())]
     settings: Vec<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum CliCommand {
     Inventory(inventory::Args),
     Plan(plan::Args),
     When(when::Args),
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
         Ok(read) => read,
         Err(error) => return refuse(&error),
     };
-    if let Command::Guard(args) = &cli.command {
+    if let CliCommand::Guard(args) = &cli.command {
         // No settings, no signals of its own: it has to be there at once, and to stay.
         return args.guard();
     }
@@ -191,7 +191,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl CliCommand {
     fn typed(&self) -> &dyn Subcommand {
         match self {
             Self::Inventory(args) => args,
