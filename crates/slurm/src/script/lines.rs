@@ -9,13 +9,13 @@ use super::words::{SplitError, Word, is_blank, separator, split};
 #[derive(Debug, Default)]
 pub(super) struct ScriptLines {
     /// Words of the option lines of each component; there is at least one.
-    pub components: Vec<Component>,
+    pub components: Vec<ComponentLines>,
     pub notes: Vec<LineRemark>,
 }
 
 /// The option lines of a component of a het job.
 #[derive(Debug, Default)]
-pub(super) struct Component {
+pub(super) struct ComponentLines {
     pub words: Vec<Word>,
     /// Why a line cannot be split; nothing of the component counts then.
     pub error: Option<String>,
@@ -72,7 +72,7 @@ pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = ScriptLine<'_>> {
 
 /// Reads the option lines, up to the first command.
 pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> ScriptLines {
-    let mut found = ScriptLines { components: vec![Component::default()], notes: Vec::new() };
+    let mut found = ScriptLines { components: vec![ComponentLines::default()], notes: Vec::new() };
     let mut first_command = None;
     for line in lines(script) {
         let directive = directive(line.bytes);
@@ -103,7 +103,7 @@ impl ScriptLines {
         }
         let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
         if let Some(word) = separator(&text[blanks..]) {
-            self.components.push(Component::default());
+            self.components.push(ComponentLines::default());
             if word == "packjob" {
                 self.notes.push(line.remark("packjob is an old name for hetjob"));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::foreign::{self, Foreign};
 use super::getopt::{FoundOption, OptionsEnd, options};
-use super::lines::{self, Component};
+use super::lines::{self, ComponentLines};
 use super::names::{OptionName, is_unread_variable, options as names, variables};
 use super::numbers::array;
 use super::options::{OptionSource, ScriptOption};
@@ -70,7 +70,7 @@ impl<'a> ScriptReader<'a> {
         let segments: Vec<&[Word]> = arguments.split(|word| word.text == ":").collect();
         let foreign = foreign::read(script, self.version);
         let count = lines.components.len().max(segments.len());
-        let empty = Component::default();
+        let empty = ComponentLines::default();
         for index in 0..count {
             let component = lines.components.get(index).unwrap_or(&empty);
             let segment = index.min(segments.len() - 1);
@@ -89,7 +89,7 @@ impl<'a> ScriptReader<'a> {
     fn component(
         &mut self,
         index: usize,
-        component: &Component,
+        component: &ComponentLines,
         foreign: &Foreign,
         arguments: &[Word],
         is_first: bool,
