@@ -1,6 +1,6 @@
 //! What running jobs use of each limit, as a play goes on.
 
-use super::rules::{Count, LimitCheck, Rule};
+use super::rules::{LimitCheck, LimitCount, Rule};
 
 /// The use of every counted limit at one time.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Counters {
 
     /// Counts a job that starts (1) or ends (-1); its limit ends so many minutes after the snapshot.
     pub(crate) fn count(&mut self, rule: &Rule, limit_end: f64, sign: f64) {
-        for Count { counter, amount, is_falling } in &rule.counts {
+        for LimitCount { counter, amount, is_falling } in &rule.counts {
             let sum = &mut self.list[*counter];
             if *is_falling {
                 sum.whole += sign * amount * limit_end;

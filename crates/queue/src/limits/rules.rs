@@ -22,7 +22,7 @@ pub(crate) struct Rule {
     /// The limits that never let it start, the one that Slurm tests first being the first.
     pub refusals: Vec<Refusal>,
     pub(super) checks: Vec<LimitCheck>,
-    pub(super) counts: Vec<Count>,
+    pub(super) counts: Vec<LimitCount>,
     /// Whether its QOS keeps no nodes for it.
     pub keeps_nothing: bool,
 }
@@ -57,7 +57,7 @@ pub(super) struct LimitCheck {
 
 /// What a job adds to a counter while it runs.
 #[derive(Clone, Debug)]
-pub(super) struct Count {
+pub(super) struct LimitCount {
     pub counter: usize,
     /// For a falling counter, by minute that is left of the job's limit.
     pub amount: f64,
@@ -165,7 +165,7 @@ impl<'a> LimitRules<'a> {
         for (rule, adds) in self.list.iter_mut().zip(self.adds) {
             let counted = |(counter, amount): (Counter, f64)| {
                 let number = *self.counters.get(&counter)?;
-                Some(Count { counter: number, amount, is_falling: counter.2 })
+                Some(LimitCount { counter: number, amount, is_falling: counter.2 })
             };
             rule.counts = adds.into_iter().filter_map(counted).collect();
         }
