@@ -65,18 +65,18 @@ pub(super) struct LimitCount {
 }
 
 /// Whose jobs a counter sums up, of which TRES (`None`: the jobs), and whether times what is left of their limits.
-pub(super) type Counter = (String, Option<String>, bool);
+pub(super) type CounterKey = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
 pub(crate) struct LimitRules<'a> {
     snapshot: &'a Snapshot,
     /// Limits by holder.
     limits: BTreeMap<&'a str, Vec<&'a Limit>>,
-    counters: BTreeMap<Counter, usize>,
+    counters: BTreeMap<CounterKey, usize>,
     known: BTreeMap<RuleKey, usize>,
     list: Vec<Rule>,
     /// What each rule may add to a counter.
-    adds: Vec<Vec<(Counter, f64)>>,
+    adds: Vec<Vec<(CounterKey, f64)>>,
 }
 
 /// The user, account, QOS and partition of a job, and in bits its amounts and limit.
@@ -156,14 +156,14 @@ impl<'a> LimitRules<'a> {
     }
 
     /// Returns what the counters are for which some job is checked.
-    pub(super) fn names(&self) -> BTreeMap<usize, Counter> {
+    pub(super) fn names(&self) -> BTreeMap<usize, CounterKey> {
         self.counters.iter().map(|(counter, number)| (*number, counter.clone())).collect()
     }
 
     /// Returns all rules and the number of their counters, each rule with what it adds to counters that some job is checked against.
     pub(crate) fn finish(mut self) -> (Vec<Rule>, usize) {
         for (rule, adds) in self.list.iter_mut().zip(self.adds) {
-            let counted = |(counter, amount): (Counter, f64)| {
+            let counted = |(counter, amount): (CounterKey, f64)| {
                 let number = *self.counters.get(&counter)?;
                 Some(LimitCount { counter: number, amount, is_falling: counter.2 })
             };
@@ -172,7 +172,7 @@ impl<'a> LimitRules<'a> {
         (self.list, self.counters.len())
     }
 
-    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
+    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(CounterKey, f64)>) {
         let minutes = subject.limit / 60.0;
         let mut draft =
             RuleDraft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
@@ -185,7 +185,7 @@ impl<'a> LimitRules<'a> {
         self.check_associations(&mut draft, &mut holders);
         let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
         draft.rule.keeps_nothing = flags.is_some_and(|flags| flags.contains("NoReserve"));
-        let mut adds: Vec<(Counter, f64)> = Vec::new();
+        let mut adds: Vec<(CounterKey, f64)> = Vec::new();
         for holder in holders {
             adds.push(((holder.clone(), None, false), 1.0));
             for (name, amount) in amounts {
@@ -312,7 +312,7 @@ impl<'a> LimitRules<'a> {
         draft.rule.checks.push(LimitCheck { name, counter, amount, max, is_falling: is_minutes });
     }
 
-    fn number(&mut self, counter: Counter) -> usize {
+    fn number(&mut self, counter: CounterKey) -> usize {
         let next = self.counters.len();
         *self.counters.entry(counter).or_insert(next)
     }

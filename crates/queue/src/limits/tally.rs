@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rules::Counter;
+use super::rules::CounterKey;
 use super::{Counters, LimitRules, Rule};
 use crate::history::Users;
 use crate::snapshot_jobs::NumberingContext;
@@ -13,7 +13,7 @@ pub(super) struct Tally {
     /// The rules, by the numbers that `pending` gave.
     pub rules: Vec<Rule>,
     /// What each counter counts.
-    pub names: BTreeMap<usize, Counter>,
+    pub names: BTreeMap<usize, CounterKey>,
     /// What some of the running jobs use,
     pub mine: Counters,
     /// and what all do.
