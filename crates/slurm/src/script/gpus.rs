@@ -4,7 +4,7 @@ use super::gres::GpuCounts;
 use super::numbers::mebibytes;
 use super::settings::Settings;
 use super::source::SlurmVersion;
-use super::tasks::Counts;
+use super::tasks::TaskCounts;
 
 const NOT_A_MULTIPLE: &str =
     "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu.";
@@ -15,7 +15,7 @@ const NOT_A_MULTIPLE: &str =
 /// Returns what Slurm says to counts that do not agree.
 pub(super) fn total(
     gpus: &mut Vec<GpuCounts>,
-    counts: &mut Counts,
+    counts: &mut TaskCounts,
     settings: &Settings,
     version: SlurmVersion,
 ) -> Result<u64, String> {
@@ -63,7 +63,7 @@ pub(super) fn total(
 }
 
 /// Sets the number of tasks where GPUs or CPUs are counted by tasks and the number of nodes is fixed.
-fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, version: SlurmVersion) {
+fn set_tasks(gpus: &[GpuCounts], counts: &mut TaskCounts, settings: &Settings, version: SlurmVersion) {
     let is_by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0)
         || version.is_at_least(23, 2) && (settings.is_set("tres-per-task") || counts.cpus_per_task.is_some());
     let Some(nodes) = counts.least_nodes.filter(|_| counts.least_nodes == counts.most_nodes) else { return };
@@ -95,7 +95,7 @@ fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVe
 
 impl GpuCounts {
     /// Returns the number of GPUs in all, as far as it is known how many nodes, sockets and tasks there are.
-    fn total(&self, counts: &Counts) -> u64 {
+    fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {
             (Some(sockets), ..) => nodes.saturating_mul(sockets),
@@ -114,7 +114,7 @@ impl GpuCounts {
     }
 
     /// Checks that the counts agree with each other, and sets those that follow.
-    fn agree(&mut self, counts: &mut Counts) -> Result<(), String> {
+    fn agree(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         self.check_order()?;
         if self.per_socket > 0 && counts.sockets.is_none() {
             return Err("--gpus-per-socket option requires --sockets-per-node specification".to_owned());
@@ -164,7 +164,7 @@ impl GpuCounts {
     }
 
     /// Sets the number of nodes that follows from the GPUs of the job and those of a node.
-    fn settle_nodes(&self, counts: &mut Counts) -> Result<(), String> {
+    fn settle_nodes(&self, counts: &mut TaskCounts) -> Result<(), String> {
         let nodes = whole(self.per_job, self.per_node, "--gpus", "--gres=gpu/--gpus-per-node")?;
         let is_few = counts.sent_nodes().is_some_and(|least| nodes < least);
         if is_few || counts.most_nodes.is_some_and(|most| nodes > most) {
@@ -178,7 +178,7 @@ impl GpuCounts {
     }
 
     /// Sets the number of tasks that follows from the GPUs of the job and those of a task, or the other way round.
-    fn settle_tasks(&mut self, counts: &mut Counts) -> Result<(), String> {
+    fn settle_tasks(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         if self.per_job > 0 {
             let tasks = whole(self.per_job, self.per_task, "--gpus", "--gpus-per-task")?;
             if counts.tasks.is_some_and(|task| task != tasks) {

@@ -6,7 +6,7 @@ use super::numbers::{mebibytes, time_limit};
 use super::request::{Exclusive, ResourceRequest, TimeLimit};
 use super::settings::Settings;
 use super::source::SlurmVersion;
-use super::tasks::{Counts, Note, counts};
+use super::tasks::{Note, TaskCounts, counts};
 
 /// GPUs of the largest usual node: more of them take more nodes.
 const GPUS_OF_NODE: u64 = 8;
@@ -229,7 +229,7 @@ fn count_gpus(
     gpus: &[GpuCounts],
     lists: &GresLists,
     total: u64,
-    counts: &Counts,
+    counts: &TaskCounts,
     notes: &mut Vec<Note>,
 ) {
     let tasks = counts.tasks.unwrap_or(counts.usual_tasks);

@@ -13,7 +13,7 @@ pub(super) type Note = (&'static str, String);
 
 /// Nodes and tasks of a component, as `sbatch` sends them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TaskCounts {
     /// Least number of nodes, if an option says one.
     pub least_nodes: Option<u64>,
     /// Whether only the controller works out the least number of nodes, after it has checked the GPUs.
@@ -34,7 +34,7 @@ pub(super) struct Counts {
     pub cpus_per_gpu: Option<u64>,
 }
 
-impl Counts {
+impl TaskCounts {
     /// Returns the least number of nodes that `sbatch` sends.
     pub(super) fn sent_nodes(&self) -> Option<u64> {
         self.least_nodes.filter(|_| !self.is_late)
@@ -49,7 +49,7 @@ pub(super) fn counts(
     settings: &Settings,
     version: SlurmVersion,
     notes: &mut Vec<Note>,
-) -> Result<Counts, String> {
+) -> Result<TaskCounts, String> {
     let tasks_per_node = settings.number("ntasks-per-node");
     let (mut least, mut most) = match settings.text("nodes").filter(|_| !settings.is_unknown("nodes")) {
         Some(text) => {
@@ -111,7 +111,7 @@ pub(super) fn counts(
     // Newer versions take the listed nodes and no others.
     let is_all = settings.get("nodes").is_none() && version.is_at_least(23, 2);
     let listed_nodes = listed.filter(|_| is_all && tasks.is_none_or(|tasks| Some(tasks) >= listed));
-    Ok(Counts {
+    Ok(TaskCounts {
         least_nodes: least,
         is_late,
         most_nodes: most,
