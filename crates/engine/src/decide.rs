@@ -14,7 +14,7 @@ use hsched_plan::{CheckedPlan, PolicyError};
 
 /// What to do, and what people should know of how it was decided.
 #[derive(Default)]
-pub(super) struct Decision {
+pub(super) struct TurnDecision {
     pub actions: Vec<Action>,
     pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
@@ -48,7 +48,7 @@ pub(super) fn decide(
     cluster: &Cluster,
     rules: &Rules,
     planner: &mut Planner<'_>,
-) -> Decision {
+) -> TurnDecision {
     let patience = Timeouts::new(cluster, rules, at);
     let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
@@ -67,7 +67,7 @@ pub(super) fn decide(
     let seen = fingerprint(state, at, cluster, rules, planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
-        return Decision { actions, notes, ..Decision::default() };
+        return TurnDecision { actions, notes, ..TurnDecision::default() };
     }
     let view = {
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
@@ -83,7 +83,7 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(mut view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
     let corrected = shares::correct(state, &view, planner.policy.name());
     if !corrected.is_empty() {
         // The policy sees these jobs as they will be.
@@ -127,7 +127,7 @@ pub(super) fn decide(
         }
     };
     notes.extend(told);
-    Decision { actions, questions, inquiries, notes }
+    TurnDecision { actions, questions, inquiries, notes }
 }
 
 /// Returns whether the next piece of a job is to be queued.

@@ -1,6 +1,6 @@
 //! One step: applies events to the state, then decides which actions follow.
 
-use crate::decide::{Decision, decide, is_settled};
+use crate::decide::{TurnDecision, decide, is_settled};
 use crate::{
     Action, Event, Inquiry, JobState, Phase, Planner, Rules, ScriptJob, State, WaitQuestion, after, apply,
 };
@@ -39,7 +39,7 @@ pub fn step(
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
     actions.extend(state.scripts.iter().filter_map(cancel_script));
-    let Decision { actions: mut decided, questions, inquiries, notes } =
+    let TurnDecision { actions: mut decided, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);
     actions.append(&mut decided);
     Step { state, actions, questions, inquiries, notes }
