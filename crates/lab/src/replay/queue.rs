@@ -7,7 +7,7 @@ use hsched_model::Time;
 
 /// What is to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum DueEvent {
     /// The job at this number is done, unless it was moved since: its generation was this.
     End {
         job: usize,
@@ -51,15 +51,15 @@ impl Ord for At {
 
 /// All that is to happen, the soonest first.
 #[derive(Default)]
-pub(super) struct EventQueue(BinaryHeap<Reverse<(At, Due)>>);
+pub(super) struct EventQueue(BinaryHeap<Reverse<(At, DueEvent)>>);
 
 impl EventQueue {
-    pub(super) fn push(&mut self, at: Time, due: Due) {
+    pub(super) fn push(&mut self, at: Time, due: DueEvent) {
         self.0.push(Reverse((At(at.0), due)));
     }
 
     /// Returns the soonest that still holds, and drops those before it that do not.
-    pub(super) fn next(&mut self, holds: impl Fn(Due) -> bool) -> Option<(Time, Due)> {
+    pub(super) fn next(&mut self, holds: impl Fn(DueEvent) -> bool) -> Option<(Time, DueEvent)> {
         while let Some(&Reverse((at, due))) = self.0.peek() {
             if holds(due) {
                 return Some((Time(at.0), due));

@@ -8,7 +8,7 @@ use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, EventKind};
 use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
 use hsched_model::number::{to_f64, to_u64};
@@ -193,14 +193,14 @@ impl ReplayRun<'_, '_> {
             }
             self.world.queue.pop();
             match due {
-                Due::End { job, .. } => {
+                DueEvent::End { job, .. } => {
                     self.world.complete(job, false, String::new());
                     self.ended += 1;
                 }
-                Due::Failure { job, .. } => self.world.fail(job, "it failed"),
-                Due::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
-                Due::NodeDown { node } => self.world.node_down(node),
-                Due::NodeBack { node } => {
+                DueEvent::Failure { job, .. } => self.world.fail(job, "it failed"),
+                DueEvent::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
+                DueEvent::NodeDown { node } => self.world.node_down(node),
+                DueEvent::NodeBack { node } => {
                     self.world.node_back(node);
                     self.plan_node_failure(node);
                 }
@@ -230,8 +230,8 @@ impl ReplayRun<'_, '_> {
         *count += 1;
         let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
         let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
-        self.world.queue.push(at, Due::NodeDown { node });
-        self.world.queue.push(at.after(incidents.repair), Due::NodeBack { node });
+        self.world.queue.push(at, DueEvent::NodeDown { node });
+        self.world.queue.push(at.after(incidents.repair), DueEvent::NodeBack { node });
     }
 
     fn decide(&mut self) -> Result<(), ReplayError> {

@@ -1,7 +1,7 @@
 //! Jobs that end before their last epoch by the rules of their job files (MLF-C).
 
 use crate::replay::Early;
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
@@ -18,7 +18,7 @@ impl ReplayWorld<'_> {
         let Some(early) = &self.trace.jobs[present.job].early else { return };
         let known = to_f64(early.values.len());
         if next < present.work - SAME_EPOCH && next <= known {
-            let due = Due::Epoch { job: number, generation: present.generation };
+            let due = DueEvent::Epoch { job: number, generation: present.generation };
             self.queue.push(Time(from.0 + (next - present.done) * epoch), due);
         }
     }

@@ -15,7 +15,7 @@ use crate::replay::event::{Event, EventKind};
 use crate::replay::figures::{JobRecord, ReplayRecord};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
-use crate::replay::queue::{Due, EventQueue};
+use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
@@ -98,8 +98,8 @@ impl<'a> ReplayWorld<'a> {
             problem,
         };
         for outage in &options.incidents.outages {
-            world.queue.push(outage.from, Due::NodeDown { node: outage.node });
-            world.queue.push(outage.until, Due::NodeBack { node: outage.node });
+            world.queue.push(outage.from, DueEvent::NodeDown { node: outage.node });
+            world.queue.push(outage.until, DueEvent::NodeBack { node: outage.node });
         }
         world
     }
@@ -120,15 +120,15 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// Returns the soonest that is due.
-    pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
+    pub(super) fn next_due(&mut self) -> Option<(Time, DueEvent)> {
         let present = &self.present;
         self.queue.next(|due| match due {
-            Due::End { job, generation }
-            | Due::Failure { job, generation }
-            | Due::Epoch { job, generation } => {
+            DueEvent::End { job, generation }
+            | DueEvent::Failure { job, generation }
+            | DueEvent::Epoch { job, generation } => {
                 present[job].as_ref().is_some_and(|present| present.generation == generation)
             }
-            Due::NodeDown { .. } | Due::NodeBack { .. } => true,
+            DueEvent::NodeDown { .. } | DueEvent::NodeBack { .. } => true,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::ReplayWorld;
 use crate::replay::chance::{self, Purpose};
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{HeldPlacement, HoldStage, Slot};
 
@@ -34,7 +34,7 @@ impl ReplayWorld<'_> {
         let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;
         present.generation = self.generations;
-        let due = Due::End { job: number, generation: present.generation };
+        let due = DueEvent::End { job: number, generation: present.generation };
         self.queue.push(from.after(Seconds((present.work - present.done) * epoch)), due);
         self.foresee_epoch(number, epoch, from);
         let Some(present) = &self.present[number] else { return };
@@ -42,7 +42,7 @@ impl ReplayWorld<'_> {
             let place = self.trace.jobs[present.job].place;
             let moves = self.problem.jobs[number].progress.moves;
             let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
-            let due = Due::Failure { job: number, generation: present.generation };
+            let due = DueEvent::Failure { job: number, generation: present.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }
         self.changes.other.insert(number);
