@@ -14,7 +14,7 @@ use hsched_plan::curve::{
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Early {
+pub struct EarlyEnd {
     /// Such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub why: String,
     /// Whether its owner lets it stop for that; otherwise people are told, once.
@@ -40,7 +40,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
             continue;
         }
         if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
-            tracked.early = Some(Early { why, allowed: true });
+            tracked.early = Some(EarlyEnd { why, allowed: true });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
             notes.push(format!(
@@ -48,7 +48,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
                 tracked.job.name,
                 tracked.stopped(&why)
             ));
-            tracked.early = Some(Early { why, allowed: false });
+            tracked.early = Some(EarlyEnd { why, allowed: false });
         }
     }
     for place in 0..state.jobs.len() {

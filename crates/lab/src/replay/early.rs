@@ -5,7 +5,7 @@ use hsched_plan::curve::{CurvePoint, Goal, MetricKind};
 
 /// By which rule a job may stop, and by what it goes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Early {
+pub struct EarlyRule {
     pub stop: Stop,
     pub mode: GoalMode,
     /// Of the target's metric.
@@ -16,7 +16,7 @@ pub struct Early {
     pub values: Vec<f64>,
 }
 
-impl Early {
+impl EarlyRule {
     /// Returns when a job may stop; `None` where it never does, or the trace does not say how its training goes.
     pub fn of(job: &Job) -> Option<Self> {
         let target = job.target.as_ref()?;

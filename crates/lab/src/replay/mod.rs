@@ -16,7 +16,7 @@ mod tasks;
 mod trace;
 mod world;
 
-pub use self::early::Early;
+pub use self::early::EarlyRule;
 pub use self::event::{Event, EventKind};
 pub use self::figures::{Figures, JobRecord, ReplayRecord, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::replay::Early;
+use crate::replay::EarlyRule;
 use crate::trace::TraceFile;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, NodeName, Seconds, Time};
@@ -42,7 +42,7 @@ pub struct TraceJob {
     /// The most copies of it that `hadare` trains; `None` leaves that to the number of nodes.
     pub copies: Option<u32>,
     /// When it may end before its last epoch.
-    pub early: Option<Early>,
+    pub early: Option<EarlyRule>,
     /// How far it is when the trace begins; `None` where it has never run.
     pub begun: Option<Begun>,
 }
@@ -107,7 +107,7 @@ impl Trace {
             after,
             copies: job.launch.copies.map(|copies| copies.max),
             place,
-            early: Early::of(job),
+            early: EarlyRule::of(job),
             begun,
         };
         let jobs = models.into_iter().zip(&file.jobs).zip(begun).zip(after).enumerate().map(entry).collect();
