@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
+use crate::throughput::{Measured, Method, SampleSource, Source, SpeedEstimate};
 use hsched_model::{GpuType, Seconds, Speed};
 
 /// A job's speed on a GPU type, and where it comes from.
@@ -64,7 +64,7 @@ impl PlanSpeed {
             Source::Measured(measured) => Some(measured),
             Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
         };
-        let estimate: Option<&Estimate> = match source {
+        let estimate: Option<&SpeedEstimate> = match source {
             Source::Estimated(estimate) => Some(estimate),
             Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
         };
@@ -73,10 +73,10 @@ impl PlanSpeed {
             Source::OtherName(name) => (SpeedSource::OtherName, Some(name)),
             Source::Measured(Measured { count: 0, .. }) => (SpeedSource::Set, None),
             Source::Measured(_) => (SpeedSource::Measured, None),
-            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => {
+            Source::Estimated(SpeedEstimate { method: Method::Ratios { .. }, from, .. }) => {
                 (SpeedSource::Scaled, Some(from))
             }
-            Source::Estimated(Estimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
+            Source::Estimated(SpeedEstimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
         };
         let models = estimate.map(|estimate| match estimate.method {
             Method::Ratios { models } => models as u64,

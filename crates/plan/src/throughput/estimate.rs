@@ -15,7 +15,7 @@ use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// A speed that has not been measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct SpeedEstimate {
     /// The type of which the job's speed is known best for this.
     pub from: GpuType,
     pub method: Method,
@@ -103,7 +103,7 @@ impl Tables {
         measured: &BTreeMap<&GpuType, Measured>,
         gpu_type: &GpuType,
         which: Estimates,
-    ) -> Option<(Speed, Estimate)> {
+    ) -> Option<(Speed, SpeedEstimate)> {
         let said = job.throughput.iter().filter(|(gpu_type, _)| !measured.contains_key(gpu_type));
         let known = said.map(|(gpu_type, &speed)| (gpu_type, speed));
         let known = known.chain(measured.iter().map(|(gpu_type, measured)| (*gpu_type, measured.speed)));
@@ -123,7 +123,7 @@ impl Tables {
             models => Method::Ratios { models },
         };
         let speed = best.speed.scaled((best.speed.rate_at(batch).ln() - mean).exp())?;
-        Some((speed, Estimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
+        Some((speed, SpeedEstimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
     }
 
     /// Returns what the job's speed on one type tells of another.
@@ -183,7 +183,7 @@ fn canonical(gpu_type: &GpuType) -> String {
     model.map_or_else(|| gpu_type.as_str().to_ascii_lowercase(), ToOwned::to_owned)
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for SpeedEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, percent) = (&self.from, 100.0 * self.error);
         match self.method {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::cache::{Cache, Measured};
-use super::estimate::{Estimate, Tables};
+use super::estimate::{SpeedEstimate, Tables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
@@ -52,7 +52,7 @@ pub enum Source {
     /// The cache of measured speeds has it.
     Measured(Measured),
     /// Nobody has measured it; others let expect it.
-    Estimated(Estimate),
+    Estimated(SpeedEstimate),
 }
 
 /// Relative difference between job file and measurement that its reader is told of.
@@ -135,7 +135,7 @@ struct Knowledge<'a> {
     measured: &'a BTreeMap<&'a GpuType, Measured>,
     cluster: &'a [GpuType],
     /// Returns a type's speed where nothing else tells it.
-    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, Estimate)>,
+    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, SpeedEstimate)>,
 }
 
 impl Knowledge<'_> {

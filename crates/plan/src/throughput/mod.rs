@@ -10,7 +10,7 @@ mod record;
 mod sample;
 
 pub use self::cache::{Cache, Measured};
-pub use self::estimate::{Estimate, Method};
+pub use self::estimate::{Method, SpeedEstimate};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable, replica_size};
 pub use self::record::{Aside, Point, SpeedRecord, Stated};

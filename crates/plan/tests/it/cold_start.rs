@@ -6,7 +6,8 @@ use std::path::Path;
 
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched_plan::throughput::{
-    Cache, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedCell, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Method, Sample, SampleSource, Source, SpeedCell, SpeedEstimate, SpeedKey,
+    ThroughputMatrix,
 };
 
 fn gpu(name: &str) -> GpuType {
@@ -42,7 +43,7 @@ fn job(model: &str, throughput: &str) -> Job {
     hsched_model::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
-fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
+fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, SpeedEstimate)> {
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
         Some(SpeedCell::Known(known)) => match &known.source {
