@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::simulation::{Simulated, SweepCell};
-use hsched_lab::replay::{Event, TaskFacts};
+use hsched_lab::replay::{ReplayEvent, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
 use hsched_plan::kit::{TaskGpu, TaskRun};
@@ -270,7 +270,13 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 }
 
 /// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-pub fn event_json(problem: &Problem, gpus: &[TaskGpu], names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json(
+    problem: &Problem,
+    gpus: &[TaskGpu],
+    names: &[&str],
+    policy: &str,
+    event: &ReplayEvent,
+) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

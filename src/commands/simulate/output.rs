@@ -14,7 +14,7 @@ use crate::ui::{
     Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
     sweep_json, sweep_table, write_output,
 };
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
 use hsched_plan::kit::TaskGpu;
 
@@ -66,7 +66,7 @@ impl<'a> EventFile<'a> {
         Self { path: path.to_owned(), trace, names, gpus, text: String::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         let line = event_json(&self.trace.problem, &self.gpus, &self.names, policy, event);
         self.text.push_str(&line.to_string());
         self.text.push('\n');

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::ui::Simulated;
 use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 
 /// What happens under each policy, one after the other.
 pub(super) struct Records<'a> {
@@ -17,7 +17,7 @@ impl<'a> Records<'a> {
         Self { trace, recorders: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         if self.recorders.last().is_none_or(|(name, _)| name != policy) {
             self.recorders.push((policy.to_owned(), Recorder::new(self.trace)));
         }

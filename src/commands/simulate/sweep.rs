@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
-    Event, Hooks, Options, ReplayError, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
+    Hooks, Options, ReplayError, ReplayEvent, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
 };
 use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
@@ -194,7 +194,7 @@ impl Runner<'_> {
     pub(super) fn one_by_one(
         &self,
         cell: &SweepCell,
-        event: &mut dyn FnMut(&str, &Event),
+        event: &mut dyn FnMut(&str, &ReplayEvent),
     ) -> Result<Vec<CellRun>, Failure> {
         let progress = ProgressLine::start("simulating".to_owned());
         let mut runs = Vec::new();
@@ -239,7 +239,7 @@ impl Runner<'_> {
         &self,
         cell: &SweepCell,
         name: &str,
-        event: &mut dyn FnMut(&Event),
+        event: &mut dyn FnMut(&ReplayEvent),
         progress: &dyn Fn(usize),
     ) -> ReplayOutcome {
         let tasks = self.tasks.iter().find(|policy| policy.name() == name);

@@ -7,7 +7,7 @@ use super::steps::Counter;
 use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
 use crate::ui::simulation_json::{Point, points};
-use hsched_lab::replay::{Event, EventKind, Trace};
+use hsched_lab::replay::{EventKind, ReplayEvent, Trace};
 use hsched_plan::kit::{TaskGpu, TaskRun};
 use hsched_plan::{Problem, Slot};
 
@@ -47,7 +47,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Takes an event in.
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &ReplayEvent) {
         let Some(job) = event.job.map(|place| self.numbers[place]) else { return };
         let (at, restart) = (event.at.0, event.restart.map_or(0.0, |restart| restart.0));
         match event.kind {

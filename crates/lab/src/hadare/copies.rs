@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{Event, EventKind, Hooks, JobRecord, NO_TYPE, Options, ReplayRecord, Trace};
+use crate::replay::{EventKind, Hooks, JobRecord, NO_TYPE, Options, ReplayEvent, ReplayRecord, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
@@ -23,7 +23,7 @@ struct Rounds<'a> {
     nodes: Vec<Vec<usize>>,
     per_epoch: Vec<f64>,
     record: ReplayRecord,
-    events: Vec<Event>,
+    events: Vec<ReplayEvent>,
     /// Σ over rounds in which jobs were there.
     busy: f64,
     played: u64,
@@ -63,8 +63,9 @@ impl<'a> Rounds<'a> {
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
         let forks: Vec<Fork> = forks.collect();
-        let arrived =
-            |entry: &crate::replay::TraceJob| Event::of_job(entry.arrival, EventKind::Arrived, entry.place);
+        let arrived = |entry: &crate::replay::TraceJob| {
+            ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place)
+        };
         let record = ReplayRecord {
             policy: "hadare",
             jobs: vec![JobRecord::default(); forks.len()],
@@ -152,7 +153,7 @@ impl<'a> Rounds<'a> {
             ("cru".to_owned(), json!(busy / there)),
             ("jobs".to_owned(), bids.into_iter().map(|(_, bid)| bid).collect()),
         ]);
-        self.events.push(Event { facts, ..Event::new(Time(at), EventKind::Round) });
+        self.events.push(ReplayEvent { facts, ..ReplayEvent::new(Time(at), EventKind::Round) });
         (self.busy, self.played) = (self.busy + busy / there, self.played + 1);
         self.record.decisions += 1;
         busy > 0.0
@@ -189,9 +190,9 @@ impl<'a> Rounds<'a> {
             let usable = gpus.filter(|(ty, count)| **count > 0 && entry.model.types[*ty].is_some());
             usable.map(move |(gpu_type, &count)| Slot { node, gpu_type, count })
         };
-        let event = event.map(|kind| Event {
+        let event = event.map(|kind| ReplayEvent {
             slots: nodes.iter().flat_map(on_node).collect(),
-            ..Event::of_job(Time(at), kind, entry.place)
+            ..ReplayEvent::of_job(Time(at), kind, entry.place)
         });
         self.events.extend(event);
         for share in shares {
@@ -206,7 +207,7 @@ impl<'a> Rounds<'a> {
             let end = Time(at + last + self.parameters.overhead.0);
             let job_record = &mut self.record.jobs[job];
             (job_record.completed, job_record.done) = (Some(end), entry.model.progress.work);
-            self.events.push(Event::of_job(end, EventKind::Completed, entry.place));
+            self.events.push(ReplayEvent::of_job(end, EventKind::Completed, entry.place));
         }
     }
 

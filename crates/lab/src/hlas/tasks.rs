@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::replay::{Event, EventKind, TaskFacts, TaskHistory, TaskPolicy};
+use crate::replay::{EventKind, ReplayEvent, TaskFacts, TaskHistory, TaskPolicy};
 use hsched_model::Time;
 use hsched_plan::Rounds;
 use hsched_plan::kit::{TaskGpu, TaskRun, Tasks};
@@ -69,7 +69,7 @@ struct TaskWorld<'a> {
     jobs: Vec<TaskService>,
     predictor: Predictor,
     runs: Vec<TaskRun>,
-    queued: Vec<Event>,
+    queued: Vec<ReplayEvent>,
     decisions: u64,
 }
 
@@ -203,7 +203,8 @@ impl TaskWorld<'_> {
             ("predicted_epochs", json!(predicted)),
         ];
         let facts: Map<_, _> = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        self.queued.push(Event { facts, ..Event::of_job(Time(self.now), EventKind::Queued, job) });
+        self.queued
+            .push(ReplayEvent { facts, ..ReplayEvent::of_job(Time(self.now), EventKind::Queued, job) });
     }
 
     /// Returns the service that counts, in seconds of an average group.

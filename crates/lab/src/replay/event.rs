@@ -8,7 +8,7 @@ use hsched_plan::kit::TaskRun;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct ReplayEvent {
     pub at: Time,
     pub kind: EventKind,
     /// The job, by its place in the trace's file.
@@ -62,7 +62,7 @@ impl EventKind {
     }
 }
 
-impl Event {
+impl ReplayEvent {
     /// Returns an event of a job.
     pub fn of_job(at: Time, kind: EventKind, job: usize) -> Self {
         Self { job: Some(job), ..Self::new(at, kind) }

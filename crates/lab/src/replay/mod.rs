@@ -17,7 +17,7 @@ mod trace;
 mod world;
 
 pub use self::early::EarlyRule;
-pub use self::event::{Event, EventKind};
+pub use self::event::{EventKind, ReplayEvent};
 pub use self::figures::{Figures, JobRecord, ReplayRecord, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};

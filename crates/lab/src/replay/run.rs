@@ -5,7 +5,7 @@ use std::cell::Cell;
 use thiserror::Error;
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, EventKind};
+use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
 use crate::replay::queue::DueEvent;
@@ -18,7 +18,7 @@ use hsched_plan::{Budget, Decision, Plan, Policy, PolicyError, RegistryError, Wa
 /// What a replay tells its caller, and asks of it.
 pub struct Hooks<'a> {
     /// Called with every event, in order.
-    pub event: &'a mut dyn FnMut(&Event),
+    pub event: &'a mut dyn FnMut(&ReplayEvent),
     /// Called now and then with the number of jobs that have ended.
     pub progress: &'a mut dyn FnMut(usize),
     /// The time that has passed, in seconds: for what decisions take, which decides nothing.
@@ -130,7 +130,7 @@ impl ReplayRun<'_, '_> {
                 if self.rounds_are_over() {
                     return Ok("the last round is over");
                 }
-                self.world.events.push(Event::new(at, EventKind::Round));
+                self.world.events.push(ReplayEvent::new(at, EventKind::Round));
                 self.round += 1;
             }
             if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {

@@ -1,7 +1,7 @@
 //! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
-use crate::replay::event::{Event, EventKind};
+use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{JobRecord, ReplayRecord, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
@@ -25,7 +25,7 @@ pub trait TaskPolicy: std::fmt::Debug + Send + Sync {
 pub struct TaskHistory {
     pub runs: Vec<TaskRun>,
     /// Events of the policy's own.
-    pub queued: Vec<Event>,
+    pub queued: Vec<ReplayEvent>,
     pub facts: TaskFacts,
     pub decisions: u64,
 }
@@ -119,23 +119,28 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
 }
 
 /// Returns all that happened, in the order of time, kind and file.
-fn events(trace: &Trace, record: &ReplayRecord, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
+fn events(
+    trace: &Trace,
+    record: &ReplayRecord,
+    runs: &[TaskRun],
+    queued: Vec<ReplayEvent>,
+) -> Vec<ReplayEvent> {
     let mut events = queued;
     for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
-        events.push(Event::of_job(entry.arrival, EventKind::Arrived, entry.place));
+        events.push(ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place));
         let mut add =
-            |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
+            |at: Option<Time>, kind| events.extend(at.map(|at| ReplayEvent::of_job(at, kind, entry.place)));
         add(job_record.started, EventKind::Started);
         add(job_record.completed, EventKind::Completed);
     }
-    let task = |run: &TaskRun| Event {
+    let task = |run: &TaskRun| ReplayEvent {
         task: Some(*run),
-        ..Event::of_job(Time(run.start), EventKind::Task, run.job)
+        ..ReplayEvent::of_job(Time(run.start), EventKind::Task, run.job)
     };
     events.extend(runs.iter().map(task));
-    let within = |event: &Event| event.task.map(|task| (task.round, task.task));
+    let within = |event: &ReplayEvent| event.task.map(|task| (task.round, task.task));
     events.sort_by(|a, b| {
-        let rest = |event: &Event| (event.kind, event.job, within(event));
+        let rest = |event: &ReplayEvent| (event.kind, event.job, within(event));
         a.at.0.total_cmp(&b.at.0).then_with(|| rest(a).cmp(&rest(b)))
     });
     events

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Event, EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayRecord, Trace,
-    TraceJob, replay,
+    EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayEvent, ReplayRecord,
+    Trace, TraceJob, replay,
 };
 use hsched_model::{Seconds, Time};
 use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
@@ -37,7 +37,11 @@ fn no_restart() -> Options {
 }
 
 /// Replays and collects the events.
-fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(ReplayRecord, Vec<Event>), ReplayError> {
+fn play(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+) -> Result<(ReplayRecord, Vec<ReplayEvent>), ReplayError> {
     let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let mut events = Vec::new();
     let hooks =
@@ -286,14 +290,19 @@ struct Seen {
 }
 
 /// Checks a replay by its events alone: no GPU twice, none of a node that is down, and all work done.
-fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Result<(), TestCaseError> {
+fn check(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+    events: &[ReplayEvent],
+) -> Result<(), TestCaseError> {
     let mut models = vec![None; trace.jobs.len()];
     for entry in &trace.jobs {
         models[entry.place] = Some(&entry.model);
     }
     let mut seen = vec![Seen::default(); trace.jobs.len()];
     let mut down: Vec<bool> = vec![false; trace.problem.nodes.len()];
-    let mut moments: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
+    let mut moments: BTreeMap<u64, Vec<&ReplayEvent>> = BTreeMap::new();
     for event in events {
         moments.entry(event.at.0.to_bits()).or_default().push(event);
     }

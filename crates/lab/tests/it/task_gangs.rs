@@ -1,7 +1,7 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Event, EventKind, Hooks, Options, ReplayRecord, Trace, TraceJob, replay};
+use hsched_lab::replay::{EventKind, Hooks, Options, ReplayEvent, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot, TypeLimit,
@@ -20,7 +20,7 @@ fn play(
     jobs: Vec<(f64, JobModel)>,
     cost: f64,
     policy: &mut dyn Policy,
-) -> (ReplayRecord, Vec<Event>) {
+) -> (ReplayRecord, Vec<ReplayEvent>) {
     problem.jobs.clear();
     let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,

@@ -1,6 +1,6 @@
 //! Incidents: jobs that fail, nodes that go down and return.
 
-use crate::replay::event::{Event, EventKind};
+use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::world::{ReleaseReason, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
@@ -12,8 +12,10 @@ impl ReplayWorld<'_> {
         present.failures += 1;
         let entry = &self.trace.jobs[present.job];
         why.clone_into(&mut present.why);
-        self.events
-            .push(Event { why: why.to_owned(), ..Event::of_job(self.now, EventKind::Failed, entry.place) });
+        self.events.push(ReplayEvent {
+            why: why.to_owned(),
+            ..ReplayEvent::of_job(self.now, EventKind::Failed, entry.place)
+        });
         if present.failures > entry.retries {
             let why = format!("failures: {}; `retries` is {}", present.failures, entry.retries);
             self.give_up(number, why);
@@ -34,7 +36,7 @@ impl ReplayWorld<'_> {
         if self.outages[node] > 1 {
             return;
         }
-        self.events.push(Event::of_node(self.now, EventKind::NodeDown, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeDown, node));
         let is_there = |model: &JobModel| {
             model.progress.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
         };
@@ -45,7 +47,7 @@ impl ReplayWorld<'_> {
             let Some(present) = &self.present[number] else { continue };
             let place = self.trace.jobs[present.job].place;
             let why = "its node went down".to_owned();
-            self.events.push(Event { why, ..Event::of_job(self.now, EventKind::Failed, place) });
+            self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Failed, place) });
         }
         let types = self.problem.gpu_types.len();
         let worker_node = &mut self.problem.nodes[node];
@@ -59,7 +61,7 @@ impl ReplayWorld<'_> {
         if self.outages[node] > 0 {
             return;
         }
-        self.events.push(Event::of_node(self.now, EventKind::NodeBack, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeBack, node));
         let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
         let worker_node = &mut self.problem.nodes[node];
         (worker_node.gpus, worker_node.up) = (gpus.clone(), up.clone());

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, EventKind};
+use crate::replay::event::{EventKind, ReplayEvent};
 use crate::replay::figures::{JobRecord, ReplayRecord};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
@@ -32,7 +32,7 @@ pub(super) struct ReplayWorld<'a> {
     pub queue: EventQueue,
     pub record: ReplayRecord,
     /// What happened since the events were last taken.
-    pub events: Vec<Event>,
+    pub events: Vec<ReplayEvent>,
     /// Jobs of the trace by their places in the file.
     by_place: Vec<usize>,
     /// Jobs by their numbers in the problem.
@@ -183,7 +183,7 @@ impl<'a> ReplayWorld<'a> {
         self.changes.came.insert(number);
         self.count += 1;
         self.record.most_present = self.record.most_present.max(self.count);
-        self.events.push(Event::of_job(self.now, EventKind::Arrived, entry.place));
+        self.events.push(ReplayEvent::of_job(self.now, EventKind::Arrived, entry.place));
         if let Some(begun) = &entry.begun {
             self.problem.jobs[number].progress.started = Some(entry.arrival);
             self.record.jobs[job].started = Some(entry.arrival);
@@ -257,11 +257,11 @@ impl<'a> ReplayWorld<'a> {
         }
         let place = self.trace.jobs[present.job].place;
         let kind = if was_running { EventKind::Moved } else { EventKind::Started };
-        self.events.push(Event {
+        self.events.push(ReplayEvent {
             slots: placement.slots.clone(),
             restart: (restart.0 > 0.0).then_some(restart),
             why,
-            ..Event::of_job(self.now, kind, place)
+            ..ReplayEvent::of_job(self.now, kind, place)
         });
         self.hold(number, placement.slots, epoch, busy_until);
     }
@@ -273,8 +273,10 @@ impl<'a> ReplayWorld<'a> {
             self.release(number, ReleaseReason::Told);
             let Some(present) = &self.present[number] else { return };
             let place = self.trace.jobs[present.job].place;
-            self.events
-                .push(Event { why: why.clone(), ..Event::of_job(self.now, EventKind::Stopped, place) });
+            self.events.push(ReplayEvent {
+                why: why.clone(),
+                ..ReplayEvent::of_job(self.now, EventKind::Stopped, place)
+            });
         }
         if let Some(present) = &mut self.present[number] {
             present.why = why;
@@ -322,7 +324,7 @@ impl<'a> ReplayWorld<'a> {
         (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
         record.failures = present.failures;
         let place = self.trace.jobs[present.job].place;
-        self.events.push(Event { why, ..Event::of_job(self.now, EventKind::Completed, place) });
+        self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Completed, place) });
     }
 
     /// Takes a job out of the problem.
