@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
-use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
+use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
 
@@ -23,7 +23,7 @@ pub(crate) struct ExplainedJob {
     pub found: FoundJob,
     /// In Slurm's words; of a job in a snapshot as far as that tells.
     pub state: String,
-    pub explanation: Explanation,
+    pub explanation: WaitExplanation,
     pub starts: StartAdvice,
     /// The job as a request, where it is pending.
     pub pending: Option<PendingJob>,
@@ -306,9 +306,9 @@ impl<'a> JobFinder<'a> {
     }
 
     /// Explains a job that runs or has ended.
-    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, Explanation) {
+    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, WaitExplanation) {
         let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
-        let explanation = |kind, why, way_out| Explanation {
+        let explanation = |kind, why, way_out| WaitExplanation {
             kind,
             reason: record.and_then(|record| record.reason.clone()).filter(|reason| reason != "None"),
             why,

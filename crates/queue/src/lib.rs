@@ -65,6 +65,6 @@ pub use self::snapshot::{
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{JobChoice, Jobs, Offer, choose_together};
 pub use self::why::{
-    Advice, Ahead, AheadJob, Cause, Explanation, Futures, JobFacts, Remedy, StartAdvice, StateKind, asked,
-    explain, is_component, span, update_id,
+    Advice, Ahead, AheadJob, Cause, Futures, JobFacts, Remedy, StartAdvice, StateKind, WaitExplanation,
+    asked, explain, is_component, span, update_id,
 };

@@ -6,8 +6,9 @@ use crate::why::tried::drawbacks;
 use crate::why::worth::worthwhile;
 use crate::why::{Remedy, StateKind, is_component};
 use crate::{
-    Calibration, Change, ChangeQuestion, ChangeSet, Explanation, PastRuns, PendingJob, Question, QueueJob,
-    QueuePosition, Reason, Request, RequestId, Snapshot, Start, StartEstimate, estimate_changes, forecast_at,
+    Calibration, Change, ChangeQuestion, ChangeSet, PastRuns, PendingJob, Question, QueueJob, QueuePosition,
+    Reason, Request, RequestId, Snapshot, Start, StartEstimate, WaitExplanation, estimate_changes,
+    forecast_at,
 };
 use hsched_model::Seconds;
 
@@ -60,7 +61,7 @@ impl StartAdvice {
     /// `stops` are asked whether the time is over: that for the job as it is, and that for all.
     pub fn of(
         pending: &PendingJob,
-        explanation: &Explanation,
+        explanation: &WaitExplanation,
         futures: Futures,
         advised: bool,
         stops: [&(dyn Fn() -> bool + Sync); 2],
@@ -106,7 +107,7 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
 /// A pending job whose start is to come earlier.
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
-    pub(super) explanation: &'a Explanation,
+    pub(super) explanation: &'a WaitExplanation,
     futures: Futures,
     pub(super) stop: &'a (dyn Fn() -> bool + Sync),
     pub(super) reason: Reason,

@@ -3,7 +3,7 @@
 use crate::why::partition::Breach;
 use crate::why::room::Room;
 use crate::why::words::{counted, named, span};
-use crate::why::{Ahead, Explanation, JobFacts, StateKind};
+use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
 use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
@@ -14,7 +14,7 @@ pub fn explain(
     pending: &PendingJob,
     facts: Option<&JobFacts>,
     at: &dyn Fn(Time) -> String,
-) -> Explanation {
+) -> WaitExplanation {
     let job = &pending.job;
     let reason = Reason::read(job.reason.as_deref().unwrap_or_default());
     let explainer = PendingExplainer { snapshot, pending, facts, at, reason: &reason };
@@ -50,7 +50,7 @@ pub fn explain(
     }
     let way_out = reason.way_out.replace("{id}", &update_id(&job.id));
     let way_out = Some(way_out).filter(|text| !text.is_empty()).into_iter().collect();
-    Explanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
+    WaitExplanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
 }
 
 /// Returns an id as `scontrol update` takes it: of the waiting tasks of an array without how many run at once.
