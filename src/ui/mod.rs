@@ -63,7 +63,9 @@ pub use self::script_status::{part_word, script_details, script_json, scripts_ta
 pub use self::simulation::{Simulated, SweepCell, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::slow_nodes::{slow_lines, slow_note};
-pub use self::status::{Best, Files, JobSummary, Metrics, bests, status_table, unfolded_status_table};
+pub use self::status::{
+    Best, JobSummary, Metrics, SubmissionFiles, bests, status_table, unfolded_status_table,
+};
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::merged as merged_story;

@@ -19,7 +19,7 @@ pub(super) const WORDS: [&str; 8] =
     ["running", "pending", "submitting", "stopping", "waiting", "completed", "failed", "cancelled"];
 
 /// Files of a submission, each with its name.
-pub type Files = Vec<(&'static str, String)>;
+pub type SubmissionFiles = Vec<(&'static str, String)>;
 
 /// A job with what its submission now, or else its last one, says of it.
 #[derive(Clone, Copy, Debug)]

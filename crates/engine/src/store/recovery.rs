@@ -62,7 +62,7 @@ impl Condition {
 }
 
 /// The files that the state is read from.
-struct Files<'a> {
+struct StateFiles<'a> {
     root: &'a Path,
     newest: Option<Newest>,
     older: Snapshot,
@@ -70,7 +70,7 @@ struct Files<'a> {
     journal: Option<Vec<u8>>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> StateFiles<'a> {
     /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
@@ -183,7 +183,7 @@ impl DirectoryContents {
     /// # Errors
     /// When a file cannot be read or is another version's, or the newest state cannot be rebuilt.
     pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        let mut contents = Files::read(root)?.contents(rules)?;
+        let mut contents = StateFiles::read(root)?.contents(rules)?;
         let what = "hsched uses the speeds of the job files until it has measured new ones";
         let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
         let speeds = match SpeedFile::load_checked(root) {
