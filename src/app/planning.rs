@@ -21,7 +21,7 @@ use crate::app::start_estimates;
 use crate::app::type_names;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
@@ -61,7 +61,7 @@ pub(crate) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 

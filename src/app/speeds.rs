@@ -7,7 +7,7 @@ use crate::app::named::Named;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
@@ -37,8 +37,8 @@ pub(crate) struct EstimateArgs {
 
 impl EstimateArgs {
     /// Returns the settings that the flag gives.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
-        Flag::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
+        CommandLineSetting::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
     }
 }
 
@@ -65,7 +65,7 @@ impl SpeedArgs {
     }
 
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.estimate.flags()
     }
 }

@@ -17,7 +17,7 @@ use crate::commands::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
 use hsched_model::ErrorId;
@@ -87,7 +87,7 @@ pub(super) trait Subcommand {
     }
 
     /// Returns the settings that the command's own flags give.
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         Vec::new()
     }
 
@@ -179,7 +179,8 @@ impl Cli {
     /// Carries it out; `remarks` are what its reader should know of the command line.
     fn run(self, remarks: &[String]) -> Result<Exit, Failure> {
         on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
+        let flags =
+            self.settings.iter().map(|text| CommandLineSetting::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error).id(error.id))?;
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();

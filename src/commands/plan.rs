@@ -16,7 +16,7 @@ use crate::commands::plan_queue::QueuePlanArgs;
 use crate::commands::plan_report::plan_report;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Compared, PolicyResult, compare_table, plan_table, write_output};
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
@@ -68,7 +68,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.planning.flags()
     }
 

@@ -11,7 +11,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Align, ProgressLine, Table, duration, write_output};
 use hsched_lab::learning::{NetTraining, Score, Trained, of_policy, train};
 use hsched_lab::mlfs::text_of;
@@ -63,7 +63,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 

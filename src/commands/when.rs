@@ -25,7 +25,7 @@ use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
 use crate::commands::{when_json, when_request, when_score};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
@@ -80,7 +80,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 

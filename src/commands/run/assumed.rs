@@ -77,7 +77,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::{Flag, Sources};
+    use crate::settings::{CommandLineSetting, Sources};
 
     #[test]
     fn an_explicit_restart_cost_holds_even_if_it_is_the_default_of_the_queue() {
@@ -92,7 +92,7 @@ mod tests {
         let in_file = Sources { site_file: Some(site_file), ..Sources::default() };
         let environment = [("HSCHED_RESTART_COST".to_owned(), value.into())].into();
         let in_variable = Sources { environment, ..Sources::default() };
-        let flags = vec![Flag::set(&format!("{key}={value}")).expect("a flag")];
+        let flags = vec![CommandLineSetting::set(&format!("{key}={value}")).expect("a flag")];
         let in_flag = Sources { flags, ..Sources::default() };
         assert_eq!([&in_file, &in_variable, &in_flag].map(cost), [60.0; 3]);
         assert_eq!(cost(&Sources::default()), 10.0);

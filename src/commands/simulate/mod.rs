@@ -40,7 +40,7 @@ pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Runner, SweepAxis, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
@@ -145,7 +145,7 @@ impl Subcommand for Args {
         self.format == SimulationFormat::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
