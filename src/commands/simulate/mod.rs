@@ -34,7 +34,7 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
+use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat, results, simulated};
 use crate::commands::simulate::report::Records;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Runner, SweepAxis, cells};
@@ -220,7 +220,7 @@ impl Subcommand for Args {
             runner.all(&cells)?
         };
         let events = file.map(|file| file.finish(context)).transpose()?;
-        let form = Form {
+        let form = OutputForm {
             format: self.format,
             is_sweep: !self.sweep.is_empty(),
             after_events: events.is_some_and(|event| event.to_stdout),

@@ -31,7 +31,7 @@ pub(super) enum SimulationFormat {
 }
 
 /// What of the results is printed, and how.
-pub(super) struct Form {
+pub(super) struct OutputForm {
     pub format: SimulationFormat,
     pub is_sweep: bool,
     /// Whether the results come after events on stdout: they are one line then, the last of them.
@@ -100,7 +100,7 @@ pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulate
 ///
 /// # Errors
 /// Never for values made here; a fault of hsched otherwise.
-pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
+pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(fields)) =

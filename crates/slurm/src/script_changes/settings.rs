@@ -28,7 +28,8 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
 /// Returns the options with which a script asks for what the changes make of `request`; `None` where its options do not allow that.
 pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) -> Option<Vec<Setting>> {
     let asked = reading.request.as_ref().filter(|asked| asked.components.is_empty())?;
-    let mut form = Form { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
+    let mut form =
+        ChangedOptions { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
     for change in changes {
         form.take(change)?;
         change.apply(&mut form.request);
@@ -37,14 +38,14 @@ pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) 
 }
 
 /// The options that are changed so far, and what they ask for.
-struct Form<'a> {
+struct ChangedOptions<'a> {
     reading: &'a ScriptReading,
     asked: &'a ResourceRequest,
     request: Request,
     list: Vec<Setting>,
 }
 
-impl Form<'_> {
+impl ChangedOptions<'_> {
     /// Returns the value of an option, as changed so far.
     fn value(&self, name: &str) -> Option<String> {
         let changed =
