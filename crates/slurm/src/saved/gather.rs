@@ -25,7 +25,7 @@ const LINES_SHOWN: usize = 3;
 
 /// All that was said so far.
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct NodeStatements {
     pub notes: Notes,
     /// What shows nodes.
     what: Option<&'static str>,
@@ -52,7 +52,7 @@ struct Limits {
     closed: Option<String>,
 }
 
-impl Gathering {
+impl NodeStatements {
     /// Adds what `place` says of the nodes that a hostlist names, and returns their names.
     ///
     /// Names that cannot be read are an error for people.

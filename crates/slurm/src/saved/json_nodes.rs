@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::facts::NodeFacts;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::json::{number, set, text, words};
 use crate::record::excerpt;
 use hsched_model::Bytes;
 
 /// Adds what a value says that holds nodes one by one (`nodes`) or in groups (`sinfo`).
-pub(super) fn read(value: &Value, gathering: &mut Gathering) {
+pub(super) fn read(value: &Value, gathering: &mut NodeStatements) {
     gathering.found("Slurm's nodes as JSON");
     let of = |key: &str| value.get(key).and_then(Value::as_array);
     for (index, group) in of("sinfo").into_iter().flatten().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn read(value: &Value, gathering: &mut Gathering) {
     }
 }
 
-fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
+fn read_node(node: &Value, place: &str, gathering: &mut NodeStatements) {
     let name = ["name", "hostname"].iter().find_map(|key| text(&node[*key]).filter(|name| !name.is_empty()));
     let (Some(name), true) = (name, node.is_object()) else {
         return unread(place, node, "it has no name", gathering);
@@ -60,7 +60,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
 }
 
 /// Reads an entry of `sinfo --json` since 23.11, which stands for all nodes that look the same.
-fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
+fn read_group(group: &Value, place: &str, gathering: &mut NodeStatements) {
     let lists = ["nodes", "hostnames"].map(|key| words(&group["nodes"][key]).unwrap_or_default());
     let Some(names) = lists.into_iter().find(|names| !names.is_empty()) else {
         // A partition without nodes has an entry too.
@@ -104,7 +104,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
 }
 
 /// Remembers the partition of a group and returns its name.
-fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
+fn partition(partition: &Value, gathering: &mut NodeStatements) -> Option<String> {
     let name = text(&partition["name"])?;
     let time = &partition["maximums"]["time"];
     let infinite = time["infinite"] == Value::Bool(true);
@@ -129,7 +129,7 @@ fn mebibytes(count: u64) -> Bytes {
     Bytes(count.saturating_mul(1 << 20))
 }
 
-fn unread(place: &str, value: &Value, why: &str, gathering: &mut Gathering) {
+fn unread(place: &str, value: &Value, why: &str, gathering: &mut NodeStatements) {
     gathering.notes.say(format!("{place} was not read: {why}: {}", excerpt(&value.to_string())));
 }
 

@@ -4,7 +4,7 @@ use super::clean::CleanLine;
 use super::error::SavedError;
 use super::facts::NodeFacts;
 use super::fields::What;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::header::Header;
 use super::looks;
 use crate::record::{excerpt, value};
@@ -31,7 +31,7 @@ struct Split {
 }
 
 /// Adds what a line says of its nodes, or leaves it out and says why; returns whether it was read.
-pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) -> bool {
+pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) -> bool {
     let added = match header.cells(&line.text) {
         None => Err(format!("it does not match the {} columns", header.columns.len())),
         Some(cells) => {
@@ -60,7 +60,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Adds the line's nodes and returns their names; the error says why there is none.
-    fn add(&self, gathering: &mut Gathering) -> Result<Vec<NodeName>, String> {
+    fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, String> {
         if let Some(cluster) = self.get(What::Cluster) {
             gathering.cluster(cluster);
         }
@@ -142,7 +142,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Refuses names and GPUs of which the column's width surely cut something off.
-    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut Gathering) {
+    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut NodeStatements) {
         let cut = |column, text: &str| SavedError::Cut { column, text: excerpt(text) };
         if let Some(gres) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
             gathering.fail(cut("GRES", gres));
@@ -159,7 +159,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Notes what the line says that could not be read, or that may be cut off.
-    fn note(&self, added: &[NodeName], gathering: &mut Gathering) {
+    fn note(&self, added: &[NodeName], gathering: &mut NodeStatements) {
         let mut say = |note: &str| added.iter().for_each(|node| gathering.notes.of(node, note.to_owned()));
         for what in [What::CpusState, What::Cpus, What::Memory, What::AllocMemory] {
             let Some(text) = self.get(what) else { continue };
@@ -231,7 +231,7 @@ impl Split {
     }
 
     /// Adds so many nodes without names in each state.
-    fn unnamed(&self, facts: &NodeFacts, gathering: &mut Gathering) -> Vec<NodeName> {
+    fn unnamed(&self, facts: &NodeFacts, gathering: &mut NodeStatements) -> Vec<NodeName> {
         let parts = [("allocated", self.used), ("idle", self.idle), ("down", self.other)];
         let add = |(state, count): (&str, u64)| {
             let state = Some(state.to_owned());
@@ -261,7 +261,7 @@ fn is_cut(text: &str) -> bool {
 }
 
 /// Reads a line of `sinfo -R`: it adds a reason to nodes that another table has.
-pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) {
+pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) {
     let cells = header.cells(&line.text);
     let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
     let (names, reason) = (get(header.names()), get(header.position(What::Reason)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::clean::CleanLine;
 use super::facts::NodeFacts;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use crate::amount;
 use crate::record::{excerpt, value};
 
@@ -22,7 +22,7 @@ const OTHERS: [&str; 6] =
 /// Adds what the records `NodeName=…` say; those `PartitionName=…` between them say time limits and states.
 ///
 /// Returns the lines outside of the records.
-pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Vec<CleanLine<'a>> {
+pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut NodeStatements) -> Vec<CleanLine<'a>> {
     let (records, rest) = records(lines);
     let records: Vec<(usize, BTreeMap<String, String>)> =
         records.iter().map(|record| (record.line, fields(&record.text))).collect();

@@ -7,7 +7,7 @@ use super::clean::CleanLine;
 use super::columns::Columns;
 use super::error::{ASK, SavedError};
 use super::fields::What;
-use super::gather::{Gathering, TABLE};
+use super::gather::{NodeStatements, TABLE};
 use super::header::{CellLayout, Header};
 use super::rows::{read_reason, read_row};
 use super::{looks, refusal};
@@ -57,7 +57,7 @@ struct Tables<'a> {
 pub(super) fn read(
     lines: &[CleanLine<'_>],
     columns: Option<&Columns>,
-    gathering: &mut Gathering,
+    gathering: &mut NodeStatements,
 ) -> Option<usize> {
     let mut tables = match columns {
         Some(columns) => Tables::of_columns(lines, columns),
@@ -106,7 +106,7 @@ impl<'a> Tables<'a> {
         Self { sections: vec![section], rest, headerless: None }
     }
 
-    fn find(lines: &'a [CleanLine<'a>], gathering: &mut Gathering) -> Self {
+    fn find(lines: &'a [CleanLine<'a>], gathering: &mut NodeStatements) -> Self {
         let mut tables = Self::default();
         // Lines below no header line, and what a prompt says of their columns.
         let (mut run, mut asked): (Vec<&CleanLine<'_>>, Option<Header>) = (Vec::new(), None);
@@ -186,7 +186,7 @@ fn fits(header: &Header, lines: &[&CleanLine<'_>]) -> bool {
 }
 
 impl Section<'_> {
-    fn read(&self, gathering: &mut Gathering) {
+    fn read(&self, gathering: &mut NodeStatements) {
         if self.header.names().is_none() {
             gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
             self.check_repeats(gathering);
@@ -211,7 +211,7 @@ impl Section<'_> {
 
     /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each
     /// node once in a partition, and of all the same, so that these are the beginnings of several names.
-    fn check_names(&self, gathering: &mut Gathering) {
+    fn check_names(&self, gathering: &mut NodeStatements) {
         let Some(names) = self.header.names() else { return };
         let partition = self.header.position(What::Partition);
         let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
@@ -236,7 +236,7 @@ impl Section<'_> {
 
     /// Refuses nodes without names where the same GPUs stand in the lines of several partitions, or in the
     /// same line twice (`-N`): they may be the same nodes.
-    fn check_repeats(&self, gathering: &mut Gathering) {
+    fn check_repeats(&self, gathering: &mut NodeStatements) {
         let gres = self.header.position(What::Gres);
         let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());
         let of_partition: Vec<usize> = (0..self.header.columns.len()).filter(is_of_partition).collect();

@@ -28,7 +28,7 @@ impl Repacking {
 }
 
 /// How one job could be brought together.
-struct Gathering {
+struct RepackOption {
     node: usize,
     /// Jobs that make room, and the nodes they go to.
     evicted: Vec<(usize, usize)>,
@@ -102,14 +102,14 @@ impl Floor {
         job: usize,
         chosen: &[(usize, Placement)],
         repacking: Repacking,
-    ) -> Option<Gathering> {
+    ) -> Option<RepackOption> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let count_on = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
         let moves = |job: usize| u32::from(!chosen.iter().any(|(moved, _)| *moved == job));
         let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
-        let mut best: Option<Gathering> = None;
+        let mut best: Option<RepackOption> = None;
         for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
             if self.size[node][gpu_type] < count {
                 continue;
@@ -121,7 +121,7 @@ impl Floor {
             let Some(evicted) = self.evictions(job, node, gpu_type, missing) else { continue };
             let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
             if best.as_ref().is_none_or(|best| moves < best.moves) {
-                best = Some(Gathering { node, evicted, moves });
+                best = Some(RepackOption { node, evicted, moves });
             }
         }
         best
@@ -168,7 +168,7 @@ impl Floor {
         &mut self,
         problem: &Problem,
         job: usize,
-        found: Gathering,
+        found: RepackOption,
         chosen: &mut Vec<(usize, Placement)>,
     ) {
         let Some((gpu_type, count)) = self.one_type(self.held(job)) else { return };
