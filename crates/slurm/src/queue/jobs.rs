@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::holdings::{self, Given};
+use crate::holdings::{self, PrintedHoldings};
 use crate::notes::Notes;
 use crate::queue::array::array;
 use crate::queue::waiting::competes;
@@ -242,7 +242,7 @@ impl<'a> PrintedRequest<'a> {
 
     /// Returns what a running job holds; what is not printed by node is taken as evenly spread.
     fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<NodeHolding> {
-        let given = Given {
+        let given = PrintedHoldings {
             nodes,
             tres: self.printed_tres,
             cpus: self.cpus,
