@@ -71,7 +71,7 @@ impl System {
         };
         // The expression goes at the end of this function, and with it our copies of the pipes' ends.
         let handle = expression.start()?;
-        let group = Group(handle.pids().first().copied());
+        let group = ProcessGroup(handle.pids().first().copied());
         let collect = |pipe| collect(pipe, self.most_output, group);
         Ok(RunningProgram { stdout: collect(stdout), stderr: collect(stderr), handle, group })
     }
@@ -121,7 +121,7 @@ impl Runner for System {
 /// A program at work and the threads that read what it writes.
 struct RunningProgram {
     handle: duct::Handle,
-    group: Group,
+    group: ProcessGroup,
     stdout: Receiver<io::Result<Vec<u8>>>,
     stderr: Receiver<io::Result<Vec<u8>>>,
 }
@@ -151,9 +151,9 @@ impl RunningProgram {
 
 /// The process group of a program: its first process's number.
 #[derive(Clone, Copy)]
-struct Group(Option<u32>);
+struct ProcessGroup(Option<u32>);
 
-impl Group {
+impl ProcessGroup {
     fn kill(self) {
         if let Some(leader) = self.0.and_then(|pid| i32::try_from(pid).ok()) {
             // An error says that no process is left, which is what was wanted.
@@ -163,7 +163,7 @@ impl Group {
 }
 
 /// Reads a pipe to its end on a thread of its own; kills the writers once they wrote more than `most`.
-fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec<u8>>> {
+fn collect(pipe: PipeReader, most: u64, group: ProcessGroup) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
