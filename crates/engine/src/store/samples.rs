@@ -36,7 +36,7 @@ pub enum Extent {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct SampleHeader {
     schema: String,
     node: String,
     interval_s: f64,
@@ -110,7 +110,7 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let head = read_part(&mut file, 0, Some(HEAD)).ok()?;
-    let header: Header = serde_json::from_str(head.lines().next()?).ok()?;
+    let header: SampleHeader = serde_json::from_str(head.lines().next()?).ok()?;
     if header.schema != SCHEMA {
         return None;
     }
