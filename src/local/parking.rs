@@ -22,12 +22,12 @@ pub(super) struct Parked {
     /// How long the last one took, where that is known.
     pub epoch: Option<Seconds>,
     memory: Vec<RankMemory>,
-    hold: Hold,
+    hold: ParkingHold,
 }
 
 /// What a parked training has of its devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Hold {
+enum ParkingHold {
     Kept,
     /// It was asked to move what it has there to the host.
     Moving,
@@ -56,13 +56,13 @@ impl Parked {
         let (epochs, epoch) = done;
         let memory = words.iter().map(|word| word.memory).collect();
         let is_moved = words.iter().any(|word| word.state == Stand::Offloaded);
-        let hold = if is_moved { Hold::Moved } else { Hold::Kept };
+        let hold = if is_moved { ParkingHold::Moved } else { ParkingHold::Kept };
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
     /// Returns whether its values are in the host's memory.
     pub(super) fn is_moved(&self) -> bool {
-        matches!(self.hold, Hold::Moving | Hold::Moved)
+        matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }
 
     fn job(&self) -> &JobName {
@@ -70,10 +70,10 @@ impl Parked {
     }
 
     fn end(&mut self, now: Time) {
-        if matches!(self.hold, Hold::Ending { .. }) {
+        if matches!(self.hold, ParkingHold::Ending { .. }) {
             return;
         }
-        self.hold = Hold::Ending { until: now.after(TO_END) };
+        self.hold = ParkingHold::Ending { until: now.after(TO_END) };
         if self.guarded.gate.end().is_err() {
             let _ = self.guarded.kill();
         }
@@ -102,7 +102,7 @@ impl Parking {
             is_of(&parked.guarded.origin, of)
                 && parked.guarded.work == work
                 && parked.epochs == epochs
-                && !matches!(parked.hold, Hold::Ending { .. })
+                && !matches!(parked.hold, ParkingHold::Ending { .. })
         };
         self.parked.values().find(is_it)
     }
@@ -152,7 +152,7 @@ impl Parking {
             // What it does is not what waits, or the devices are not.
             let is_replaced = is_of(origin, of);
             if is_replaced || is_short || shares && way == ParkingStep::End {
-                if !matches!(parked.hold, Hold::Ending { .. }) {
+                if !matches!(parked.hold, ParkingHold::Ending { .. }) {
                     let why = if is_replaced {
                         "its parked processes are stopped: they do not match its new placement".to_owned()
                     } else {
@@ -164,14 +164,16 @@ impl Parking {
                     said.push((parked.job().clone(), why));
                 }
                 parked.end(now);
-            } else if shares && way == ParkingStep::Offload && parked.hold == Hold::Kept {
-                parked.hold = Hold::Moving;
+            } else if shares && way == ParkingStep::Offload && parked.hold == ParkingHold::Kept {
+                parked.hold = ParkingHold::Moving;
                 said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
                 if parked.guarded.gate.say(Want::Offload).is_err() {
                     parked.end(now);
                 }
             }
-            if (shares || is_replaced || is_short) && !matches!(parked.hold, Hold::Kept | Hold::Moved) {
+            if (shares || is_replaced || is_short)
+                && !matches!(parked.hold, ParkingHold::Kept | ParkingHold::Moved)
+            {
                 after.insert(origin.clone());
             }
         }
@@ -198,18 +200,18 @@ impl Parking {
     pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
         self.parked
             .get(origin)
-            .is_some_and(|parked| matches!(parked.hold, Hold::Moving | Hold::Ending { .. }))
+            .is_some_and(|parked| matches!(parked.hold, ParkingHold::Moving | ParkingHold::Ending { .. }))
     }
 
     /// Records what those that wait have said, and kills those that do not end.
     pub(super) fn take_in(&mut self, now: Time) {
         for parked in self.parked.values_mut() {
             match parked.hold {
-                Hold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
-                    parked.hold = Hold::Moved;
+                ParkingHold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
+                    parked.hold = ParkingHold::Moved;
                 }
-                Hold::Ending { until } if now >= until => {
-                    parked.hold = Hold::Ending { until: now.after(TO_END) };
+                ParkingHold::Ending { until } if now >= until => {
+                    parked.hold = ParkingHold::Ending { until: now.after(TO_END) };
                     let _ = parked.guarded.kill();
                 }
                 _ => {}
@@ -252,8 +254,9 @@ impl Parking {
 
     /// Returns when patience with one of them ends.
     pub(super) fn due(&self) -> Option<Time> {
-        let until =
-            |parked: &Parked| if let Hold::Ending { until } = parked.hold { Some(until) } else { None };
+        let until = |parked: &Parked| {
+            if let ParkingHold::Ending { until } = parked.hold { Some(until) } else { None }
+        };
         self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
