@@ -5,7 +5,7 @@ use crate::play::LineJob;
 use crate::queue_model::QueueModel;
 
 /// The shapes that may start in a pass.
-pub(super) struct Hopes {
+pub(super) struct StartableShapes {
     list: Vec<Hope>,
 }
 
@@ -20,7 +20,7 @@ struct Hope {
     needed: usize,
 }
 
-impl Hopes {
+impl StartableShapes {
     /// Returns which shapes in line have room now on enough nodes.
     pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[LineJob]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];

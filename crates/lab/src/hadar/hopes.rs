@@ -5,7 +5,7 @@ use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Menu;
 
 /// For each job of a taste the most that it or one after it can gain.
-pub(super) struct Hopes {
+pub(super) struct GainBounds {
     /// Their places in the queue, in order.
     jobs: Vec<usize>,
     /// How many of them have been asked.
@@ -18,7 +18,7 @@ pub(super) struct Hopes {
     lead: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Hopes {
+impl GainBounds {
     pub(super) fn new(jobs: Vec<usize>) -> Self {
         Self { jobs, turn: 0, worth: Vec::new(), most: Vec::new(), lead: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! The allocation that each job would take, by state.
 
 use crate::hadar::find::{Guest, Market, NEAR};
-use crate::hadar::hopes::Hopes;
+use crate::hadar::hopes::GainBounds;
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
 use crate::hadar::states::States;
@@ -20,7 +20,7 @@ pub(super) struct StateOffer {
 /// A state sleeps while no job that is still to come can make it matter, until there is a better way to it.
 pub(super) struct OfferSearch {
     menu: Menu,
-    hopes: Hopes,
+    hopes: GainBounds,
     /// By state, its choices in the menu; `None` if it was not computed yet.
     listed: Vec<Option<Listed>>,
     /// The states that do not sleep, and whether each is one of them.
@@ -33,7 +33,7 @@ impl OfferSearch {
     pub(super) fn new(taste: Taste, jobs: Vec<usize>) -> Self {
         Self {
             menu: Menu::new(taste),
-            hopes: Hopes::new(jobs),
+            hopes: GainBounds::new(jobs),
             listed: Vec::new(),
             awake: Vec::new(),
             is_awake: Vec::new(),

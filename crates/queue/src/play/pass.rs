@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::hopes::Hopes;
+use crate::hopes::StartableShapes;
 use crate::moment::Moment;
 use crate::node_timeline::{Slot, Viewer};
 use crate::play::{Live, Play, Who};
@@ -13,7 +13,7 @@ const MOST_OF_ARRAY: u32 = 20;
 impl Play<'_> {
     /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
     pub(super) fn pass(&mut self, now: f64) {
-        let mut hopes = Hopes::new(self.model, &mut self.timeline, &self.line);
+        let mut hopes = StartableShapes::new(self.model, &mut self.timeline, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
         let (mut looked_at, mut place) = (0, 0);
         let is_for_ours = self.left > 0;
@@ -32,7 +32,7 @@ impl Play<'_> {
     }
 
     /// Looks at one in line; returns how many of its tasks were looked at, and whether others may be.
-    fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
+    fn look_at(&mut self, place: usize, now: f64, hopes: &mut StartableShapes) -> (usize, bool) {
         let (mut looked_at, mut kept) = (0, 0);
         loop {
             let entry = &self.line[place];
