@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
-use super::room::{self, Host};
+use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
@@ -246,7 +246,7 @@ impl ChangeContext<'_> {
     }
 
     /// Returns the changes with which a request takes no more of a node than there is.
-    fn host(&self, there: Host) -> Option<ChangeSet> {
+    fn host(&self, there: FreeHost) -> Option<ChangeSet> {
         let (asks, gpus) = (&self.request.asks, u64::from(room::gpus_per_node(self.request)));
         let known = self.past.memory();
         let mut set = ChangeSet::default();
