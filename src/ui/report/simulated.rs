@@ -96,8 +96,9 @@ impl<'a> Recorder<'a> {
             in_use.change(*at, f64::from(*count) - before);
             before = f64::from(*count);
         }
-        let times =
-            |of: fn(&hsched_lab::replay::JobRecord) -> Option<f64>| run.record.jobs.iter().map(of).collect();
+        let times = |of: fn(&hsched_lab::replay::ReplayedJob) -> Option<f64>| {
+            run.record.jobs.iter().map(of).collect()
+        };
         let mut spans = timeline.spans(self.held);
         spans.extend(joined(self.tasks));
         ReportRun {

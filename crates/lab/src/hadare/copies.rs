@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{EventKind, Hooks, JobRecord, NO_TYPE, Options, ReplayEvent, ReplayRecord, Trace};
+use crate::replay::{EventKind, Hooks, NO_TYPE, Options, ReplayEvent, ReplayRecord, ReplayedJob, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
@@ -68,7 +68,7 @@ impl<'a> Rounds<'a> {
         };
         let record = ReplayRecord {
             policy: "hadare",
-            jobs: vec![JobRecord::default(); forks.len()],
+            jobs: vec![ReplayedJob::default(); forks.len()],
             in_use: vec![(trace.first_arrival().0, 0)],
             ..ReplayRecord::default()
         };

@@ -10,7 +10,7 @@ use hsched_plan::kit::TaskGpu;
 pub struct ReplayRecord {
     pub policy: &'static str,
     /// In the order of the trace's jobs.
-    pub jobs: Vec<JobRecord>,
+    pub jobs: Vec<ReplayedJob>,
     /// GPU-seconds that jobs held.
     pub held: f64,
     /// GPU-seconds of those in which a restart kept them from their training.
@@ -50,7 +50,7 @@ pub struct TaskFacts {
 
 /// What became of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobRecord {
+pub struct ReplayedJob {
     pub started: Option<Time>,
     pub completed: Option<Time>,
     /// How often it changed its GPUs or got some again.

@@ -18,7 +18,7 @@ mod world;
 
 pub use self::early::EarlyRule;
 pub use self::event::{EventKind, ReplayEvent};
-pub use self::figures::{Figures, JobRecord, ReplayRecord, TaskFacts};
+pub use self::figures::{Figures, ReplayRecord, ReplayedJob, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};

@@ -2,7 +2,7 @@
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
 use crate::replay::event::{EventKind, ReplayEvent};
-use crate::replay::figures::{JobRecord, ReplayRecord, TaskFacts};
+use crate::replay::figures::{ReplayRecord, ReplayedJob, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
@@ -62,7 +62,7 @@ fn reordered<T: Clone>(by_place: &[T], trace: &Trace) -> Vec<T> {
 
 /// Returns what became of the jobs.
 fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> ReplayRecord {
-    let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
+    let mut jobs = vec![ReplayedJob::default(); tasks.jobs.len()];
     let mut record = ReplayRecord::default();
     for run in runs {
         let job_record = &mut jobs[run.job];
@@ -104,7 +104,7 @@ fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
 }
 
 /// Returns the most jobs that are there at once, of those that end.
-fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
+fn most_present(trace: &Trace, by_place: &[ReplayedJob]) -> usize {
     let ending =
         trace.jobs.iter().filter_map(|entry| Some((entry.arrival.0, by_place[entry.place].completed?.0)));
     let mut changes: Vec<(f64, bool)> =

@@ -56,7 +56,7 @@ fn one_gpu() -> Problem {
 }
 
 fn ends(record: &ReplayRecord) -> Vec<f64> {
-    let end = |job: &hsched_lab::replay::JobRecord| job.completed.expect("an end").0;
+    let end = |job: &hsched_lab::replay::ReplayedJob| job.completed.expect("an end").0;
     record.jobs.iter().map(|job| (end(job) * 1e6).round() / 1e6).collect()
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{EventKind, ReplayEvent};
-use crate::replay::figures::{JobRecord, ReplayRecord};
+use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{DueEvent, EventQueue};
@@ -80,7 +80,7 @@ impl<'a> ReplayWorld<'a> {
             taken: Taken::of(&problem),
             queue: EventQueue::default(),
             record: ReplayRecord {
-                jobs: vec![JobRecord::default(); trace.jobs.len()],
+                jobs: vec![ReplayedJob::default(); trace.jobs.len()],
                 in_use: vec![(trace.first_arrival().0, 0)],
                 ..ReplayRecord::default()
             },
