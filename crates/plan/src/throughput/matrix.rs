@@ -101,7 +101,7 @@ impl ThroughputMatrix {
                     None
                 }
             };
-            let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
+            let known = SpeedKnowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(Borrow::borrow).map(row).collect() }
@@ -130,7 +130,7 @@ impl ThroughputMatrix {
 }
 
 /// What tells of one job's speeds.
-struct Knowledge<'a> {
+struct SpeedKnowledge<'a> {
     job: &'a Job,
     measured: &'a BTreeMap<&'a GpuType, Measured>,
     cluster: &'a [GpuType],
@@ -138,7 +138,7 @@ struct Knowledge<'a> {
     estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, SpeedEstimate)>,
 }
 
-impl Knowledge<'_> {
+impl SpeedKnowledge<'_> {
     fn cell(&self, gpu_type: &GpuType) -> SpeedCell {
         let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
