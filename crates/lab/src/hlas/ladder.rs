@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Ladder {
     /// Service in seconds of an average group, at which a job goes one level down.
     thresholds: Vec<f64>,
-    levels: Vec<Level>,
+    levels: Vec<LadderLevel>,
     /// By job, where it waits.
     places: Vec<Option<(usize, LadderKey)>>,
     /// How many jobs have entered so far.
@@ -19,7 +19,7 @@ pub(crate) struct Ladder {
 type LadderKey = (Reverse<u64>, u64, usize);
 
 #[derive(Clone, Debug, Default)]
-struct Level {
+struct LadderLevel {
     /// Jobs with part of their round handed out.
     begun: BTreeSet<LadderKey>,
     others: BTreeSet<LadderKey>,
@@ -37,7 +37,7 @@ const SLACK: f64 = 1e-9;
 impl Ladder {
     /// Returns an empty ladder with these thresholds.
     pub(crate) fn new(thresholds: Vec<f64>) -> Self {
-        let levels = vec![Level::default(); thresholds.len() + 1];
+        let levels = vec![LadderLevel::default(); thresholds.len() + 1];
         Self { thresholds, levels, ..Self::default() }
     }
 
