@@ -47,7 +47,7 @@ pub struct JobExplanation {
     /// What it could do with one node alone, of its own GPUs and the free ones.
     pub one_node_now: Option<Alternative>,
     /// The limits that it stands at.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<PlacementLimit>,
     /// How its GPUs make replicas, by type; empty where each GPU is one.
     pub replicas: Vec<ReplicaExplanation>,
 }
@@ -121,7 +121,7 @@ pub enum Obstacle {
 
 /// A limit that a placed job stands at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum PlacementLimit {
     /// It has the most GPUs that it may have.
     Most(Obstacle),
     /// It has the fewest.

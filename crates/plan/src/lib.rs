@@ -76,8 +76,8 @@ pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Pol
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
 pub use self::explanation::{
-    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, ReplicaExplanation, TypeExplanation,
-    TypeMarket,
+    Explanation, GpuCountEffect, JobExplanation, Obstacle, PlacementLimit, ReplicaExplanation,
+    TypeExplanation, TypeMarket,
 };
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};

@@ -2,27 +2,27 @@
 
 use super::Explained;
 use hsched_plan::throughput::Source;
-use hsched_plan::{JobExplanation, Limit};
+use hsched_plan::{JobExplanation, PlacementLimit};
 
 impl Explained<'_> {
     /// Says what a limit is; GPUs that others have are told with their price.
-    pub(super) fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
+    pub(super) fn limit(&self, job: &JobExplanation, limit: &PlacementLimit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
-            Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
-            Limit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
+            PlacementLimit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
+            PlacementLimit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
                 format!("cannot use fewer GPUs: min_replicas is {least}")
             }
-            Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
-            Limit::Illegal { gpu_type, obstacle } => {
+            PlacementLimit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
+            PlacementLimit::Illegal { gpu_type, obstacle } => {
                 format!("cannot use another {}: {obstacle}", name(*gpu_type))
             }
-            Limit::NoGain => "no additional GPU would shorten it".into(),
-            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
+            PlacementLimit::NoGain => "no additional GPU would shorten it".into(),
+            PlacementLimit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
                 "each {} splits its {batch} samples into {micro_batches} micro-batches: {memory} fit in its memory",
                 name(*gpu_type)
             ),
-            Limit::Taken { .. } => return None,
+            PlacementLimit::Taken { .. } => return None,
         })
     }
 
