@@ -68,7 +68,7 @@ pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, QueueState, Sighting, TaggedJob};
 pub use self::planner::{Planner, WaitQuestion, named_ranks};
 pub use self::queued_submissions::spares;
-pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
+pub use self::requests::{JobRequests, Knows, Listing, SpeedsOf, requests};
 pub use self::resume_point::ResumePoint;
 pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};

@@ -44,8 +44,8 @@ pub struct Knows<'a, E> {
 
 /// The requests of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
-    /// At most [`Listed::MOST`], each with an id of its own, counted from 0.
+pub struct JobRequests {
+    /// At most [`JobRequests::MOST`], each with an id of its own, counted from 0.
     pub requests: Vec<RequestOption>,
     /// How many there were before some were left out for their number.
     pub possible: usize,
@@ -55,7 +55,7 @@ pub struct Listed {
     pub nothing: Option<String>,
 }
 
-impl Listed {
+impl JobRequests {
     /// Requests of one job that are looked at.
     pub const MOST: usize = MOST;
 }
@@ -64,7 +64,11 @@ impl Listed {
 ///
 /// # Errors
 /// When its speeds cannot be read.
-pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<String>) -> Result<Listed, E> {
+pub fn requests<E>(
+    listing: &Listing,
+    knows: &Knows<'_, E>,
+    notes: &mut Vec<String>,
+) -> Result<JobRequests, E> {
     let Listing { job, snapshot, .. } = *listing;
     let accounts = listing.accounts();
     let (mut list, mut nothing) = (Vec::new(), None);
@@ -110,7 +114,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     for (id, option) in (0..).zip(&mut list) {
         option.request.id = RequestId(id);
     }
-    Ok(Listed { requests: list, possible, cut, nothing })
+    Ok(JobRequests { requests: list, possible, cut, nothing })
 }
 
 /// GPUs of one type for a job, as the planner would share the work over them.

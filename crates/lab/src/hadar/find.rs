@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::job::{HadarJob, HadarParameters};
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
 use crate::hadar::prices::{BidTerms, Prices};
 
 /// A round as all jobs see it.
@@ -156,7 +156,7 @@ impl<'a> Guest<'a> {
     pub(super) fn best<'b>(
         &self,
         menu: &Menu,
-        listed: Listed,
+        listed: MenuRange,
         taken: impl FnOnce() -> &'b [u32],
     ) -> Option<(MenuPlace, f64)> {
         let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
@@ -176,7 +176,7 @@ impl<'a> Guest<'a> {
 
     /// Returns the same, of payoffs that may be equal in twelve digits: the choice of fewer nodes, of the slowest GPUs, of most
     /// GPUs in the earliest cell.
-    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(MenuPlace, f64)> {
+    fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];
             self.worth[menu_choice.pace as usize] - menu_choice.cost

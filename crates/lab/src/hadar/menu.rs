@@ -74,7 +74,7 @@ pub(super) struct MenuChoice {
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The choices of a state: from where in the menu, and to where.
-pub(super) type Listed = (u32, u32);
+pub(super) type MenuRange = (u32, u32);
 
 /// The rest of an allocation.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl Menu {
     ///
     /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
     /// that cost least are looked at, on one node, on few nodes and anywhere.
-    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> Listed {
+    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> MenuRange {
         let scope = MenuScope { market, taken, begin: self.choices.len() };
         let mut free = std::mem::take(&mut self.free);
         self.fill(&mut free, scope);

@@ -3,7 +3,7 @@
 use crate::hadar::find::{Guest, Market, NEAR};
 use crate::hadar::hopes::GainBounds;
 use crate::hadar::job::HadarJob;
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
@@ -22,7 +22,7 @@ pub(super) struct OfferSearch {
     menu: Menu,
     hopes: GainBounds,
     /// By state, its choices in the menu; `None` if it was not computed yet.
-    listed: Vec<Option<Listed>>,
+    listed: Vec<Option<MenuRange>>,
     /// The states that do not sleep, and whether each is one of them.
     awake: Vec<u32>,
     is_awake: Vec<bool>,
@@ -128,7 +128,7 @@ impl OfferSearch {
         urgency: f64,
         states: &States,
         state: u32,
-        listed: Listed,
+        listed: MenuRange,
     ) -> bool {
         let mut lost = None;
         for place in listed.0..listed.1 {
