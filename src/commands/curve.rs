@@ -11,7 +11,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
-use hsched_model::formats::history::{self, Case, History, Log};
+use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
     CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
@@ -198,8 +198,8 @@ impl Args {
         })
     }
 
-    fn of_log(&self, log: Log) -> Result<CurveQuestion, Failure> {
-        let Log { metrics, mut notes } = log;
+    fn of_log(&self, log: TrainingLog) -> Result<CurveQuestion, Failure> {
+        let TrainingLog { metrics, mut notes } = log;
         let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
         let metric = match &self.metric {
             Some(metric) => metric.as_str(),
