@@ -14,7 +14,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Cluster, ErrorId, Seconds, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
+use hsched_slurm::queue::{self, QueueLook, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
 
@@ -111,7 +111,7 @@ fn seen(
         later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
-    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
+    let snapshot = queue::snapshot(texts, QueueLook { at: squeue.at, user: &user_name() });
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);

@@ -46,7 +46,7 @@ const BASIC: usize = 23;
 
 /// Who looks, and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct QueueLook<'a> {
     pub at: Time,
     /// The user whose jobs are ours.
     pub user: &'a str,
@@ -82,7 +82,7 @@ fn is_exclusive(shared: &str) -> bool {
 pub fn parse(
     text: &str,
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
@@ -108,7 +108,7 @@ fn job(
     fields: &[&str; BASIC],
     more: &[&str],
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
     notes: &mut Notes,
 ) -> Option<QueueJob> {
     let [id, state, user, account, qos, partitions, priority, submit, start, limit, ..] = *fields;
