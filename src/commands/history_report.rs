@@ -15,7 +15,7 @@ use hsched_engine::store::{MetricCurves, Predicted};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
-use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
 /// The end of a submission is seen by the next look, or the one after it.
 const LATE: f64 = 120.0;
@@ -160,7 +160,7 @@ fn wait(predicted: &Predicted) -> ReportWait {
 }
 
 fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
-    let speed = |(key, measured): (SpeedKey, Measured)| ReportSpeed {
+    let speed = |(key, measured): (SpeedKey, MeasuredSpeed)| ReportSpeed {
         gpu_type: key.place(),
         model: key.model,
         speed: measured.speed.to_string(),

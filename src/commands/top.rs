@@ -64,7 +64,7 @@ struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
     starts: ExpectedStarts,
-    metrics: BTreeMap<JobName, Measured>,
+    metrics: BTreeMap<JobName, JobMetrics>,
     view: TopView,
     question: Option<Confirmation>,
     /// When the state is read next, by the time since the start.
@@ -72,7 +72,7 @@ struct Top<'a> {
 }
 
 /// What a job has reported.
-struct Measured {
+struct JobMetrics {
     /// Epochs that were done then.
     epochs: u64,
     /// The last value of its metric, with its name.
@@ -179,7 +179,7 @@ impl<'a> Top<'a> {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),
             };
-            self.metrics.insert(tracked.job.name.clone(), Measured { epochs: done, metric, curve });
+            self.metrics.insert(tracked.job.name.clone(), JobMetrics { epochs: done, metric, curve });
         }
         let known = self.metrics.get(&tracked.job.name);
         let (metric, curve) =

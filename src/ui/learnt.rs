@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Speed};
-use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
+use hsched_plan::throughput::{Lesson, MeasuredSpeed, Sample, SpeedKey};
 
 /// Speeds as they were told, or as they were known when nothing was told.
 #[derive(Debug, Default)]
@@ -16,8 +16,8 @@ pub(super) struct LearntSpeeds {
 struct SpeedChange<'a> {
     /// The one of most steps.
     sample: &'a Sample,
-    before: Option<Measured>,
-    after: Measured,
+    before: Option<MeasuredSpeed>,
+    after: MeasuredSpeed,
 }
 
 /// Speeds that differ by less than this part are the same to a reader.

@@ -3,7 +3,7 @@
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
-    Cache, LearnRule, Lesson, Measured, Sample, SampleRefusal, SampleSource, SpeedCell, SpeedKey,
+    Cache, LearnRule, Lesson, MeasuredSpeed, Sample, SampleRefusal, SampleSource, SpeedCell, SpeedKey,
     ThroughputMatrix,
 };
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn seen(samples: &[(u64, f64)]) -> Cache {
     cache
 }
 
-fn known(cache: &Cache) -> Measured {
+fn known(cache: &Cache) -> MeasuredSpeed {
     cache.estimate(&key()).expect("a speed")
 }
 
@@ -39,7 +39,7 @@ fn step(alpha: f64, beta: f64, batch: u64) -> f64 {
 }
 
 #[track_caller]
-fn assert_near(measured: &Measured, expected: f64, batch: u64, tolerance: f64) {
+fn assert_near(measured: &MeasuredSpeed, expected: f64, batch: u64, tolerance: f64) {
     let time = measured.speed.step(batch, None);
     assert!(
         (time / expected - 1.0).abs() <= tolerance,

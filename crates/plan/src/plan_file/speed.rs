@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::throughput::{Measured, Method, SampleSource, Source, SpeedEstimate};
+use crate::throughput::{MeasuredSpeed, Method, SampleSource, Source, SpeedEstimate};
 use hsched_model::{GpuType, Seconds, Speed};
 
 /// A job's speed on a GPU type, and where it comes from.
@@ -60,7 +60,7 @@ impl PlanSpeed {
             Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
             Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
         };
-        let measured: Option<&Measured> = match source {
+        let measured: Option<&MeasuredSpeed> = match source {
             Source::Measured(measured) => Some(measured),
             Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
         };
@@ -71,7 +71,7 @@ impl PlanSpeed {
         let (kind, name) = match source {
             Source::JobFile => (SpeedSource::JobFile, None),
             Source::OtherName(name) => (SpeedSource::OtherName, Some(name)),
-            Source::Measured(Measured { count: 0, .. }) => (SpeedSource::Set, None),
+            Source::Measured(MeasuredSpeed { count: 0, .. }) => (SpeedSource::Set, None),
             Source::Measured(_) => (SpeedSource::Measured, None),
             Source::Estimated(SpeedEstimate { method: Method::Ratios { .. }, from, .. }) => {
                 (SpeedSource::Scaled, Some(from))

@@ -27,7 +27,7 @@ type Records = BTreeMap<String, SpeedRecord>;
 
 /// What is known of a speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredSpeed {
     pub speed: Speed,
     /// Relative error of step times, one standard deviation.
     pub error: f64,
@@ -84,13 +84,13 @@ impl Cache {
     }
 
     /// Returns what is known of a speed, over all contributors.
-    pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
+    pub fn estimate(&self, key: &SpeedKey) -> Option<MeasuredSpeed> {
         let place = (key.gpu_type.clone(), key.precision, key.gpus);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
     /// Returns what is known of a job, by GPU type: of its model in its precision, in replicas of its size.
-    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, Measured)> {
+    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places
             .filter(|((gpu_type, precision, gpus), _)| {
@@ -100,7 +100,7 @@ impl Cache {
     }
 
     /// Returns all that is known, by model, GPU type, precision and size of replicas.
-    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, Measured)> {
+    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, MeasuredSpeed)> {
         self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
     }
 
@@ -180,7 +180,7 @@ impl Cache {
 }
 
 /// Returns what all contributors know together: one line through all their points.
-fn pooled(records: &Records) -> Option<Measured> {
+fn pooled(records: &Records) -> Option<MeasuredSpeed> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
     let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
@@ -195,7 +195,7 @@ fn pooled(records: &Records) -> Option<Measured> {
     let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
     // The variance of one sample, and of the mean of all that count.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed,
         error: (misfit + noise).sqrt().max(LEAST_ERROR),
         count: points().map(|(_, point)| point.count).sum(),
@@ -225,9 +225,9 @@ fn reading(record: &SpeedRecord, point: &Point) -> Reading {
     Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }
 
-fn stated(records: &Records) -> Option<Measured> {
+fn stated(records: &Records) -> Option<MeasuredSpeed> {
     let last = records.values().filter_map(|record| record.stated).max_by(|a, b| a.at.total_cmp(&b.at))?;
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed: last.speed,
         error: STATED_ERROR,
         count: 0,
@@ -238,7 +238,7 @@ fn stated(records: &Records) -> Option<Measured> {
     })
 }
 
-impl fmt::Display for Measured {
+impl fmt::Display for MeasuredSpeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.count == 0 {
             return f.write_str("set by hand");

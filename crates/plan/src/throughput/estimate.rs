@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
+use super::cache::{Cache, MeasuredSpeed};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
@@ -70,7 +70,7 @@ impl Tables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
         let mut rows = BTreeMap::<_, Row>::new();
         let mut names = BTreeMap::new();
-        let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
+        let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
         // Replicas of several GPUs say nothing of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
@@ -100,7 +100,7 @@ impl Tables {
     pub(super) fn estimate(
         &self,
         job: &Job,
-        measured: &BTreeMap<&GpuType, Measured>,
+        measured: &BTreeMap<&GpuType, MeasuredSpeed>,
         gpu_type: &GpuType,
         which: Estimates,
     ) -> Option<(Speed, SpeedEstimate)> {

@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
+use super::cache::{Cache, MeasuredSpeed};
 use super::estimate::{SpeedEstimate, Tables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
@@ -50,7 +50,7 @@ pub enum Source {
     /// The job file says it of the same model by another name.
     OtherName(GpuType),
     /// The cache of measured speeds has it.
-    Measured(Measured),
+    Measured(MeasuredSpeed),
     /// Nobody has measured it; others let expect it.
     Estimated(SpeedEstimate),
 }
@@ -92,7 +92,7 @@ impl ThroughputMatrix {
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
-            let measured: BTreeMap<&GpuType, Measured> = cache.of_job(job).collect();
+            let measured: BTreeMap<&GpuType, MeasuredSpeed> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
                 // Nobody knows how the speed of a replica grows with its GPUs.
                 if possible && !job.has_replicas() {
@@ -132,7 +132,7 @@ impl ThroughputMatrix {
 /// What tells of one job's speeds.
 struct SpeedKnowledge<'a> {
     job: &'a Job,
-    measured: &'a BTreeMap<&'a GpuType, Measured>,
+    measured: &'a BTreeMap<&'a GpuType, MeasuredSpeed>,
     cluster: &'a [GpuType],
     /// Returns a type's speed where nothing else tells it.
     estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, SpeedEstimate)>,
@@ -212,13 +212,13 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
 /// Returns the job file's speed scaled to what was measured, where that was one batch size alone.
 ///
 /// The line through the origin and that one point has no fixed part of a step, which the job file knows.
-fn through_the_one_batch(said: Speed, measured: &Measured) -> Option<Speed> {
+fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))
 }
 
 /// Returns what to say where the job file is far from what was measured, at the batch seen last.
-fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option<String> {
+fn contradiction(gpu_type: &GpuType, said: Speed, measured: &MeasuredSpeed) -> Option<String> {
     let batch = batch_size(measured.batch.unwrap_or(1));
     let (rate, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
     let differs = (rate / other - 1.0).abs() > NOTABLE;

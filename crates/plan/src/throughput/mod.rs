@@ -9,7 +9,7 @@ mod matrix;
 mod record;
 mod sample;
 
-pub use self::cache::{Cache, Measured};
+pub use self::cache::{Cache, MeasuredSpeed};
 pub use self::estimate::{Method, SpeedEstimate};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable, replica_size};

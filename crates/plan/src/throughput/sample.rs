@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cache::Measured;
+use super::cache::MeasuredSpeed;
 use super::matrix::replica_size;
 use hsched_model::{GpuType, Job, Precision};
 
@@ -91,7 +91,7 @@ pub struct LearnRule<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lesson {
     /// The sample counts.
-    Learnt { before: Option<Measured>, after: Measured },
+    Learnt { before: Option<MeasuredSpeed>, after: MeasuredSpeed },
     /// The sample, in seconds, is too far from what was expected, and is kept aside: it counts when more agree.
     Outlier { expected: f64, seconds: f64 },
     /// The sample teaches nothing.
