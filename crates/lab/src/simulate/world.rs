@@ -34,7 +34,7 @@ pub struct SimulatedWorld {
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextEvent {
     Incident,
     /// Something in the job of that place among the submissions.
     Job(usize),
@@ -67,9 +67,9 @@ impl SimulatedWorld {
         while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
             self.now = Time(self.now.0.max(at.0));
             match next {
-                Next::Incident => self.change_nodes(),
-                Next::Job(place) => self.advance(place),
-                Next::Queue => self.start_jobs(),
+                NextEvent::Incident => self.change_nodes(),
+                NextEvent::Job(place) => self.advance(place),
+                NextEvent::Queue => self.start_jobs(),
             }
         }
         self.now = end;
@@ -168,13 +168,13 @@ impl SimulatedWorld {
     }
 
     /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
-    fn next(&self) -> Option<(Time, Next)> {
-        let incident = self.script.next().map(|at| (at, Next::Incident));
+    fn next(&self) -> Option<(Time, NextEvent)> {
+        let incident = self.script.next().map(|at| (at, NextEvent::Incident));
         let job = |(place, submission): (usize, &SimulatedSubmission)| {
-            Some((submission.running()?.next()?, Next::Job(place)))
+            Some((submission.running()?.next()?, NextEvent::Job(place)))
         };
         let jobs = self.submissions.iter().enumerate().filter_map(job);
-        let look = self.look.map(|at| (at, Next::Queue));
+        let look = self.look.map(|at| (at, NextEvent::Queue));
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
     }
 
