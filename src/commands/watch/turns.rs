@@ -39,7 +39,7 @@ pub(super) struct Watch<'a> {
 }
 
 /// A time in which turns fail.
-struct Outage {
+struct TurnOutage {
     since: Time,
     /// Why, each reason as it was said.
     said: BTreeSet<String>,
@@ -114,7 +114,7 @@ impl<'a> Watch<'a> {
     /// When the state cannot be used; that Slurm does not answer is waited for.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
-        let (mut summary, mut outage) = (String::new(), None::<Outage>);
+        let (mut summary, mut outage) = (String::new(), None::<TurnOutage>);
         loop {
             let turn = self.turn();
             let wished = self.is_wished();
@@ -133,7 +133,7 @@ impl<'a> Watch<'a> {
                 }
                 // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
+                    let since = || TurnOutage { since: state::now(self.context), said: BTreeSet::new() };
                     if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
                         self.log.say(&format!("{}; retrying", failure.message));
                     }
