@@ -8,8 +8,8 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{Job, Seconds, hostlist};
 use hsched_plan::{
-    Bound, CheckedPlan, Deadlines, Due, Dues, FewerGpus, JobModel, Objective, Outcome, Placement, Problem,
-    Quality, Rank, Slot, Verdict, advice,
+    Bound, CheckedPlan, Deadlines, Due, Dues, FewerGpus, JobModel, Objective, Placement, PlanFigures,
+    Problem, Quality, Rank, Slot, Verdict, advice,
 };
 
 /// A job of the plan; of a training, all its copies.
@@ -169,7 +169,7 @@ fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
 }
 
 /// Returns what is proven of deadlines and times where the gap of the objective is not closed.
-fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &Outcome) -> String {
+fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &PlanFigures) -> String {
     let dues = Dues::of(problem);
     let placed = plan.placed().len();
     let (least, late) = (dues.least_late(bound.lower, placed), dues.late_in(problem, plan));
@@ -213,7 +213,7 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     let plural = if all == 1 { "" } else { "s" };
     let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
     let mut is_unproven = false;
-    if let Some(outcome) = Outcome::of(problem, plan) {
+    if let Some(outcome) = PlanFigures::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
         let _ =
             writeln!(text, "mean completion time {mean}, makespan {last}, fairness {:.3}", outcome.fairness);

@@ -92,7 +92,7 @@ pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
-pub use self::placement::{Outcome, Placement, Quality, Rank, Slot, Verdict};
+pub use self::placement::{Placement, PlanFigures, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
     Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WaitForecast, WorkerNode,

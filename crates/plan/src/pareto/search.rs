@@ -6,7 +6,9 @@ use crate::fairness::equal_share_times;
 use crate::pareto::proof::{MeanBound, Proven};
 use crate::pareto::thrift::Costs;
 use crate::pricing::Rings;
-use crate::{Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Outcome, Plan, Policy};
+use crate::{
+    Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Plan, PlanFigures, Policy,
+};
 use crate::{PolicyError, Problem, checked};
 use hsched_model::number::to_f64;
 
@@ -197,7 +199,7 @@ impl FrontSearch<'_> {
     }
 
     fn figures(&self, plan: CheckedPlan) -> Option<FrontPlan> {
-        let outcome = Outcome::of(self.problem, &plan)?;
+        let outcome = PlanFigures::of(self.problem, &plan)?;
         let placement = |&job: &usize| Some((job, plan.verdicts()[job].placement()?));
         let time =
             |(job, placement): (usize, &crate::Placement)| placement.jct(self.problem.jobs[job].epochs).0;

@@ -1,8 +1,8 @@
 //! Replicas of several GPUs under the paper's policies, and explained.
 
 use hsched_plan::{
-    Budget, GpuCountEffect, Obstacle, Outcome, Parameters, PlacementLimit, ReplicaExplanation, ReplicaModel,
-    explain, verify,
+    Budget, GpuCountEffect, Obstacle, Parameters, PlacementLimit, PlanFigures, ReplicaExplanation,
+    ReplicaModel, explain, verify,
 };
 use hsched_problems::find;
 use hsched_problems::problems::{job, problem};
@@ -22,7 +22,7 @@ proptest! {
             let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
             let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
             let all = plan.placed().len() == problem.jobs.len();
-            if let (true, Some(best), Some(outcome)) = (all, best, Outcome::of(&problem, &plan)) {
+            if let (true, Some(best), Some(outcome)) = (all, best, PlanFigures::of(&problem, &plan)) {
                 let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
                 prop_assert!(outcome.objective_value >= best / weights * (1.0 - 1e-9), "{name} beats the optimum");
             }
