@@ -28,7 +28,7 @@ pub(crate) struct ScriptOutlook {
 }
 
 /// What an outlook follows from.
-pub(crate) struct Outlook<'a> {
+pub(crate) struct OutlookBasis<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub version: Option<SlurmVersion>,
@@ -40,7 +40,7 @@ pub(crate) struct Outlook<'a> {
     pub futures: u32,
 }
 
-impl Outlook<'_> {
+impl OutlookBasis<'_> {
     /// Returns when the script starts; `None` where a number of nodes or GPUs is not known.
     pub(crate) fn of_script(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<ScriptOutlook> {
         let SiteRequest { requests, not_counted } = site_request(self.reading, &self.queue.snapshot)?;

@@ -9,7 +9,7 @@ use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{Outlook, ScriptOutlook, is_meant, unknown_partition};
+use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant, unknown_partition};
 use crate::app::script_remedy::remedy;
 use crate::app::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
@@ -167,7 +167,7 @@ impl ScriptQuestion<'_> {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", self.script.name()));
         let (clock, begin) = (&context.clock, context.clock.elapsed());
         let stop = || clock.elapsed().saturating_sub(begin) >= self.budget;
-        let outlook = Outlook {
+        let outlook = OutlookBasis {
             script: self.script,
             reading,
             version,

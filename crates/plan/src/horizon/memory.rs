@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Memory;
-use crate::horizon::outlook::{Crowd, Gap, Outlook};
+use crate::horizon::outlook::{Crowd, Gap, PriceOutlook};
 use crate::horizon::path::{LEVELS, Path};
 
 /// The name of the policy.
@@ -33,7 +33,7 @@ struct Prices {
 }
 
 /// Returns an outlook in words; `None` where nothing was decided yet.
-pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
+pub(super) fn write(outlook: &PriceOutlook, labels: &[String]) -> Option<Memory> {
     if outlook.path.levels.is_empty() || labels.len() != outlook.prices.len() {
         return None;
     }
@@ -54,7 +54,7 @@ pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
 }
 
 /// Returns the outlook of a memory for GPU types with these labels; `None` where it is of another version or of other types.
-pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
+pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<PriceOutlook> {
     if memory.policy != NAME || memory.version != VERSION {
         return None;
     }
@@ -69,7 +69,7 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
         return None;
     }
     let level = |level: usize| known_prices.iter().map(|prices| prices.path[level]).collect();
-    Some(Outlook {
+    Some(PriceOutlook {
         prices: known_prices.iter().map(|prices| prices.now).collect(),
         path: Path { levels: (0..LEVELS.len()).map(level).collect() },
         gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
@@ -85,7 +85,7 @@ mod tests {
     fn a_memory_is_read_as_it_was_written() {
         let labels = ["v100", "t4"].map(str::to_owned);
         let mut outlook =
-            Outlook { prices: vec![0.1, 1.0 / 3.0], path: Path::new(2, 7.0), ..Outlook::default() };
+            PriceOutlook { prices: vec![0.1, 1.0 / 3.0], path: Path::new(2, 7.0), ..PriceOutlook::default() };
         outlook.gap.pass(5.0);
         outlook.gap.pass(9.5);
         outlook.crowd = Some(Crowd { jobs: 2, arrivals: 0.1 });
@@ -96,6 +96,6 @@ mod tests {
         assert_eq!(read(&memory, &["a100".to_owned()]), None, "other types");
         assert_eq!(read(&Memory { version: 2, ..memory.clone() }, &labels), None);
         assert_eq!(read(&Memory { text: "{}".to_owned(), ..memory }, &labels), None);
-        assert_eq!(write(&Outlook::default(), &labels), None);
+        assert_eq!(write(&PriceOutlook::default(), &labels), None);
     }
 }

@@ -12,7 +12,7 @@ use hsched_model::number::to_f64;
 
 /// Prices of GPUs now and to come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlook {
+pub(super) struct PriceOutlook {
     /// What a GPU of each type costs a second, in seconds of a job's time; 0 while there are no jobs.
     pub prices: Vec<f64>,
     pub path: Path,
@@ -54,7 +54,7 @@ const UNKNOWN: f64 = 1e9;
 /// The least price, as a part of what all tasks at their fastest would make of the GPUs.
 const FLOOR: f64 = 1e-4;
 
-impl Outlook {
+impl PriceOutlook {
     /// Forgets today's prices: nobody is there.
     pub(super) fn rest(&mut self) {
         self.prices.fill(0.0);

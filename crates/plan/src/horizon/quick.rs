@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::horizon::allocate::{add, fits};
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::roster::Roster;
 use crate::horizon::task::Task;
 use crate::horizon::worth::{Worths, to_do};
@@ -58,7 +58,7 @@ const FORESEEN: f64 = 2.0;
 pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
-    pub outlook: &'a Outlook,
+    pub outlook: &'a PriceOutlook,
     pub preempts: bool,
 }
 

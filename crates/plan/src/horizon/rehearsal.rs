@@ -1,7 +1,7 @@
 //! A run of `horizon` on counts of GPUs alone, every bundle with its best packing: what prices a trace would see.
 
 use crate::classes::Class;
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
@@ -46,7 +46,7 @@ pub(crate) fn rehearse(
     restart: f64,
 ) -> Option<Rehearsal> {
     let mut run = Rehearsal { ends: vec![0.0; jobs.len()], prices: Vec::new() };
-    let mut outlook = Outlook::default();
+    let mut outlook = PriceOutlook::default();
     let mut under: Vec<Under> = Vec::new();
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut now = jobs.first().map_or(0.0, |job| job.at);
@@ -98,7 +98,7 @@ fn newcomer(arrival: &TraceArrival, restart: f64) -> Task {
 }
 
 /// Decides once, and gives the jobs what they are to have.
-fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
+fn reset(outlook: &mut PriceOutlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
     let seen = |training: &Under| Task {
         left: training.task.left.max(LEAST_LEFT * training.task.whole),
         ..training.task.clone()
