@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use hsched_engine::clock::ManualClock;
-    use hsched_slurm::{CommandError, Output};
+    use hsched_slurm::{CommandError, CommandOutput};
 
     /// A Slurm that takes its time, and may fail.
     struct Site {
@@ -77,13 +77,13 @@ mod tests {
     }
 
     impl Runner for Site {
-        fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+        fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
             *self.asked.borrow_mut() += 1;
             self.clock.sleep(self.takes.get());
             if self.fails.get() {
                 return Err(CommandError::failed(command, "exit status: 1", "no"));
             }
-            Ok(Output { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
+            Ok(CommandOutput { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
         }
     }
 

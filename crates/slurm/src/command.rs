@@ -18,7 +18,7 @@ pub struct CommandLine {
 
 /// What a program wrote before it ended with status 0; bytes that are no UTF-8 became `U+FFFD`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
 }
@@ -29,7 +29,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// When the program cannot be started, takes too long, writes too much or fails.
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError>;
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError>;
 }
 
 /// Why a command gave no answer.

@@ -51,7 +51,7 @@ pub mod time;
 mod untyped;
 
 pub use self::accelerators::uncounted_accelerators;
-pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::command::{CommandError, CommandLine, CommandOutput, Runner};
 pub use self::ended::{JobEnd, ended};
 pub use self::environment::cleared_variables;
 pub use self::exit_status::ExitStatus;

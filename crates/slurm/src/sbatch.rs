@@ -2,7 +2,7 @@
 
 use crate::record::excerpt;
 use crate::request::said;
-use crate::{CommandError, CommandLine, JobId, Output, RequestError, Runner, time};
+use crate::{CommandError, CommandLine, CommandOutput, JobId, RequestError, Runner, time};
 
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
     let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
-        let Output { stdout, stderr } = answer;
+        let CommandOutput { stdout, stderr } = answer;
         let message = format!(
             "sbatch printed {:?} but no job id{}",
             excerpt(&stdout),
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::Recorded;
 
-    fn submitted(answer: Result<Output, CommandError>) -> Result<Submitted, RequestError> {
+    fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<Submitted, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
         submit(&Recorded::new([(command.clone(), answer)]), &command)
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_number_is_no_certainty() {
-        let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
+        let output = CommandOutput { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
             "the request may or may not have reached Slurm: sbatch printed \"queued\" but no job id; hm";
@@ -158,7 +158,7 @@ mod tests {
         let command = test_command("#!/bin/sh\n", &["-w".to_owned(), "v1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --test-only -w v1");
         let answer = answer
-            .map(|stderr| Output { stdout: String::new(), stderr: stderr.to_owned() })
+            .map(|stderr| CommandOutput { stdout: String::new(), stderr: stderr.to_owned() })
             .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
         test(&Recorded::new([(command.clone(), answer)]), &command)
     }

@@ -66,7 +66,7 @@ fn has_ended(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, Recorded};
 
     fn failure(status: &str, stderr: &str) -> Result<Reply, RequestError> {
         let command = stop("a", JobId(7));
@@ -82,7 +82,7 @@ mod tests {
         );
         let cancel = cancel("a", JobId(7));
         assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
-        let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
+        let done = send(&Recorded::new([(cancel.clone(), Ok(CommandOutput::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), Req
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, Recorded};
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
@@ -104,7 +104,7 @@ mod tests {
             let error = CommandError::failed(&update(), "exit status: 1", stderr);
             send(&Recorded::new([(update(), Err(error))]), &update())
         };
-        let done = send(&Recorded::new([(update(), Ok(Output::default()))]), &update());
+        let done = send(&Recorded::new([(update(), Ok(CommandOutput::default()))]), &update());
         assert!(matches!(done, Ok(())), "{done:?}");
         let refused = answer("slurm_update error: Job is no longer pending execution\n");
         assert!(matches!(refused, Err(RequestError::Refused { .. })), "{refused:?}");

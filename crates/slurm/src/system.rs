@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::environment::Environment;
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// Starts programs in their own process group, with a cleaned environment and without a terminal.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl System {
         Ok(RunningProgram { stdout: collect(stdout), stderr: collect(stderr), handle, group })
     }
 
-    fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<Output, CommandError> {
+    fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<CommandOutput, CommandError> {
         let timed_out = || {
             // What it said while it hung, often on its way to a controller, is the best hint there is.
             let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
@@ -97,7 +97,7 @@ impl System {
         };
         let (stdout, stderr) = (text(&running.stdout)?, text(&running.stderr)?);
         if status.success() {
-            Ok(Output { stdout, stderr })
+            Ok(CommandOutput { stdout, stderr })
         } else {
             // scontrol before 26.05 prints "Job 7 not found" as if it were an answer.
             let answer = stdout.trim().lines().last().unwrap_or_default();
@@ -109,7 +109,7 @@ impl System {
 }
 
 impl Runner for System {
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let running = self.start(command).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => CommandError::NotFound { program: command.program.clone() },
             _ => CommandError::Start { command: command.clone(), source },
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Runs a `sinfo` that is this shell script, for at most a second and 1000 bytes of output.
-    fn run(script: &str, stdin: Option<&str>) -> Result<Output, CommandError> {
+    fn run(script: &str, stdin: Option<&str>) -> Result<CommandOutput, CommandError> {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("sinfo");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");

@@ -7,7 +7,7 @@ use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -28,7 +28,7 @@ pub(super) struct Follower<'a> {
     context: &'a Context,
     rules: Rules,
     root: PathBuf,
-    output: Output<'a>,
+    output: LogOutput<'a>,
     growth: FileGrowth,
     /// The submission whose output is printed.
     shown: Option<(SubmissionKey, Vec<FilePart>)>,
@@ -41,7 +41,7 @@ impl<'a> Follower<'a> {
     /// When there is no state directory.
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
-        let output = Output { context, several: false, shown: None };
+        let output = LogOutput { context, several: false, shown: None };
         Ok(Self { args, context, rules, root, output, growth: FileGrowth::new(), shown: None, said: "" })
     }
 

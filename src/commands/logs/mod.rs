@@ -83,7 +83,7 @@ impl Subcommand for Args {
         if !chosen.has_begun {
             return Err(self.not_started(context, tracked, all.len()));
         }
-        let mut output = Output { context, several: chosen.parts.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: chosen.parts.len() > 1, shown: None };
         let mut parts = chosen.parts.clone();
         if let Some(missing) = parts.iter().find(|part| !part.exists()) {
             let message = format!("{} does not exist", missing.path.display());
@@ -161,7 +161,7 @@ impl Args {
 }
 
 /// Where the output of jobs goes.
-struct Output<'a> {
+struct LogOutput<'a> {
     context: &'a Context,
     /// Whether there is more than one file, which are then told apart.
     several: bool,
@@ -169,7 +169,7 @@ struct Output<'a> {
     shown: Option<std::path::PathBuf>,
 }
 
-impl Output<'_> {
+impl LogOutput<'_> {
     /// Prints what there is of a part; returns whether anybody reads it.
     fn pass_on(&mut self, part: &mut FilePart) -> Result<bool, Failure> {
         loop {

@@ -7,7 +7,7 @@ use crate::app::context::Context;
 use crate::app::output::{FileGrowth, FilePart};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -126,7 +126,7 @@ impl Args {
         if !files.iter().any(|file| file.exists()) {
             return Ok(None);
         }
-        let mut output = Output { context, several: files.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: files.len() > 1, shown: None };
         for path in files.into_iter().filter(|path| path.exists()) {
             let mut part = self.part(path)?;
             if !output.pass_on(&mut part)? {
@@ -143,7 +143,7 @@ impl Args {
         several: bool,
         mut look: impl FnMut() -> Result<Option<ScriptLook>, Failure>,
     ) -> Result<Exit, Failure> {
-        let mut output = Output { context, several, shown: None };
+        let mut output = LogOutput { context, several, shown: None };
         let (mut parts, growth) = (Vec::<FilePart>::new(), FileGrowth::new());
         let mut is_first = true;
         loop {
