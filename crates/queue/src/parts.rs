@@ -4,13 +4,13 @@ use crate::shape::Shape;
 
 /// Which part each node and each shape is in.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct QueueParts {
     pub count: usize,
     pub of_node: Vec<usize>,
     pub of_shape: Vec<usize>,
 }
 
-impl Parts {
+impl QueueParts {
     /// Returns the parts, where the shapes of each group of `coupled` are in one.
     pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize, coupled: &[Vec<usize>]) -> Self {
         let mut leader: Vec<usize> = (0..nodes).collect();

@@ -7,7 +7,7 @@ use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
-use crate::parts::Parts;
+use crate::parts::QueueParts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
 use crate::snapshot_jobs::{NumberingContext, running, waiting};
@@ -168,13 +168,13 @@ impl QueueModel {
         let (limits, counters) = known.limits.finish();
         let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
         let gpu_types = shapes.gpu_types.len();
-        let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
+        let rivals = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
         let jobs = waiting.iter().map(|job| (job.shape, job.rule));
         let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
         let mut groups = coupled(jobs, &limits, counters);
         groups.extend(chained(&waiting, awaited.list.len()));
-        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
+        let parts = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
             Some(NumberedRequest { part: parts.of_shape[shape], shape, rule: *rule })
@@ -218,7 +218,7 @@ impl QueueModel {
     }
 
     /// Gives each part its jobs, and its share of the jobs that a pass looks at.
-    fn divide(&mut self, parts: &Parts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+    fn divide(&mut self, parts: &QueueParts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
