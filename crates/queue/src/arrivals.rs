@@ -37,7 +37,7 @@ const SUSTAINED: f64 = 0.8;
 
 /// A job that was submitted in the last days.
 #[derive(Clone, Debug)]
-pub(super) struct Past {
+pub(super) struct PastJob {
     pub submitted: f64,
     pub shape: usize,
     pub limit: f64,
@@ -57,7 +57,7 @@ pub(super) struct Past {
 /// What arrives in a part of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    past: Vec<Past>,
+    past: Vec<PastJob>,
     /// Times between them, as many; empty where too few are known.
     gaps: Vec<f64>,
     /// In how many seconds how many submissions were seen.
@@ -94,7 +94,7 @@ pub(super) struct Arrival {
     pub rule: usize,
 }
 
-impl Past {
+impl PastJob {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
@@ -176,7 +176,7 @@ impl Past {
 
 impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
-    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
+    pub(super) fn new(mut past: Vec<PastJob>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
         for user in &mut past {
             user.most_work = model.most_gpu_seconds(user);
         }
@@ -184,7 +184,7 @@ impl Arrivals {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
-        let is_counted = |job: &Past| since < job.submitted && job.submitted <= until;
+        let is_counted = |job: &PastJob| since < job.submitted && job.submitted <= until;
         let seen = past.iter().filter(|job| is_counted(job)).count();
         let (gpus, time) = (to_f64(gpus), until - since);
         let priorities =
@@ -200,7 +200,8 @@ impl Arrivals {
     /// Returns what a future takes for the past in which jobs run such parts of their limits.
     pub(super) fn belief(&self, ratios: &[Ratios], random: &mut Pcg64Mcg) -> Belief {
         let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
-        let work = |work_of: &Past| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
+        let work =
+            |work_of: &PastJob| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
         let (past, mut gaps) = (again(self.past.len()), again(self.gaps.len()));
         let drawn = mean(gaps.iter().map(|&gap| self.gaps[gap]));
@@ -289,7 +290,7 @@ impl QueueModel {
     }
 
     /// Returns the GPU time that a job takes if it runs to its limit, in seconds.
-    fn most_gpu_seconds(&self, job: &Past) -> f64 {
+    fn most_gpu_seconds(&self, job: &PastJob) -> f64 {
         let shape = &self.shapes[job.shape];
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::arrivals::{Arrivals, Past};
+use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
@@ -154,7 +154,7 @@ impl QueueModel {
         let awaited = Awaited::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
-        let past = Past::of(snapshot, &mut shapes, &mut known);
+        let past = PastJob::of(snapshot, &mut shapes, &mut known);
         let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
             .map(|request| {
@@ -201,7 +201,7 @@ impl QueueModel {
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
-        let mut arrived: Vec<Vec<Past>> = vec![Vec::new(); parts.count];
+        let mut arrived: Vec<Vec<PastJob>> = vec![Vec::new(); parts.count];
         for job in past {
             arrived[parts.of_shape[job.shape]].push(job);
         }

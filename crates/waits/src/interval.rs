@@ -33,7 +33,7 @@ const DAY: f64 = 86_400.0;
 
 /// An estimate of the past, and how it came out as far as is known.
 #[derive(Clone, Debug)]
-struct Past {
+struct PastEstimate {
     asked: Time,
     started: Option<Time>,
     pending_until: Option<Time>,
@@ -54,7 +54,7 @@ pub struct Spread {
 /// Estimates of the last days.
 #[derive(Clone, Debug, Default)]
 pub struct PastEstimates {
-    list: Vec<Past>,
+    list: Vec<PastEstimate>,
 }
 
 impl Spread {
@@ -71,7 +71,7 @@ impl PastEstimates {
             let spread = density.spread(deviation);
             ENDS.map(|end| spread.log_quantile(end))
         });
-        self.list.push(Past {
+        self.list.push(PastEstimate {
             asked: record.asked,
             started: record.started,
             pending_until: record.pending_until,
@@ -114,7 +114,7 @@ impl PastEstimates {
     }
 }
 
-impl Past {
+impl PastEstimate {
     fn group(&self) -> (u64, u32) {
         (to_u64(self.asked.0 / DAY), self.account)
     }
