@@ -31,19 +31,19 @@ pub(super) struct Sink {
 #[derive(Clone)]
 pub(super) struct Value<'a> {
     node: &'a YamlNode,
-    path: Path<'a>,
+    path: ValuePath<'a>,
     sink: &'a Sink,
 }
 
 /// The place of a value in its file; put into words for a report alone, as long traces have a million values.
 #[derive(Clone)]
-enum Path<'a> {
+enum ValuePath<'a> {
     Root,
-    Key(Rc<Path<'a>>, &'a str),
-    Item(Rc<Path<'a>>, usize),
+    Key(Rc<ValuePath<'a>>, &'a str),
+    Item(Rc<ValuePath<'a>>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
         match self {
@@ -79,7 +79,7 @@ pub(super) fn read_tree<T>(
     read: impl FnOnce(&Value<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
     let sink = Sink { is_json, ..Sink::default() };
-    let result = read(&Value { node, path: Path::Root, sink: &sink });
+    let result = read(&Value { node, path: ValuePath::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
@@ -237,7 +237,7 @@ impl<'a> Value<'a> {
         match &self.node.kind {
             ValueKind::List(nodes) => {
                 let list = Rc::new(self.path.clone());
-                let item = |(index, node)| self.inner(node, Path::Item(Rc::clone(&list), index));
+                let item = |(index, node)| self.inner(node, ValuePath::Item(Rc::clone(&list), index));
                 nodes.iter().enumerate().map(item).collect()
             }
             _ if self.is_nothing() => Vec::new(),
@@ -256,7 +256,7 @@ impl<'a> Value<'a> {
         let mut first_lines = BTreeMap::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            let value = self.inner(node, Path::Key(Rc::clone(&map), &key.text));
+            let value = self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text));
             if let Some(first) = first_lines.get(&key.text) {
                 let message = format!("appears twice; the first is on line {first}");
                 value.at(key.line).report(ValueError::new(message).id(ErrorId::RepeatedKey));
@@ -275,7 +275,7 @@ impl<'a> Value<'a> {
         };
         let map = Rc::new(self.path.clone());
         let entry = |(key, node): &'a (yaml::YamlKey, YamlNode)| {
-            (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
+            (key.text.as_str(), self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()
     }
@@ -331,7 +331,7 @@ impl<'a> Value<'a> {
         matches!(&self.node.kind, ValueKind::Scalar { text, quoted: false } if is_null(text))
     }
 
-    fn inner(&self, node: &'a YamlNode, path: Path<'a>) -> Self {
+    fn inner(&self, node: &'a YamlNode, path: ValuePath<'a>) -> Self {
         Self { node, path, sink: self.sink }
     }
 
@@ -372,7 +372,7 @@ impl<'a> Value<'a> {
 /// A place to report at.
 struct ProblemPlace<'a> {
     line: usize,
-    path: &'a Path<'a>,
+    path: &'a ValuePath<'a>,
     sink: &'a Sink,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Memory;
 use crate::horizon::outlook::{Crowd, Gap, PriceOutlook};
-use crate::horizon::path::{LEVELS, Path};
+use crate::horizon::path::{LEVELS, PricePath};
 
 /// The name of the policy.
 pub(super) const NAME: &str = "horizon";
@@ -71,7 +71,7 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<PriceOutlook> {
     let level = |level: usize| known_prices.iter().map(|prices| prices.path[level]).collect();
     Some(PriceOutlook {
         prices: known_prices.iter().map(|prices| prices.now).collect(),
-        path: Path { levels: (0..LEVELS.len()).map(level).collect() },
+        path: PricePath { levels: (0..LEVELS.len()).map(level).collect() },
         gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
         crowd: text.crowd,
     })
@@ -84,8 +84,11 @@ mod tests {
     #[test]
     fn a_memory_is_read_as_it_was_written() {
         let labels = ["v100", "t4"].map(str::to_owned);
-        let mut outlook =
-            PriceOutlook { prices: vec![0.1, 1.0 / 3.0], path: Path::new(2, 7.0), ..PriceOutlook::default() };
+        let mut outlook = PriceOutlook {
+            prices: vec![0.1, 1.0 / 3.0],
+            path: PricePath::new(2, 7.0),
+            ..PriceOutlook::default()
+        };
         outlook.gap.pass(5.0);
         outlook.gap.pass(9.5);
         outlook.crowd = Some(Crowd { jobs: 2, arrivals: 0.1 });

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::horizon::allocate::Valuation;
 use crate::horizon::market::{ClassMarket, PriceSteps};
 use crate::horizon::menu;
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, TaskChoice};
 use crate::horizon::worth::Worths;
 use hsched_model::number::to_f64;
@@ -15,7 +15,7 @@ use hsched_model::number::to_f64;
 pub(super) struct PriceOutlook {
     /// What a GPU of each type costs a second, in seconds of a job's time; 0 while there are no jobs.
     pub prices: Vec<f64>,
-    pub path: Path,
+    pub path: PricePath,
     pub gap: Gap,
     /// The jobs at the last decision for which everything may have changed.
     pub crowd: Option<Crowd>,
@@ -85,7 +85,7 @@ impl PriceOutlook {
     fn follow(&mut self, instance: &Instance<'_>) -> Worths {
         let (types, gpus) = (instance.offered.len(), instance.gpus().max(1.0));
         if self.prices.len() != types || self.path.levels.is_empty() {
-            *self = Self { prices: vec![0.0; types], path: Path::new(types, gpus), ..*self };
+            *self = Self { prices: vec![0.0; types], path: PricePath::new(types, gpus), ..*self };
         }
         let worths = Worths::new(instance, &self.prices, &self.path);
         let demand = worths.demand(instance);

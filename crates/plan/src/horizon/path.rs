@@ -4,7 +4,7 @@ use crate::horizon::market::{ClassMarket, JobDemand, PriceSteps};
 
 /// Prices by number of jobs that are left, at some numbers of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Path {
+pub(super) struct PricePath {
     /// Prices by level and GPU type.
     pub levels: Vec<Vec<f64>>,
 }
@@ -21,7 +21,7 @@ const FIRST: f64 = 0.9;
 /// The least price, as a part of jobs per GPU.
 const FLOOR: f64 = 1e-3;
 
-impl Path {
+impl PricePath {
     /// Returns the path that is assumed at first: prices that rise with the number of jobs.
     pub(super) fn new(types: usize, gpus: f64) -> Self {
         Self { levels: LEVELS.iter().map(|level| vec![FIRST * level / gpus; types]).collect() }

@@ -4,7 +4,7 @@
 //! step, (1 + p·n) / s(n) over bundles n, at the prices p of the moment when it ends. So jobs are sorted by when they will
 //! end, and prices are followed backwards from the last one (heSRPT for one type and speeds k^q, SRPT for linear ones).
 
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, Task};
 
 /// Tasks by when they will end, and what their steps are worth.
@@ -28,7 +28,7 @@ const SHORTEST: f64 = 600.0;
 
 impl Worths {
     /// Returns the worth of each task of a instance at today's `prices` and by the path of prices to come.
-    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &Path) -> Self {
+    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &PricePath) -> Self {
         let unit = unit_costs(instance, prices);
         let key = |(task, task_state): (usize, &Task)| {
             to_do(task_state, instance.class(task).fastest) * unit[task_state.class] / task_state.weight
