@@ -90,7 +90,7 @@ struct Live {
 }
 
 /// One way that the queue may go.
-pub(super) struct Play<'a> {
+pub(super) struct QueuePlay<'a> {
     model: &'a QueueModel,
     part: &'a QueuePart,
     future: Future,
@@ -107,7 +107,7 @@ pub(super) struct Play<'a> {
     left: usize,
     /// How priorities have changed with ranks, by branch; empty as long as they have not.
     shifts: Vec<f64>,
-    /// What has been used by branch, see [`Play::used`].
+    /// What has been used by branch, see [`QueuePlay::used`].
     used: Vec<Used>,
     /// What runs counts for limits.
     counters: Counters,
@@ -134,11 +134,11 @@ pub(super) fn play(
     ours: Ours,
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(model, &model.parts[part], future, ours);
+    let mut play = QueuePlay::new(model, &model.parts[part], future, ours);
     play.go(others, stop).then_some(play.starts)
 }
 
-impl<'a> Play<'a> {
+impl<'a> QueuePlay<'a> {
     pub(super) fn new(
         model: &'a QueueModel,
         part: &'a QueuePart,

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use crate::hopes::StartableShapes;
 use crate::moment::Moment;
 use crate::node_timeline::{Slot, Viewer};
-use crate::play::{Live, Play, Who};
+use crate::play::{Live, QueuePlay, Who};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 
-impl Play<'_> {
+impl QueuePlay<'_> {
     /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
     pub(super) fn pass(&mut self, now: f64) {
         let mut hopes = StartableShapes::new(self.model, &mut self.timeline, &self.line);
