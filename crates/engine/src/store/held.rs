@@ -11,7 +11,7 @@ use crate::store::files::read;
 use crate::store::journal_file::{BEGINNING, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
+use crate::store::played::JournaledState;
 use crate::store::snapshot::Snapshot;
 use crate::store::state_file::Claim;
 use crate::{Rules, State};
@@ -55,7 +55,7 @@ impl StoredState {
     }
 
     fn of_journal(bytes: &[u8], rules: &Rules) -> Result<Self, String> {
-        let played = Played::of(None, bytes, Writer::Own)?;
+        let played = JournaledState::of(None, bytes, Writer::Own)?;
         let (state, faults) = (played.state(rules), played.journal.faults.join(", "));
         let trouble = (!faults.is_empty()).then(|| format!("is damaged ({faults})"));
         let Some(file) = played.recorded else {

@@ -8,7 +8,7 @@ use crate::{Event, Rules, State, apply};
 use hsched_model::Time;
 
 /// A state, and how far the journal leads it.
-pub(super) struct Played {
+pub(super) struct JournaledState {
     /// The state according to the last record, without the answers after it; `None` if there is no record.
     pub recorded: Option<StateFile>,
     /// The last line up to which no line is missing; 0 if there is none.
@@ -22,7 +22,7 @@ pub(super) struct Played {
     answers: Vec<(Time, Event)>,
 }
 
-impl Played {
+impl JournaledState {
     /// Applies the lines after a snapshot. Behind a gap nothing counts until the next record of the whole state, except
     /// for answers: those about submissions that the state does not know change nothing.
     ///

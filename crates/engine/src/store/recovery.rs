@@ -11,7 +11,7 @@ use crate::store::held::lost;
 use crate::store::journal_file::Writer;
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
+use crate::store::played::JournaledState;
 use crate::store::seal::Verdict;
 use crate::store::snapshot::Snapshot;
 use crate::store::state_file::StateFile;
@@ -171,8 +171,8 @@ impl<'a> StateFiles<'a> {
     }
 
     /// Applies the journal's lines to a snapshot.
-    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<Played, StateError> {
-        let played = Played::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
+    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<JournaledState, StateError> {
+        let played = JournaledState::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
         played.map_err(|what| StateError::Damaged { path: self.root.join(JOURNAL), what })
     }
 }
@@ -220,9 +220,9 @@ impl DirectoryContents {
     }
 
     /// Returns what a journal led to, with all files sound.
-    fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
+    fn of(played: JournaledState, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);
-        let Played { recorded, reached, journal, .. } = played;
+        let JournaledState { recorded, reached, journal, .. } = played;
         Self {
             state,
             recorded,

@@ -19,13 +19,13 @@ pub struct Score {
 
 /// What came of one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Played {
+pub struct TraceResult {
     /// Seconds that all jobs would take alone, together.
     pub alone: f64,
     pub score: Score,
 }
 
-impl Played {
+impl TraceResult {
     /// Returns what came of a trace of which all jobs ended; others count with the end of the last one.
     pub fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
@@ -49,7 +49,7 @@ impl Played {
 /// Returns what the time between each moment and the next (the last one has no end) is worth: the jobs that are there cost,
 /// a deadline that is met pays. Moments are in order.
 pub(super) fn rewards(trace: &Trace, record: &ReplayRecord, moments: &[f64]) -> Vec<f64> {
-    let alone = Played::of(trace, record).alone;
+    let alone = TraceResult::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();
     let due = to_f64(due.max(1));
     let mut rewards = vec![0.0; moments.len()];

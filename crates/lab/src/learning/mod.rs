@@ -12,7 +12,7 @@ use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-pub use self::goal::{Played, Score};
+pub use self::goal::{Score, TraceResult};
 pub use self::play::{of_policy, score};
 
 /// How a net is trained.

@@ -1,7 +1,7 @@
 //! Replays from which the net of `mlf-rl` learns.
 
 use crate::find_over_time;
-use crate::learning::goal::{Played, Score};
+use crate::learning::goal::{Score, TraceResult};
 use crate::mlfs::{Chooser, MlfRl, RecordedChoice};
 use crate::replay::{Hooks, Options, ReplayError, ReplayRecord, Trace, replay};
 use hsched_model::number::to_f64;
@@ -48,7 +48,7 @@ fn mean(
 ) -> Result<Score, ReplayError> {
     let mut sum = Score::default();
     for trace in traces {
-        let score = Played::of(trace, &record(trace)?).score;
+        let score = TraceResult::of(trace, &record(trace)?).score;
         sum.mean_jct += score.mean_jct;
         sum.met += score.met;
         sum.reward += score.reward;
