@@ -179,7 +179,7 @@ fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
 }
 
 /// The runs of one policy at one point of a sweep, over its seeds.
-pub(super) struct Point<'a> {
+pub(super) struct PolicyPoint<'a> {
     pub policy: &'a str,
     pub values: &'a [(&'static str, f64)],
     pub runs: Vec<&'a Simulated>,
@@ -193,20 +193,22 @@ pub(super) struct Mean {
 }
 
 /// Returns the points of a sweep, in the order of the runs.
-pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
-    let mut points: Vec<Point<'_>> = Vec::new();
+pub(super) fn points(runs: &[Simulated]) -> Vec<PolicyPoint<'_>> {
+    let mut points: Vec<PolicyPoint<'_>> = Vec::new();
     for run in runs {
         let known =
             points.iter_mut().find(|point| point.policy == run.policy && point.values == run.cell.values);
         match known {
             Some(point) => point.runs.push(run),
-            None => points.push(Point { policy: &run.policy, values: &run.cell.values, runs: vec![run] }),
+            None => {
+                points.push(PolicyPoint { policy: &run.policy, values: &run.cell.values, runs: vec![run] })
+            }
         }
     }
     points
 }
 
-impl Point<'_> {
+impl PolicyPoint<'_> {
     /// Returns whether any two of its runs differ; of equal runs there is no interval.
     pub(super) fn differs(&self) -> bool {
         self.runs.windows(2).any(|pair| {
@@ -231,7 +233,7 @@ impl Point<'_> {
 
 /// Returns the summary of a sweep: `hsched.sweep/1`.
 pub fn sweep_json(runs: &[Simulated]) -> Value {
-    let point = |point: &Point<'_>| {
+    let point = |point: &PolicyPoint<'_>| {
         let mut entry = Map::new();
         for (name, value) in point.values {
             entry.insert((*name).to_owned(), json!(value));

@@ -6,7 +6,7 @@ use super::data::{PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, Swe
 use super::steps::Counter;
 use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
-use crate::ui::simulation_json::{Point, points};
+use crate::ui::simulation_json::{PolicyPoint, points};
 use hsched_lab::replay::{EventKind, ReplayEvent, Trace};
 use hsched_plan::kit::{TaskGpu, TaskRun};
 use hsched_plan::{Problem, Slot};
@@ -139,7 +139,7 @@ pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
 
 /// Returns the points of a simulation's sweep.
 pub fn sweep_points(runs: &[Simulated]) -> Vec<SweepPoint> {
-    let point = |point: Point<'_>| {
+    let point = |point: PolicyPoint<'_>| {
         let time = point.mean(|run| Some(run.figures?.mean_jct));
         SweepPoint {
             policy: point.policy.to_owned(),

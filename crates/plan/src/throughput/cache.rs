@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 use super::fit::{Reading, SPREAD, fit};
-use super::record::{Point, SpeedRecord, batch_size};
+use super::record::{BatchPoint, SpeedRecord, batch_size};
 use super::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Precision, Speed};
@@ -66,7 +66,8 @@ impl Cache {
             return Lesson::Refused(SampleRefusal::Nonsense);
         }
         let records = self.records_mut(&sample.key);
-        let measured = |point: &Point| matches!(point.source, SampleSource::Report | SampleSource::Probe);
+        let measured =
+            |point: &BatchPoint| matches!(point.source, SampleSource::Report | SampleSource::Probe);
         let mut points = records.values().flat_map(|record| &record.points);
         if sample.source == SampleSource::Epoch && points.any(measured) {
             return Lesson::Refused(SampleRefusal::LessExact);
@@ -219,7 +220,7 @@ fn apart(mut batches: Vec<f64>) -> usize {
 }
 
 /// Returns the point with what it counts: its samples, less the longer ago they were.
-fn reading(record: &SpeedRecord, point: &Point) -> Reading {
+fn reading(record: &SpeedRecord, point: &BatchPoint) -> Reading {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
     Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }

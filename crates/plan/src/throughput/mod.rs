@@ -13,5 +13,5 @@ pub use self::cache::{Cache, MeasuredSpeed};
 pub use self::estimate::{Method, SpeedEstimate};
 pub use self::fit::{Reading, fit};
 pub use self::matrix::{Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable, replica_size};
-pub use self::record::{Aside, Point, SpeedRecord, Stated};
+pub use self::record::{Aside, BatchPoint, SpeedRecord, Stated};
 pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

@@ -12,7 +12,7 @@ pub struct SpeedRecord {
     /// What somebody said, until a sample counts.
     pub stated: Option<Stated>,
     /// What samples told, by batch.
-    pub points: Vec<Point>,
+    pub points: Vec<BatchPoint>,
     /// Samples too far from the points, oldest first.
     pub aside: Vec<Aside>,
 }
@@ -27,7 +27,7 @@ pub struct Stated {
 
 /// The step time at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct BatchPoint {
     pub batch: u64,
     /// Moving average of the seconds of a step.
     pub seconds: f64,
@@ -156,7 +156,7 @@ impl SpeedRecord {
 
     /// Returns whether its numbers can have been learnt.
     pub(super) fn is_possible(&self) -> bool {
-        let point = |p: &Point| {
+        let point = |p: &BatchPoint| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;
             let counted = (1..=self.observations).contains(&p.count) && p.seen <= self.observations;
             let counts = counted && p.batch >= 1 && p.steps >= 1;
@@ -179,7 +179,7 @@ impl SpeedRecord {
             return Some(Expected { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
-        let away = |point: &&Point| (batch_size(point.batch) / size).ln().abs();
+        let away = |point: &&BatchPoint| (batch_size(point.batch) / size).ln().abs();
         let nearest = self.points.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
         let seconds = match nearest {
             Some(point) => {
@@ -209,9 +209,9 @@ impl SpeedRecord {
         if run.len() < RUN {
             return false;
         }
-        let is_replaced = |point: &Point| run.iter().any(|aside| aside.batch == point.batch);
+        let is_replaced = |point: &BatchPoint| run.iter().any(|aside| aside.batch == point.batch);
         // A GPU that no longer does what was seen often has changed at other batch sizes too.
-        let was_sure = |point: &Point| point.count >= RUN as u64;
+        let was_sure = |point: &BatchPoint| point.count >= RUN as u64;
         if self.points.iter().any(|point| is_replaced(point) && was_sure(point)) {
             self.points.clear();
         } else {
@@ -234,7 +234,7 @@ impl SpeedRecord {
             Ok(place) => place,
             Err(place) => {
                 let variance = FIRST_ERROR * FIRST_ERROR;
-                let point = Point { batch, seconds, variance, count: 1, steps, seen, at, source };
+                let point = BatchPoint { batch, seconds, variance, count: 1, steps, seen, at, source };
                 self.points.insert(place, point);
                 return;
             }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::file::SpeedFileError;
 use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Seconds, Speed};
-use hsched_plan::throughput::{Aside, Cache, Point, SampleSource, SpeedKey, SpeedRecord, Stated};
+use hsched_plan::throughput::{Aside, BatchPoint, Cache, SampleSource, SpeedKey, SpeedRecord, Stated};
 
 /// A record with what it is a record of.
 #[derive(Debug, Serialize, Deserialize)]
@@ -145,14 +145,14 @@ impl StatedRow {
 }
 
 impl PointRow {
-    pub(super) fn new(point: &Point) -> Self {
-        let Point { batch, seconds, variance, count, steps, seen, at, source } = *point;
+    pub(super) fn new(point: &BatchPoint) -> Self {
+        let BatchPoint { batch, seconds, variance, count, steps, seen, at, source } = *point;
         Self { batch, seconds, variance, count, steps, seen, at, source: source.into() }
     }
 
-    fn point(&self) -> Point {
+    fn point(&self) -> BatchPoint {
         let Self { batch, seconds, variance, count, steps, seen, at, source } = *self;
-        Point { batch, seconds, variance, count, steps, seen, at, source: source.into() }
+        BatchPoint { batch, seconds, variance, count, steps, seen, at, source: source.into() }
     }
 }
 
