@@ -258,7 +258,7 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Fa
 
 /// The requests that a job could make, before anything is known of their starts.
 #[derive(Debug)]
-pub(crate) struct Possible {
+pub(crate) struct PossibleRequests {
     /// By queue.
     requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
@@ -295,8 +295,8 @@ pub(crate) fn possible(
     speeds: &SpeedArgs,
     job: &Job,
     queues: &[ClusterQueue],
-) -> Result<Possible, Failure> {
-    let mut possible = Possible { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
+) -> Result<PossibleRequests, Failure> {
+    let mut possible = PossibleRequests { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
     if possible.nothing.is_some() {
         return Ok(possible);
     }
@@ -312,7 +312,7 @@ pub(crate) fn possible(
     Ok(possible)
 }
 
-impl Possible {
+impl PossibleRequests {
     /// Returns the first of these with the requests of the job of this number: what is known of its requests holds for both.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
         let possible = &list[number];
@@ -324,7 +324,7 @@ impl Possible {
 
 /// Returns what is known of a job's requests, each as if it were the only one in its queue.
 pub(crate) fn estimate_starts(
-    possible: &Possible,
+    possible: &PossibleRequests,
     queues: &[ClusterQueue],
     seed: u64,
     futures: u32,

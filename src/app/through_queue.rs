@@ -2,7 +2,7 @@
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, Possible, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, PossibleRequests, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
@@ -50,7 +50,7 @@ pub(crate) fn choose(
         possible.push(job_requests);
     }
     for (number, job_requests) in possible.iter().enumerate() {
-        let first = Possible::first_alike(&possible, number);
+        let first = PossibleRequests::first_alike(&possible, number);
         if first < number {
             alone.push(alone[first].clone());
             nothing.push(nothing[first].clone());

@@ -17,7 +17,7 @@ use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{
-    self, ClusterQueue, JobEstimates, OptionEstimate, Possible, QueueViewArgs,
+    self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
 };
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_report::when_report;
@@ -217,7 +217,7 @@ impl Args {
         let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
-            (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
+            (0..jobs.len()).map(|number| PossibleRequests::first_alike(&possible, number)).collect();
         let mut left = first.iter().enumerate().filter(|(number, first)| number == *first).count();
         let mut told: Vec<Told> = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
@@ -242,7 +242,7 @@ impl Args {
         &self,
         context: &Context,
         job: &Job,
-        possible: &Possible,
+        possible: &PossibleRequests,
         queues: &[ClusterQueue],
         left: usize,
     ) -> JobEstimates {

@@ -101,7 +101,7 @@ pub(crate) struct MlfRl {
 
 /// A job on GPUs of a type.
 #[derive(Clone, Copy)]
-struct Possible {
+struct JobOnType {
     job: usize,
     gpu_type: usize,
 }
@@ -182,7 +182,7 @@ impl MlfRl {
         waiting: &[Waiting],
         room: &[u32],
         may_wait: bool,
-    ) -> Option<Possible> {
+    ) -> Option<JobOnType> {
         let mut found = Vec::new();
         let mut jobs = 0;
         let mut of_priority = 0;
@@ -190,7 +190,7 @@ impl MlfRl {
             let rates = state.rates(waiting_job.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
-            found.extend(fits.map(|gpu_type| Possible { job: waiting_job.job, gpu_type }));
+            found.extend(fits.map(|gpu_type| JobOnType { job: waiting_job.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
                 of_priority = found.iter().position(|possible| Some(possible.gpu_type) == best).unwrap_or(0);
@@ -232,7 +232,7 @@ impl MlfRl {
         problem: &Problem,
         waiting: &[Waiting],
         ranks: &[f64],
-        Possible { job, gpu_type }: Possible,
+        JobOnType { job, gpu_type }: JobOnType,
         room: &[u32],
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
