@@ -56,7 +56,7 @@ pub use self::pending_job::PendingJob;
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;
 pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_blanks};
-pub use self::score::{Prediction, Score};
+pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
     AgeWeight, Billing, Ended, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
