@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::job::{HadarJob, HadarParameters};
 use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
-use crate::hadar::prices::{BidTerms, Prices};
+use crate::hadar::prices::{BidTerms, CellPrices};
 
 /// A round as all jobs see it.
 pub(super) struct Market<'a> {
     pub cells: &'a Cells,
-    pub prices: &'a Prices,
+    pub prices: &'a CellPrices,
     pub parameters: &'a HadarParameters,
     pub now: f64,
     /// Costs that differ by more than this make payoffs that are not the same in twelve digits.
@@ -65,7 +65,7 @@ impl<'a> Market<'a> {
     /// Returns the market of a round in which these jobs take part.
     pub(super) fn new(
         cells: &'a Cells,
-        prices: &'a Prices,
+        prices: &'a CellPrices,
         jobs: &[HadarJob],
         now: f64,
         parameters: &'a HadarParameters,

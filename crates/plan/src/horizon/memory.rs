@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 /// The text's content.
 #[derive(Debug, Deserialize, Serialize)]
 struct HorizonMemory {
-    gpu_types: Vec<Prices>,
+    gpu_types: Vec<TypePrices>,
     /// Mean time between decisions, in seconds, over how many, and the moment of the last.
     gap: f64,
     gaps: u32,
@@ -25,7 +25,7 @@ struct HorizonMemory {
 
 /// Prices of one GPU type.
 #[derive(Debug, Deserialize, Serialize)]
-struct Prices {
+struct TypePrices {
     label: String,
     now: f64,
     /// By level of [`LEVELS`].
@@ -37,7 +37,7 @@ pub(super) fn write(outlook: &PriceOutlook, labels: &[String]) -> Option<Memory>
     if outlook.path.levels.is_empty() || labels.len() != outlook.prices.len() {
         return None;
     }
-    let prices = |(gpu_type, label): (usize, &String)| Prices {
+    let prices = |(gpu_type, label): (usize, &String)| TypePrices {
         label: label.clone(),
         now: outlook.prices[gpu_type],
         path: outlook.path.levels.iter().map(|level| level[gpu_type]).collect(),
@@ -60,9 +60,9 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<PriceOutlook> {
     }
     let text: HorizonMemory = serde_json::from_str(&memory.text).ok()?;
     let known = |label: &String| text.gpu_types.iter().find(|prices| prices.label == *label);
-    let known_prices: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
+    let known_prices: Vec<&TypePrices> = labels.iter().map(known).collect::<Option<_>>()?;
     let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
-    let valid = |prices: &&Prices| {
+    let valid = |prices: &&TypePrices| {
         prices.path.len() == LEVELS.len() && prices.path.iter().chain([&prices.now]).all(is_price)
     };
     if !known_prices.iter().all(valid) || !text.gap.is_finite() {
