@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use hsched_model::ErrorId;
-use hsched_model::formats::{Problem, Problems};
+use hsched_model::formats::{FileProblem, Problems};
 
 use crate::exit::Exit;
 
@@ -20,7 +20,7 @@ pub struct Failure {
     /// What the user can do, a sentence each.
     pub hints: Vec<String>,
     /// What is wrong in a file, one by one; empty for everything else.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 impl Failure {

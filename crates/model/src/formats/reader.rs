@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) use self::fields::Fields;
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
-use super::problem::{Problem, Problems, ValueError, nearest, quoted};
+use super::problem::{FileProblem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
 use super::yaml::{self, ValueKind, YamlNode};
 use crate::{Bytes, ErrorId, Seconds};
@@ -22,7 +22,7 @@ use crate::{Bytes, ErrorId, Seconds};
 /// Where readers leave what they found wrong.
 #[derive(Default)]
 pub(super) struct Sink {
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<FileProblem>>,
     /// Whether the file is JSON, where a bare number is a duration in seconds, or bytes.
     is_json: bool,
 }
@@ -84,7 +84,7 @@ pub(super) fn read_tree<T>(
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
         let message = "cannot be read".to_owned();
-        Problems::from(Problem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
+        Problems::from(FileProblem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
     })
 }
 
@@ -114,7 +114,7 @@ impl<'a> Value<'a> {
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.node.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.node.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 
@@ -379,7 +379,7 @@ struct ProblemPlace<'a> {
 impl ProblemPlace<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::json;
-use super::problem::Problem;
+use super::problem::FileProblem;
 use crate::ErrorId;
 
 /// Deepest nesting taken; the files need six levels.
@@ -55,7 +55,7 @@ pub(super) struct YamlKey {
 ///
 /// # Errors
 /// When the text is not YAML, or YAML of a kind that is refused.
-pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
+pub(super) fn parse(text: &str) -> Result<YamlNode, FileProblem> {
     // The scanner takes NUL for the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
@@ -97,7 +97,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), FileProblem> {
         let line = mark.line();
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -128,7 +128,7 @@ impl Builder {
         }
     }
 
-    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), Problem> {
+    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), FileProblem> {
         if self.open.len() >= DEPTH_LIMIT {
             return Err(problem(line, format!("is nested deeper than {DEPTH_LIMIT} levels")));
         }
@@ -136,7 +136,7 @@ impl Builder {
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Problem> {
+    fn leave(&mut self) -> Result<(), FileProblem> {
         let Some(Open { line, anchor, items, cost }) = self.open.pop() else {
             return Ok(());
         };
@@ -151,7 +151,7 @@ impl Builder {
         self.finish(YamlNode { line, kind }, anchor, cost)
     }
 
-    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
+    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), FileProblem> {
         let Some((node, cost)) = self.anchors.get(&anchor) else {
             return Err(problem(line, "an alias refers to the value that contains it"));
         };
@@ -165,7 +165,7 @@ impl Builder {
     }
 
     /// Puts a finished value where it belongs: into the open list or map, or at the root.
-    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), Problem> {
+    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), FileProblem> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), cost));
         }
@@ -185,7 +185,7 @@ impl Builder {
     }
 }
 
-fn key_of(node: YamlNode) -> Result<YamlKey, Problem> {
+fn key_of(node: YamlNode) -> Result<YamlKey, FileProblem> {
     match node.kind {
         ValueKind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
         ValueKind::List(_) | ValueKind::Map(_) => {
@@ -196,7 +196,7 @@ fn key_of(node: YamlNode) -> Result<YamlKey, Problem> {
 
 /// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
 /// maps named first.
-fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, Problem> {
+fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, FileProblem> {
     let is_merge = |key: &YamlKey| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(entries);
@@ -219,20 +219,23 @@ fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>,
     Ok(kept)
 }
 
-fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
+fn no_tag(line: usize, tagged: bool) -> Result<(), FileProblem> {
     if !tagged {
         return Ok(());
     }
     let hint = Some("remove it, or quote the value if it is text".to_owned());
-    Err(Problem { hint, ..problem(line, "tags such as !!str are not supported") })
+    Err(FileProblem { hint, ..problem(line, "tags such as !!str are not supported") })
 }
 
-fn syntax_problem(text: &str, error: &ScanError) -> Problem {
+fn syntax_problem(text: &str, error: &ScanError) -> FileProblem {
     // The end of a text without a last newline counts as a line of its own.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
     let at_end = error.marker().index() >= text.trim_end().chars().count();
     if let Some((line, why, hint)) = usual_mistake(text, line, error.info()) {
-        return Problem { hint: Some(hint.to_owned()), ..problem(line, format!("not valid YAML: {why}")) };
+        return FileProblem {
+            hint: Some(hint.to_owned()),
+            ..problem(line, format!("not valid YAML: {why}"))
+        };
     }
     let hint = match error.info() {
         "simple key expected" => Some("a key must be followed by a colon"),
@@ -240,7 +243,7 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
         _ => None,
     };
     let hint = hint.map(ToOwned::to_owned);
-    Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
+    FileProblem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
 }
 
 /// Returns the line of a mistake that many make, what it is, and what to do; the scanner's own words name neither.
@@ -276,8 +279,8 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     ))
 }
 
-fn problem(line: usize, message: impl Into<String>) -> Problem {
-    Problem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
+fn problem(line: usize, message: impl Into<String>) -> FileProblem {
+    FileProblem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
 }
 
 fn scalar(text: &str) -> ValueKind {
