@@ -340,7 +340,7 @@ pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
 }
 
 /// What is proven of a plan's jobs, and the time that took beside the policy's own.
-pub(crate) type Proven = (Bound, Option<Seconds>);
+pub(crate) type ProvenBound = (Bound, Option<Seconds>);
 
 /// Returns what no plan for the placed jobs undercuts: the policy's own bound, one of `known` for the same jobs,
 /// or a new one, which is added to them. `None` where none is wanted or nothing is placed.
@@ -349,8 +349,8 @@ pub(crate) fn bound(
     context: &Context,
     problem: &Problem,
     plan: &CheckedPlan,
-    known: &mut Vec<(Vec<usize>, Proven)>,
-) -> Option<Proven> {
+    known: &mut Vec<(Vec<usize>, ProvenBound)>,
+) -> Option<ProvenBound> {
     let jobs = plan.placed();
     if let Some(bound) = &plan.plan().bound {
         let proven = (bound.clone(), None);

@@ -16,7 +16,7 @@ pub(super) struct MeanBound {
 
 /// What the mean completion time is at least where fairness is, in seconds, and by which factor of the proof's weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Proven {
+pub(super) struct ParetoProof {
     pub mean: f64,
     pub factor: f64,
 }
@@ -28,9 +28,9 @@ impl MeanBound {
     /// Returns what is proven of the mean completion time of plans at least so fair; `None` where that is nothing.
     ///
     /// `shares` are the jobs' completion times with an equal share of the cluster, in seconds.
-    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<Proven> {
+    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<ParetoProof> {
         let factor = largest_factor(shares, &self.weights, fairness)?;
-        Some(Proven { mean: factor * self.bound.lower, factor })
+        Some(ParetoProof { mean: factor * self.bound.lower, factor })
     }
 }
 

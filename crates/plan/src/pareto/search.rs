@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
-use crate::pareto::proof::{MeanBound, Proven};
+use crate::pareto::proof::{MeanBound, ParetoProof};
 use crate::pareto::thrift::Costs;
 use crate::pricing::Rings;
 use crate::{
@@ -230,7 +230,7 @@ impl FrontSearch<'_> {
         let listed = |found: FrontPlan| {
             let proven = proofs.iter().filter_map(|proof| {
                 let proven = proof.of_as_fair(&shares, found.fairness)?;
-                Some((proof, Proven { mean: proven.mean.min(found.mean), ..proven }))
+                Some((proof, ParetoProof { mean: proven.mean.min(found.mean), ..proven }))
             });
             let (proof, proven) = proven.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
             let scaled = |values: &[f64]| values.iter().map(|value| value * proven.factor).collect();
