@@ -83,11 +83,11 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
 /// One piece of an item: fixed text, or the numbers that a bracket offers.
 enum HostPiece<'a> {
     Text(&'a str),
-    Numbers(Vec<Range>),
+    Numbers(Vec<NumberRange>),
 }
 
 /// Numbers from `first` to `last`, both included, padded with zeros to `width` digits.
-struct Range {
+struct NumberRange {
     first: u64,
     last: u64,
     width: usize,
@@ -115,7 +115,7 @@ fn pattern(item: &str) -> Result<Vec<HostPiece<'_>>, HostlistError> {
         }
         let numbers =
             inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
-        longest += text.len() + numbers.iter().map(Range::longest).max().unwrap_or(0);
+        longest += text.len() + numbers.iter().map(NumberRange::longest).max().unwrap_or(0);
         pieces.extend([HostPiece::Text(text), HostPiece::Numbers(numbers)]);
         rest = after;
     }
@@ -129,27 +129,29 @@ fn pattern(item: &str) -> Result<Vec<HostPiece<'_>>, HostlistError> {
     Ok(pieces)
 }
 
-fn parse_range(item: &str, range: &str) -> Result<Range, HostlistError> {
+fn parse_range(item: &str, range: &str) -> Result<NumberRange, HostlistError> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u64>().ok()).flatten()
     };
     match (number(first), number(last)) {
-        (Some(low), Some(high)) if low <= high => Ok(Range { first: low, last: high, width: first.len() }),
+        (Some(low), Some(high)) if low <= high => {
+            Ok(NumberRange { first: low, last: high, width: first.len() })
+        }
         (Some(_), Some(_)) => Err(HostlistError::Reversed { item: excerpt(item), range: excerpt(range) }),
         _ => Err(HostlistError::Range { item: excerpt(item), range: excerpt(range) }),
     }
 }
 
-impl Range {
+impl NumberRange {
     fn longest(&self) -> usize {
         self.width.max(self.last.to_string().len())
     }
 }
 
 fn count(pieces: &[HostPiece<'_>]) -> u64 {
-    let size = |range: &Range| (range.last - range.first).saturating_add(1);
+    let size = |range: &NumberRange| (range.last - range.first).saturating_add(1);
     pieces.iter().fold(1, |product: u64, piece| match piece {
         HostPiece::Text(_) => product,
         HostPiece::Numbers(ranges) => {
