@@ -55,8 +55,11 @@ pub(crate) fn features<'a>(
     let curves = tallies.hazards(requests);
     let mut ranks = vec![Vec::new(); STREAMS];
     for (stream, ranks) in ranks.iter_mut().enumerate() {
-        *ranks =
-            if alternatives { vec![Rank::ALONE; requests.len()] } else { tallies.ranks(stream, requests) };
+        *ranks = if alternatives {
+            vec![StreamPlace::ALONE; requests.len()]
+        } else {
+            tallies.ranks(stream, requests)
+        };
     }
     requests
         .iter()
@@ -110,13 +113,13 @@ fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
 
 /// A request's place in a stream, among those of its look.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rank {
+struct StreamPlace {
     before: f64,
     core_hours_before: f64,
     all: f64,
 }
 
-impl Rank {
+impl StreamPlace {
     const ALONE: Self = Self { before: 0.0, core_hours_before: 0.0, all: 1.0 };
 }
 
@@ -257,8 +260,8 @@ impl Tallies {
         list
     }
 
-    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<Rank> {
-        let mut sums = vec![Rank::default(); self.of_streams[stream].len()];
+    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<StreamPlace> {
+        let mut sums = vec![StreamPlace::default(); self.of_streams[stream].len()];
         let slots: Vec<usize> = requests
             .iter()
             .map(|request| self.slot(stream, request.streams[stream]).unwrap_or_default())
@@ -277,7 +280,7 @@ impl Tallies {
     }
 
     /// Adds what is known of a stream.
-    fn of_stream(&self, stream: usize, request: &InStreams, rank: &Rank, row: &mut Vec<f32>) {
+    fn of_stream(&self, stream: usize, request: &InStreams, rank: &StreamPlace, row: &mut Vec<f32>) {
         let slot = self.slot(stream, request.streams[stream]).unwrap_or_default();
         let tally = &self.of_streams[stream][slot];
         let ahead = rank.before + tally.waiting;
