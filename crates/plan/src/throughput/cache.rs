@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use super::fit::{Reading, SPREAD, fit};
+use super::fit::{SPREAD, WeightedTime, fit};
 use super::record::{BatchPoint, SpeedRecord, batch_size};
 use super::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
@@ -187,10 +187,10 @@ fn pooled(records: &Records) -> Option<MeasuredSpeed> {
     let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
         return stated(records);
     };
-    let readings: Vec<Reading> = points().map(|(record, point)| reading(record, point)).collect();
+    let readings: Vec<WeightedTime> = points().map(|(record, point)| reading(record, point)).collect();
     let speed = fit(&readings)?;
     let total: f64 = readings.iter().map(|reading| reading.weight).sum();
-    let off = |reading: &Reading| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
+    let off = |reading: &WeightedTime| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
     let misfit =
         readings.iter().map(|reading| reading.weight * off(reading) * off(reading)).sum::<f64>() / total;
     let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
@@ -220,10 +220,10 @@ fn apart(mut batches: Vec<f64>) -> usize {
 }
 
 /// Returns the point with what it counts: its samples, less the longer ago they were.
-fn reading(record: &SpeedRecord, point: &BatchPoint) -> Reading {
+fn reading(record: &SpeedRecord, point: &BatchPoint) -> WeightedTime {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
-    Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
+    WeightedTime { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }
 
 fn stated(records: &Records) -> Option<MeasuredSpeed> {

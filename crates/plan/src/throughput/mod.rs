@@ -11,7 +11,7 @@ mod sample;
 
 pub use self::cache::{Cache, MeasuredSpeed};
 pub use self::estimate::{Method, SpeedEstimate};
-pub use self::fit::{Reading, fit};
+pub use self::fit::{WeightedTime, fit};
 pub use self::matrix::{Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable, replica_size};
 pub use self::record::{Aside, BatchPoint, SpeedRecord, Stated};
 pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
