@@ -28,7 +28,7 @@ pub struct GraphOptions {
 const IDLE: u32 = 10_000;
 
 /// A task's way: from when on it can compute, beside what it waits for.
-type Ready = Vec<Vec<f64>>;
+type ReadyTimes = Vec<Vec<f64>>;
 
 /// Plays graphs until all is done, or for some rounds; `tell` gets each round with its moment.
 ///
@@ -40,7 +40,7 @@ pub fn replay_graphs(
     tell: &mut dyn FnMut(f64, &[GraphJob], &GraphRound),
 ) -> Vec<GraphRecord> {
     let mut records = vec![GraphRecord::default(); jobs.len()];
-    let mut ready: Ready = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
+    let mut ready: ReadyTimes = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
     let (mut now, mut count, mut idle) = (options.now, 0, 0);
     while options.rounds.is_none_or(|most| count < most) && idle < IDLE {
         if records.iter().all(|record| record.completed.is_some()) {
