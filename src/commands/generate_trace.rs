@@ -128,7 +128,7 @@ impl Args {
         let mut records = read.entries;
         records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         let first = records.first().map_or(0.0, |recorded| recorded.arrival);
-        let course = |recorded: trace::Recorded| KnownJob {
+        let course = |recorded: trace::RecordedJob| KnownJob {
             arrival: Seconds(recorded.arrival - first),
             length: Seconds(recorded.seconds),
             gpus: recorded.gpus,

@@ -61,7 +61,7 @@ pub use self::job_record::JobRecord;
 pub use self::output_name::{OutputFacts, OutputName};
 pub use self::read::read;
 pub use self::record::ParseError;
-pub use self::recorded::Recorded;
+pub use self::recorded::RecordedRunner;
 pub use self::remedy_command::{RemedyTarget, remedy_command};
 pub use self::request::RequestError;
 pub use self::sbatch::{Submitted, TestOnlyAnswer};

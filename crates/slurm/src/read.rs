@@ -32,14 +32,14 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedRunner;
 
     /// Reads from a runner that fails as told and then answers; returns the answer and the pauses.
     fn check(failures: &[&str]) -> (Result<CommandOutput, CommandError>, usize) {
         let command = CommandLine::new("sinfo", ["-h"]);
         let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));
         let answer = (command.clone(), Ok(CommandOutput::default()));
-        let runner = Recorded::new(failures.iter().map(failed).chain([answer]));
+        let runner = RecordedRunner::new(failures.iter().map(failed).chain([answer]));
         let pauses = RefCell::new(Vec::new());
         let result = read(&runner, &command, &|length| pauses.borrow_mut().push(length));
         assert!(pauses.borrow().is_sorted());

@@ -7,11 +7,11 @@ use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// Answers each expected command line once, in order, and starts nothing.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct RecordedRunner {
     answers: Mutex<VecDeque<(CommandLine, Result<CommandOutput, CommandError>)>>,
 }
 
-impl Recorded {
+impl RecordedRunner {
     /// Returns a runner that expects exactly these command lines.
     pub fn new(
         answers: impl IntoIterator<Item = (CommandLine, Result<CommandOutput, CommandError>)>,
@@ -25,7 +25,7 @@ impl Recorded {
     }
 }
 
-impl Runner for Recorded {
+impl Runner for RecordedRunner {
     fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         match answers.pop_front() {

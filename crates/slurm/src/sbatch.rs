@@ -101,12 +101,12 @@ fn after(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedRunner;
 
     fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<Submitted, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
-        submit(&Recorded::new([(command.clone(), answer)]), &command)
+        submit(&RecordedRunner::new([(command.clone(), answer)]), &command)
     }
 
     fn failure(status: &str, stderr: &str) -> RequestError {
@@ -160,7 +160,7 @@ mod tests {
         let answer = answer
             .map(|stderr| CommandOutput { stdout: String::new(), stderr: stderr.to_owned() })
             .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
-        test(&Recorded::new([(command.clone(), answer)]), &command)
+        test(&RecordedRunner::new([(command.clone(), answer)]), &command)
     }
 
     #[test]

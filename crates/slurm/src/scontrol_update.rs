@@ -68,7 +68,7 @@ pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), Req
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, CommandOutput, Recorded};
+    use crate::{CommandError, CommandOutput, RecordedRunner};
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
@@ -102,9 +102,9 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let answer = |stderr: &str| {
             let error = CommandError::failed(&update(), "exit status: 1", stderr);
-            send(&Recorded::new([(update(), Err(error))]), &update())
+            send(&RecordedRunner::new([(update(), Err(error))]), &update())
         };
-        let done = send(&Recorded::new([(update(), Ok(CommandOutput::default()))]), &update());
+        let done = send(&RecordedRunner::new([(update(), Ok(CommandOutput::default()))]), &update());
         assert!(matches!(done, Ok(())), "{done:?}");
         let refused = answer("slurm_update error: Job is no longer pending execution\n");
         assert!(matches!(refused, Err(RequestError::Refused { .. })), "{refused:?}");

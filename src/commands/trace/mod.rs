@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::write_output;
 use hsched_lab::trace::table::Read;
-use hsched_lab::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
+use hsched_lab::trace::{self, Applications, GavelSpeeds, RecordedJob, TraceError};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job};
 
@@ -193,7 +193,7 @@ pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
 
-fn whole(read: Read<Recorded>, estimate: bool) -> Read<Job> {
+fn whole(read: Read<RecordedJob>, estimate: bool) -> Read<Job> {
     let Read { entries, bad, skipped } = read;
     Read { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
 }

@@ -9,7 +9,7 @@ use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
 /// What was recorded of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedJob {
     /// Any text; it becomes a name.
     pub name: String,
     /// When it was submitted, in seconds from any moment.
@@ -31,11 +31,11 @@ const LONGEST_NAME: usize = 60;
 /// Returns the jobs: of fixed size, with as much work as they did. They come in the order of their arrival, the first at 0.
 ///
 /// With `estimate` they may use other types, at speeds that the table of GPUs gives.
-pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
+pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);
     let mut names = JobNames::default();
-    let job = |record: Recorded| {
+    let job = |record: RecordedJob| {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
         let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
@@ -87,12 +87,12 @@ impl JobNames {
 ///
 /// # Errors
 /// When a column is missing.
-pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceError> {
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
     let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
     table::read(text, b',', &[submit, duration, gpus], |cells| {
-        let record = Recorded {
+        let record = RecordedJob {
             name: cells
                 .get(&["job_id", "jobid", "id"])
                 .map_or_else(|| "job".to_owned(), |id| format!("job-{id}")),
@@ -109,7 +109,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceErr
 ///
 /// # Errors
 /// When a column is missing.
-pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
+pub fn alibaba(text: &str) -> Result<Read<RecordedJob>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],
         &["gpu_spec"],
@@ -135,7 +135,7 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
         if end < start {
             return Err(NoEntry::Bad(format!("ends at {end}, before its start at {start}")));
         }
-        usable(Recorded { name, arrival, seconds: end - start, gpus, gpu_types })
+        usable(RecordedJob { name, arrival, seconds: end - start, gpus, gpu_types })
     })?;
     // A task without types may use all that others name.
     for record in found.entries.iter_mut().filter(|record| record.gpu_types.is_empty()) {
@@ -148,10 +148,10 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
 ///
 /// # Errors
 /// With the reason otherwise.
-pub fn usable(record: Recorded) -> Result<Recorded, NoEntry> {
+pub fn usable(record: RecordedJob) -> Result<RecordedJob, NoEntry> {
     match record {
-        Recorded { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
-        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
+        RecordedJob { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
+        RecordedJob { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
         record => Ok(record),
     }
 }
