@@ -35,7 +35,7 @@ use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
 use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat, results, simulated};
-use crate::commands::simulate::report::Records;
+use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Runner, SweepAxis, cells};
 use crate::error::Failure;
@@ -206,7 +206,7 @@ impl Subcommand for Args {
         let wants_report = self.report.is_given()?;
         let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
         let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));
-        let mut records = Records::new(&trace);
+        let mut records = PolicyRecorders::new(&trace);
         let runs = if with_events {
             runner.one_by_one(&cells[0], &mut |policy, event| {
                 if let Some(file) = &mut file {

@@ -7,12 +7,12 @@ use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
 use hsched_lab::replay::{ReplayEvent, Trace};
 
 /// What happens under each policy, one after the other.
-pub(super) struct Records<'a> {
+pub(super) struct PolicyRecorders<'a> {
     trace: &'a Trace,
     recorders: Vec<(String, Recorder<'a>)>,
 }
 
-impl<'a> Records<'a> {
+impl<'a> PolicyRecorders<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         Self { trace, recorders: Vec::new() }
     }

@@ -16,14 +16,14 @@ use hsched_model::{GpuType, Job, Precision, Speed};
 /// caches merge without loss, in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<Place, Records>>,
+    models: BTreeMap<String, BTreeMap<Place, SpeedRecords>>,
 }
 
 /// What a model's speed is one of: a GPU type, a precision, and the GPUs of a replica.
 type Place = (GpuType, Option<Precision>, u32);
 
 /// By contributor.
-type Records = BTreeMap<String, SpeedRecord>;
+type SpeedRecords = BTreeMap<String, SpeedRecord>;
 
 /// What is known of a speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,7 +165,7 @@ impl Cache {
         self.records_mut(key).get_mut(contributor).is_some_and(|record| record.forget_inferred(since))
     }
 
-    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
+    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &SpeedRecords)> {
         self.models.iter().flat_map(|(model, places)| {
             places.iter().map(move |((gpu_type, precision, gpus), records)| {
                 let (gpu_type, precision, gpus) = (gpu_type.clone(), *precision, *gpus);
@@ -174,14 +174,14 @@ impl Cache {
         })
     }
 
-    fn records_mut(&mut self, key: &SpeedKey) -> &mut Records {
+    fn records_mut(&mut self, key: &SpeedKey) -> &mut SpeedRecords {
         let places = self.models.entry(key.model.clone()).or_default();
         places.entry((key.gpu_type.clone(), key.precision, key.gpus)).or_default()
     }
 }
 
 /// Returns what all contributors know together: one line through all their points.
-fn pooled(records: &Records) -> Option<MeasuredSpeed> {
+fn pooled(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
     let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
@@ -226,7 +226,7 @@ fn reading(record: &SpeedRecord, point: &BatchPoint) -> WeightedTime {
     WeightedTime { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }
 
-fn stated(records: &Records) -> Option<MeasuredSpeed> {
+fn stated(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let last = records.values().filter_map(|record| record.stated).max_by(|a, b| a.at.total_cmp(&b.at))?;
     Some(MeasuredSpeed {
         speed: last.speed,
