@@ -15,7 +15,7 @@ pub(super) struct NodeTimeline<'a> {
     model: &'a QueueModel,
     free: Vec<Vec<u64>>,
     /// What is given back at the limits of those that run, by node, the earliest first.
-    releases: Vec<Vec<Release>>,
+    releases: Vec<Vec<NodeRelease>>,
     /// From when on a shape has room on a node beside those that run, by shape; worked out when it is asked for.
     ready: Vec<Vec<Ready>>,
     /// How often each node was given, given back, kept or set free.
@@ -77,7 +77,7 @@ struct Openings {
 }
 
 #[derive(Clone, Debug)]
-struct Release {
+struct NodeRelease {
     at: f64,
     job: u32,
     amounts: Amounts,
@@ -149,7 +149,7 @@ impl<'a> NodeTimeline<'a> {
             *free = free.saturating_sub(amount);
         }
         let place = self.releases[node].partition_point(|release| release.at <= limit);
-        self.releases[node].insert(place, Release { at: limit, job, amounts });
+        self.releases[node].insert(place, NodeRelease { at: limit, job, amounts });
         self.version[node] += 1;
         self.changes[node] += 1;
     }
