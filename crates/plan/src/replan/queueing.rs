@@ -4,7 +4,7 @@ use crate::replan::ReplanContext;
 use crate::replan::draft::PlanDraft;
 use crate::{
     Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
-    Placement, Plan, PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
+    Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -206,13 +206,16 @@ impl ReplanContext<'_> {
         };
         let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
-        let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
+        let (RequestRemedy::Amend(id) | RequestRemedy::Beside(id) | RequestRemedy::Replace(id)) = decided
+        else {
+            return None;
+        };
         let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
         let remedy = all.iter().find(|remedy| remedy.id == id)?;
-        let wait = if let Remedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
+        let wait = if let RequestRemedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + remedy.run));
         let gpus = self.problem.named(&placement.slots);
-        if let Remedy::Replace(_) = decided {
+        if let RequestRemedy::Replace(_) = decided {
             let why = format!(
                 "with a new request for {gpus}, the job finishes in {after} instead of \
                 {before}"
@@ -220,7 +223,7 @@ impl ReplanContext<'_> {
             return Some((Decision::Place { placements: vec![placement], queued: true, why }, id));
         }
         let why = format!("finishes in {after} instead of {before} (estimated)");
-        Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
+        Some((Decision::Adjust { placement, in_place: matches!(decided, RequestRemedy::Amend(_)), why }, id))
     }
 
     /// Returns what a job could have if nobody else waited.
