@@ -1,7 +1,7 @@
 //! Why a pending job is pending, and whether time alone starts it.
 
 use crate::why::partition::Breach;
-use crate::why::room::Room;
+use crate::why::room::PendingRoom;
 use crate::why::words::{counted, named, span};
 use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
 use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
@@ -215,7 +215,7 @@ impl PendingExplainer<'_> {
             return vec!["The site hides the jobs of others: who is before it is unknown.".to_owned()];
         }
         let mut list = ahead.map(Ahead::sentences).unwrap_or_default();
-        let Some(room) = Room::of(self.pending) else {
+        let Some(room) = PendingRoom::of(self.pending) else {
             list.push("hsched finds no node that could hold it.".to_owned());
             return list;
         };

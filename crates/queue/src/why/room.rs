@@ -6,7 +6,7 @@ use hsched_model::{NodeName, Request};
 
 /// The nodes that could hold a pending job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Room {
+pub(super) struct PendingRoom {
     /// Nodes that could hold one of its nodes if they were empty.
     pub possible: Vec<NodeName>,
     /// Those that have room for one of its nodes now.
@@ -17,7 +17,7 @@ pub(super) struct Room {
     pub reserved: Option<Reservation>,
 }
 
-impl Room {
+impl PendingRoom {
     /// Returns the room for a pending job; `None` if no node could ever hold it, or the jobs of others are hidden.
     pub(super) fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
