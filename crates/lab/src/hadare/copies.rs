@@ -15,7 +15,7 @@ const SAME: f64 = 1e-9;
 const PROGRESS_EVERY: u64 = 256;
 
 /// A replay under way.
-struct Rounds<'a> {
+struct CopyReplay<'a> {
     trace: &'a Trace,
     parameters: &'a HadareParameters,
     /// By job of the trace.
@@ -39,17 +39,17 @@ pub fn replay_copies(
     hooks: Hooks<'_>,
 ) -> ReplayRecord {
     let start = (hooks.elapsed)();
-    let mut rounds = Rounds::new(trace, parameters);
+    let mut rounds = CopyReplay::new(trace, parameters);
     let why = rounds.play(options.rounds, hooks.progress);
     rounds.close(why);
-    let Rounds { mut record, mut events, .. } = rounds;
+    let CopyReplay { mut record, mut events, .. } = rounds;
     record.decision_time = (hooks.elapsed)() - start;
     events.sort_by(|a, b| a.at.0.total_cmp(&b.at.0).then_with(|| (a.kind, a.job).cmp(&(b.kind, b.job))));
     events.iter().for_each(hooks.event);
     record
 }
 
-impl<'a> Rounds<'a> {
+impl<'a> CopyReplay<'a> {
     fn new(trace: &'a Trace, parameters: &'a HadareParameters) -> Self {
         let all = trace.problem.nodes.len();
         let mut per_epoch = Vec::new();
