@@ -35,11 +35,11 @@ pub enum Method {
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct Tables {
     /// By model and precision, then by GPU model; those that ran on several.
-    rows: BTreeMap<(String, Option<Precision>), Row>,
+    rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
 
 #[derive(Default)]
-struct Row {
+struct SpeedRow {
     /// Natural logarithm of the rate at the row's own batch size, and whether the cache has it.
     rates: BTreeMap<String, (f64, bool)>,
 }
@@ -68,7 +68,7 @@ const USUAL_BATCH: f64 = 64.0;
 
 impl Tables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
-        let mut rows = BTreeMap::<_, Row>::new();
+        let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
         // Replicas of several GPUs say nothing of single GPUs.
