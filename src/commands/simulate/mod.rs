@@ -37,7 +37,7 @@ use hsched_engine::clock::Clock;
 use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat, results, simulated};
 use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
-use crate::commands::simulate::sweep::{Runner, SweepAxis, cells};
+use crate::commands::simulate::sweep::{SweepAxis, SweepRunner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::CommandLineSetting;
@@ -202,7 +202,7 @@ impl Subcommand for Args {
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
+        let runner = SweepRunner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
         let wants_report = self.report.is_given()?;
         let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
         let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));

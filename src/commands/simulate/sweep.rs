@@ -175,7 +175,7 @@ fn varied(cell: &SweepCell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>)
 }
 
 /// What replays.
-pub(super) struct Runner<'a> {
+pub(super) struct SweepRunner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
@@ -186,7 +186,7 @@ pub(super) struct Runner<'a> {
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
 
-impl Runner<'_> {
+impl SweepRunner<'_> {
     /// Replays one cell, a policy after the other, and tells of every event.
     ///
     /// # Errors
