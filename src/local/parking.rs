@@ -48,7 +48,7 @@ pub(super) struct Parking {
 }
 
 /// What is to happen to those that wait, for people.
-pub(super) type Said = (JobName, String);
+pub(super) type ParkingNotes = (JobName, String);
 
 impl Parked {
     /// Returns a training all of whose ranks have said that they wait.
@@ -143,7 +143,7 @@ impl Parking {
         lease: &Lease,
         spare: Option<i64>,
         now: Time,
-    ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {
+    ) -> (BTreeSet<SubmissionKey>, Vec<ParkingNotes>) {
         let way = self.way(of, lease, spare);
         let (mut after, mut said) = (BTreeSet::new(), Vec::new());
         for (origin, parked) in &mut self.parked {

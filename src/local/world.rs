@@ -8,7 +8,7 @@ use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
-use crate::local::parking::{Parking, Said};
+use crate::local::parking::{Parking, ParkingNotes};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::slots::Sharing;
@@ -50,7 +50,7 @@ pub struct LocalWorld<'a> {
     pub(super) parking: Parking,
     pub(super) sharing: Sharing,
     /// What people should know of switches, in order.
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<ParkingNotes>,
     /// The samples of what runs, as last read.
     samples: RecentSamples,
     /// The run that was prepared last, by its id.
@@ -201,7 +201,7 @@ impl<'a> LocalWorld<'a> {
     }
 
     /// Returns what people should know of switches since the last call.
-    pub fn said(&mut self) -> Vec<Said> {
+    pub fn said(&mut self) -> Vec<ParkingNotes> {
         std::mem::take(&mut self.said)
     }
 

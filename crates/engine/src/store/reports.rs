@@ -30,7 +30,7 @@ const LONGEST_EXCERPT: usize = 60;
 /// When a file is there and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for Said { epoch, length, report, metrics } in
+    for RankLine { epoch, length, report, metrics } in
         lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
@@ -41,7 +41,7 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for Said { epoch, report, .. } in lines(folder, rank)? {
+        for RankLine { epoch, report, .. } in lines(folder, rank)? {
             if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
@@ -166,7 +166,7 @@ fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
 }
 
 /// What a rank says of an epoch.
-struct Said {
+struct RankLine {
     epoch: u64,
     length: Option<Seconds>,
     /// Where it computed.
@@ -176,7 +176,7 @@ struct Said {
 
 /// Returns what a rank says of each epoch. What it measured before its first
 /// epoch belongs to that.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<RankLine>> {
     let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -186,7 +186,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
         let metrics = line.metrics.into_iter().collect();
-        epochs.push(Said { epoch, length: line.length, report, metrics });
+        epochs.push(RankLine { epoch, length: line.length, report, metrics });
     }
     Ok(epochs)
 }
