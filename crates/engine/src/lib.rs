@@ -74,7 +74,7 @@ pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
 pub use self::run_result::{MetricRange, RunResult, RunSubmission};
 pub use self::run_usage::{Energy, EnergySource, GpuUsage};
-pub use self::samples::{Activity, NodeSamples, RankSample, Sample, SampledUse};
+pub use self::samples::{Activity, NodeSample, NodeSamples, RankSample, SampledUse};
 pub use self::script_job::{RequestPart, ScriptEnd, ScriptFacts, ScriptJob, ScriptSubmission};
 pub use self::script_notice::ScriptSighting;
 pub use self::shares::{NewShares, SharesStage};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::samples::{Activity, NodeSamples, RankSample, Sample};
+use crate::samples::{Activity, NodeSample, NodeSamples, RankSample};
 use crate::store::reports::modified;
 use hsched_model::{NodeName, Seconds, Time};
 
@@ -135,7 +135,7 @@ fn read_part(file: &mut File, start: u64, most: Option<u64>) -> io::Result<Strin
 }
 
 impl SampleLine {
-    fn into_sample(self) -> Sample {
+    fn into_sample(self) -> NodeSample {
         fn of<T: Copy>(list: &[Option<T>], place: usize) -> Option<T> {
             list.get(place).copied().flatten()
         }
@@ -149,7 +149,7 @@ impl SampleLine {
             steps: of(&self.steps, place),
             activity: of(&self.phase, place),
         };
-        Sample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
+        NodeSample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
     }
 }
 
@@ -181,6 +181,6 @@ mod tests {
             ..RankSample::default()
         };
         let second = RankSample { rank: 3, activity: Some(Activity::Data), ..RankSample::default() };
-        assert_eq!(*samples, [Sample { at: Time(100.0), ranks: vec![first, second] }]);
+        assert_eq!(*samples, [NodeSample { at: Time(100.0), ranks: vec![first, second] }]);
     }
 }
