@@ -9,7 +9,7 @@ const DEADLINES: f64 = 0.55;
 
 /// Figures of schedules, means over traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Score {
+pub struct ScheduleScore {
     /// In seconds.
     pub mean_jct: f64,
     /// The share of deadlines met; 1 where there are none.
@@ -22,7 +22,7 @@ pub struct Score {
 pub struct TraceResult {
     /// Seconds that all jobs would take alone, together.
     pub alone: f64,
-    pub score: Score,
+    pub score: ScheduleScore,
 }
 
 impl TraceResult {
@@ -42,7 +42,10 @@ impl TraceResult {
         let count = to_f64(trace.jobs.len().max(1));
         let met = if due > 0.0 { met / due } else { 1.0 };
         let near = if times > 0.0 { (alone / times).min(1.0) } else { 1.0 };
-        Self { alone, score: Score { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met } }
+        Self {
+            alone,
+            score: ScheduleScore { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met },
+        }
     }
 }
 

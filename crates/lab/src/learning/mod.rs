@@ -12,7 +12,7 @@ use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-pub use self::goal::{Score, TraceResult};
+pub use self::goal::{ScheduleScore, TraceResult};
 pub use self::play::{of_policy, score};
 
 /// How a net is trained.
@@ -39,8 +39,8 @@ pub struct Trained {
     /// The best on the traces that were held out.
     pub net: Net,
     /// What the net that imitates MLF-H does there, and the best one.
-    pub imitated: Score,
-    pub best: Score,
+    pub imitated: ScheduleScore,
+    pub best: ScheduleScore,
     /// The pass after which it was the best; 0 is the imitation.
     pub pass: u32,
 }
@@ -63,7 +63,7 @@ pub fn train(
     traces: &[Trace],
     held_out: &[Trace],
     training: &NetTraining,
-    said: &mut dyn FnMut(u32, Score),
+    said: &mut dyn FnMut(u32, ScheduleScore),
 ) -> Result<Trained, ReplayError> {
     let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
     let mut net = Net::random(&sizes, training.seed);

@@ -1,7 +1,7 @@
 //! Replays from which the net of `mlf-rl` learns.
 
 use crate::find_over_time;
-use crate::learning::goal::{Score, TraceResult};
+use crate::learning::goal::{ScheduleScore, TraceResult};
 use crate::mlfs::{Chooser, MlfRl, RecordedChoice};
 use crate::replay::{Hooks, Options, ReplayError, ReplayRecord, Trace, replay};
 use hsched_model::number::to_f64;
@@ -26,7 +26,7 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<ReplayRecord, Replay
 ///
 /// # Errors
 /// When one cannot be replayed.
-pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, ReplayError> {
+pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<ScheduleScore, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
 
@@ -34,7 +34,7 @@ pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, R
 ///
 /// # Errors
 /// When there is none of that name, or one cannot be replayed.
-pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
+pub fn of_policy(traces: &[Trace], name: &str) -> Result<ScheduleScore, ReplayError> {
     let played = |trace: &Trace| {
         let mut policy = find_over_time(name, &Parameters::default())?;
         record(trace, policy.as_mut())
@@ -45,8 +45,8 @@ pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
 fn mean(
     traces: &[Trace],
     record: impl Fn(&Trace) -> Result<ReplayRecord, ReplayError>,
-) -> Result<Score, ReplayError> {
-    let mut sum = Score::default();
+) -> Result<ScheduleScore, ReplayError> {
+    let mut sum = ScheduleScore::default();
     for trace in traces {
         let score = TraceResult::of(trace, &record(trace)?).score;
         sum.mean_jct += score.mean_jct;
@@ -54,5 +54,5 @@ fn mean(
         sum.reward += score.reward;
     }
     let count = to_f64(traces.len().max(1));
-    Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
+    Ok(ScheduleScore { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
 }
