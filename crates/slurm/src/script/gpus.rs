@@ -2,7 +2,7 @@
 
 use super::gres::GpuCounts;
 use super::numbers::mebibytes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 use super::tasks::TaskCounts;
 
@@ -16,7 +16,7 @@ const NOT_A_MULTIPLE: &str =
 pub(super) fn total(
     gpus: &mut Vec<GpuCounts>,
     counts: &mut TaskCounts,
-    settings: &Settings,
+    settings: &ComponentSettings,
     version: SlurmVersion,
 ) -> Result<u64, String> {
     set_tasks(gpus, counts, settings, version);
@@ -63,7 +63,12 @@ pub(super) fn total(
 }
 
 /// Sets the number of tasks where GPUs or CPUs are counted by tasks and the number of nodes is fixed.
-fn set_tasks(gpus: &[GpuCounts], counts: &mut TaskCounts, settings: &Settings, version: SlurmVersion) {
+fn set_tasks(
+    gpus: &[GpuCounts],
+    counts: &mut TaskCounts,
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) {
     let is_by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0)
         || version.is_at_least(23, 2) && (settings.is_set("tres-per-task") || counts.cpus_per_task.is_some());
     let Some(nodes) = counts.least_nodes.filter(|_| counts.least_nodes == counts.most_nodes) else { return };
@@ -78,7 +83,11 @@ fn set_tasks(gpus: &[GpuCounts], counts: &mut TaskCounts, settings: &Settings, v
     };
 }
 
-fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+fn refuse_without_gpus(
+    gpus: &[GpuCounts],
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) -> Result<(), String> {
     if !gpus.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use super::numbers::array;
 use super::options::{OptionSource, ScriptOption};
 use super::request::{ArrayRequest, LineRemark, ResourceRequest, ScriptReading, ScriptRequest};
 use super::resolve::resolve;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::site::site_names;
 use super::source::{ScriptSource, SlurmVersion};
 use super::words::Word;
@@ -30,7 +30,7 @@ pub fn read_script(source: &ScriptSource) -> ScriptReading {
 struct ScriptReader<'a> {
     source: &'a ScriptSource<'a>,
     version: SlurmVersion,
-    settings: Settings,
+    settings: ComponentSettings,
     reading: ScriptReading,
     /// What each component asks for; `None` if placeholders keep that from being known.
     components: Vec<Option<ResourceRequest>>,
@@ -44,7 +44,7 @@ impl<'a> ScriptReader<'a> {
         Self {
             source,
             version: source.version.unwrap_or(SlurmVersion::DEFAULT),
-            settings: Settings::default(),
+            settings: ComponentSettings::default(),
             reading: ScriptReading::default(),
             components: Vec::new(),
             job_name: None,

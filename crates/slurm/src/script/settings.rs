@@ -47,7 +47,7 @@ pub(super) struct GivenOption {
 
 /// The options of one component.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct ComponentSettings {
     values: BTreeMap<&'static str, GivenOption>,
     /// Of `--exclusive` and `--oversubscribe` the last.
     shared: Exclusive,
@@ -58,7 +58,7 @@ pub(super) struct Settings {
     count: usize,
 }
 
-impl Settings {
+impl ComponentSettings {
     /// Forgets what later components of a het job do not keep.
     pub(super) fn begin_component(&mut self, is_inherited: impl Fn(&str) -> bool) {
         self.values.retain(|name, _| is_inherited(name));

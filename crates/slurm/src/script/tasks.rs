@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hsched_model::hostlist;
 
 use super::numbers::nodes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
 /// What Slurm makes otherwise than an option looks: the option's name and a sentence.
@@ -46,7 +46,7 @@ impl TaskCounts {
 /// # Errors
 /// Returns what `sbatch` says.
 pub(super) fn counts(
-    settings: &Settings,
+    settings: &ComponentSettings,
     version: SlurmVersion,
     notes: &mut Vec<Note>,
 ) -> Result<TaskCounts, String> {
@@ -128,7 +128,7 @@ pub(super) fn counts(
 }
 
 /// Returns the number of nodes that `--nodelist` names; `None` where it names a file, or there is none.
-fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
+fn listed_nodes(settings: &ComponentSettings) -> Result<Option<u64>, String> {
     let Some(text) = settings.text("nodelist").filter(|_| !settings.is_unknown("nodelist")) else {
         return Ok(None);
     };
@@ -140,7 +140,7 @@ fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
 }
 
 /// Returns the threads of a core that a task needs; `--hint` may set them.
-fn threads(settings: &Settings) -> Option<u64> {
+fn threads(settings: &ComponentSettings) -> Option<u64> {
     let is_overruled =
         ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| settings.is_given(name));
     let hint = settings.text("hint").filter(|_| !is_overruled).unwrap_or_default().to_ascii_lowercase();
