@@ -27,7 +27,7 @@ pub(super) struct Peak {
 
 /// One device with what waits on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct SharedDevice {
     /// All of its memory, in bytes; `None` where nobody waits there who computes on a device.
     pub total: Option<u64>,
     /// What each of those who wait holds of it.
@@ -45,12 +45,12 @@ impl Peak {
 /// of a device, where it is known; `spare` the memory that the host has beside the job, where it is known.
 ///
 /// They keep their memory only where the job is known to fit beside it.
-pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
-    let fits = |need: u64, shared: &Shared, held: u64| {
+pub(super) fn way(devices: &[SharedDevice], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
+    let fits = |need: u64, shared: &SharedDevice, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
         shared.total.is_none_or(|total| need + contexts + held <= total)
     };
-    let keeps = |shared: &Shared| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
+    let keeps = |shared: &SharedDevice| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
     if devices.iter().all(|device| device.total.is_none() || keeps(device)) {
         return ParkingStep::Keep;
     }
@@ -70,7 +70,7 @@ mod tests {
     fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
         let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: ParkingStep| {
             let held: Vec<u64> = held.iter().map(|gibibytes| gibibytes * GIB).collect();
-            let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
+            let devices = [SharedDevice { total: Some(16 * GIB), held }, SharedDevice::default()];
             let need = need.map(|need| need * GIB);
             let spare = spare.map(|spare| spare << 30);
             assert_eq!(way(&devices, need, spare), expected, "{devices:?} {need:?} {spare:?}");
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn trainings_without_devices_share_none() {
-        let shared = Shared { total: None, held: vec![0, 0] };
+        let shared = SharedDevice { total: None, held: vec![0, 0] };
         assert_eq!(way(&[shared], None, Some(0)), ParkingStep::Keep);
     }
 

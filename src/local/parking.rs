@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
 use crate::local::gate::{RankMemory, Stand, Want, Word};
-use crate::local::memory::{ParkingStep, Peak, Shared, way};
+use crate::local::memory::{ParkingStep, Peak, SharedDevice, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
@@ -190,9 +190,9 @@ impl Parking {
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
             let held =
                 |(parked, memory): &(&Parked, &RankMemory)| if parked.is_moved() { 0 } else { memory.held };
-            Shared { total, held: there.iter().map(held).collect() }
+            SharedDevice { total, held: there.iter().map(held).collect() }
         };
-        let devices: Vec<Shared> = lease.devices.iter().map(shared).collect();
+        let devices: Vec<SharedDevice> = lease.devices.iter().map(shared).collect();
         way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
     }
 

@@ -103,7 +103,7 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{ReplicaModel, ReplicaPlacement};
 pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
-pub use self::shared::{Shared, SolePolicy};
+pub use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;

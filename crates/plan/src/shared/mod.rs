@@ -22,7 +22,7 @@ use crate::{
 use hsched_model::{Seconds, Time};
 
 /// A policy over time with the rules of a shared cluster.
-pub struct Shared {
+pub struct SharedPolicy {
     inner: Box<dyn Policy>,
     rules: SharedRules,
     /// What was decided and is not carried out yet, as far as it is known.
@@ -48,7 +48,7 @@ struct Price {
 /// Why a job waits whose GPUs are not free yet.
 const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
 
-impl Shared {
+impl SharedPolicy {
     /// Returns a policy with the rules of a shared cluster, of which `rules` has the parameters. The policy inside should
     /// not count on stopping jobs.
     pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-impl Policy for Shared {
+impl Policy for SharedPolicy {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
