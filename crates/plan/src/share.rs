@@ -60,9 +60,9 @@ fn one_each(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank
 }
 
 /// Ranks in order, and each one's samples of a whole batch.
-type Shares = (Vec<Rank>, Vec<u64>);
+type RankShares = (Vec<Rank>, Vec<u64>);
 
-fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
+fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares> {
     let mut preference = cost::shares(job, bundle)?;
     let mut ranks = arrange(slots, &preference);
     let batches = split_batch(job, &ranks)?;
@@ -80,7 +80,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
 }
 
 /// Fast GPUs first; what does not divide goes to earlier ranks.
-fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
+fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
     let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());
     let count = u64::try_from(ranks.len()).ok()?;
