@@ -164,7 +164,7 @@ fn is_like(name: &GpuType, found: &GpuType) -> bool {
 
 /// The jobs that share GPUs, and those that failed by it.
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct GpuSharing {
     /// Submissions that have had another one on a GPU of theirs.
     met: BTreeSet<SubmissionKey>,
     /// The output of those that run, and how long it was before.
@@ -173,7 +173,7 @@ pub(super) struct Sharing {
     alone: BTreeSet<JobName>,
 }
 
-impl Sharing {
+impl GpuSharing {
     /// Records that a submission begins on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
         // One that is to be alone waits until the others have ended.
@@ -331,14 +331,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("a.out");
         let failed = End::Failed { exit: 1, signal: 0 };
-        let begin = |sharing: &mut Sharing, devices: &mut Devices, job: &str, text: &str| {
+        let begin = |sharing: &mut GpuSharing, devices: &mut Devices, job: &str, text: &str| {
             take(devices, job, sharing.wants_alone(&key(job).job)).expect("a slot");
             std::fs::write(&output, "CUDA out of memory, an hour ago\n").expect("a file");
             sharing.begin(&key(job), &output, devices);
             let before = "CUDA out of memory, an hour ago\n";
             std::fs::write(&output, format!("{before}{text}")).expect("a file");
         };
-        let (mut sharing, mut slots) = (Sharing::default(), devices("a100:1x2"));
+        let (mut sharing, mut slots) = (GpuSharing::default(), devices("a100:1x2"));
         begin(&mut sharing, &mut slots, "a", "torch.OutOfMemoryError: CUDA out of memory.\n");
         assert!(!sharing.is_to_blame(&key("a"), &failed), "it had the GPU alone");
         slots.give_back(&key("a"));

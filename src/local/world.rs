@@ -11,7 +11,7 @@ use crate::local::ended_run::left_behind;
 use crate::local::parking::{Parking, ParkingNotes};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{LocalSubmission, SubmissionStep};
-use crate::local::slots::Sharing;
+use crate::local::slots::GpuSharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
@@ -48,7 +48,7 @@ pub struct LocalWorld<'a> {
     pub(super) waker: &'a Waker,
     pub(super) running: BTreeMap<SubmissionKey, LocalSubmission>,
     pub(super) parking: Parking,
-    pub(super) sharing: Sharing,
+    pub(super) sharing: GpuSharing,
     /// What people should know of switches, in order.
     pub(super) said: Vec<ParkingNotes>,
     /// The samples of what runs, as last read.
@@ -80,7 +80,7 @@ impl<'a> LocalWorld<'a> {
             waker,
             running: BTreeMap::new(),
             parking: Parking::default(),
-            sharing: Sharing::default(),
+            sharing: GpuSharing::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
