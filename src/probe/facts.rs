@@ -37,7 +37,7 @@ pub struct GpuDevice {
     pub processes: Vec<u32>,
     /// Whether it is cut into MIG slices; then `slices` are what programs can have.
     pub mig: bool,
-    pub slices: Vec<Slice>,
+    pub slices: Vec<MigDevice>,
     /// Links to other GPUs that are up.
     pub links: Vec<Link>,
     pub pcie: Option<Pcie>,
@@ -45,7 +45,7 @@ pub struct GpuDevice {
 
 /// A MIG device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slice {
+pub struct MigDevice {
     /// Name as NVML has it, such as `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
     pub name: String,
     pub uuid: String,

@@ -3,7 +3,7 @@
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::facts::{Facts, GpuDevice, Link, Pcie, Peer, Slice};
+use super::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 
 /// Most links of a GPU; NVML has this constant, too.
 const MOST_LINKS: u32 = 18;
@@ -76,11 +76,11 @@ fn gpu(device: &Device<'_>) -> GpuDevice {
     }
 }
 
-fn slices(device: &Device<'_>) -> Vec<Slice> {
+fn slices(device: &Device<'_>) -> Vec<MigDevice> {
     let slice = |index| {
         // Numbers between slices may be unused.
         let mig_device = device.mig_device_by_index(index).ok()?;
-        Some(Slice {
+        Some(MigDevice {
             name: mig_device.name().unwrap_or_default(),
             uuid: mig_device.uuid().unwrap_or_default(),
             memory: memory(&mig_device),

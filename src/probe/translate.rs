@@ -132,7 +132,7 @@ fn pcie(gpu: &GpuDevice) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::facts::{Link, Pcie, Slice};
+    use crate::probe::facts::{Link, MigDevice, Pcie};
 
     fn gpu(name: &str, address: &str, peers: &[&str]) -> GpuDevice {
         GpuDevice {
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn slices_are_types_of_their_own() {
-        let slice = |name: &str, pid: &[u32]| Slice {
+        let slice = |name: &str, pid: &[u32]| MigDevice {
             name: name.to_owned(),
             processes: pid.to_vec(),
-            ..Slice::default()
+            ..MigDevice::default()
         };
         let cut = GpuDevice {
             mig: true,

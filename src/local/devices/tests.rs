@@ -53,8 +53,11 @@ fn a_machines_gpus_and_slices_are_named_by_uuid_in_rank_order() {
         uuid: uuid.into(),
         ..probe::GpuDevice::default()
     };
-    let slice =
-        |uuid: &str| probe::Slice { name: "MIG 1g.5gb".into(), uuid: uuid.into(), ..probe::Slice::default() };
+    let slice = |uuid: &str| probe::MigDevice {
+        name: "MIG 1g.5gb".into(),
+        uuid: uuid.into(),
+        ..probe::MigDevice::default()
+    };
     let cut =
         probe::GpuDevice { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
     let gpus = vec![gpu("Tesla T4", "GPU-1"), gpu("Tesla V100", "GPU-2"), cut];

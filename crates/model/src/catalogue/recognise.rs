@@ -15,12 +15,12 @@ pub struct Recognised {
     /// Never empty; several where the name leaves open which.
     pub gpus: Vec<&'static Gpu>,
     /// The part of such a GPU that is meant; `None` is the whole.
-    pub slice: Option<Slice>,
+    pub slice: Option<MigSlice>,
 }
 
 /// A MIG slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct MigSlice {
     /// Such as `3g.20gb`.
     pub profile: String,
     /// Of the GPU's compute slices: 7, on some models 4.
@@ -113,8 +113,11 @@ pub fn recognise(name: &str) -> Option<Recognised> {
     };
     let profile = profile.to_ascii_lowercase();
     let (compute, memory) = profile.strip_suffix("gb")?.split_once("g.")?;
-    let slice =
-        Slice { compute: compute.parse().ok()?, memory_gb: memory.parse().ok()?, profile: profile.clone() };
+    let slice = MigSlice {
+        compute: compute.parse().ok()?,
+        memory_gb: memory.parse().ok()?,
+        profile: profile.clone(),
+    };
     let mut gpus = if parent.is_empty() { gpus().iter().collect() } else { whole(parent)? };
     gpus.retain(|gpu| gpu.mig.contains(&profile));
     (!gpus.is_empty()).then_some(Recognised { gpus, slice: Some(slice) })
