@@ -108,7 +108,7 @@ pub(super) enum Viewer {
 
 /// When and where a job could start.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Slot {
+pub(super) struct StartSlot {
     pub at: f64,
     pub nodes: Vec<u32>,
 }
@@ -235,9 +235,9 @@ impl<'a> NodeTimeline<'a> {
 
     /// Returns the first moment from `now` on at which a shape can run for this long, and where: on the first of the nodes that have
     /// room then.
-    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         let mut openings = mem::take(&mut self.openings);
         for &place in &model.shapes[shape].places {
             let list = openings
@@ -257,7 +257,7 @@ impl<'a> NodeTimeline<'a> {
     /// room at all, until they have it together.
     ///
     /// Openings are worked out anew only where a node was given or kept since: within a pass they only become later.
-    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
+    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<StartSlot> {
         let count = self.model.shapes[shape].nodes as usize;
         let mut taken: Vec<Opening> = Vec::with_capacity(count);
         loop {
@@ -270,7 +270,7 @@ impl<'a> NodeTimeline<'a> {
                 if changes == self.changes[node as usize] && at >= list.from {
                     if count == 1 && at < f64::INFINITY {
                         list.from = at;
-                        return Some(Slot { at, nodes: vec![node] });
+                        return Some(StartSlot { at, nodes: vec![node] });
                     }
                     taken.push(PeekMut::pop(first));
                     continue;
@@ -280,7 +280,7 @@ impl<'a> NodeTimeline<'a> {
             }
             let last = taken.last().map_or(list.from, |last| last.at);
             let slot = (last <= list.from)
-                .then(|| Slot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
+                .then(|| StartSlot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
             list.nodes.extend(taken.drain(..));
             if slot.is_some() || last == f64::INFINITY {
                 return slot;
@@ -290,10 +290,10 @@ impl<'a> NodeTimeline<'a> {
     }
 
     /// Returns the same for a guest, who sees other openings than those in line.
-    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
         let count = model.shapes[shape].nodes as usize;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         for &place in &model.shapes[shape].places {
             let mut from = now;
             let slot = loop {
@@ -304,7 +304,7 @@ impl<'a> NodeTimeline<'a> {
                 open.sort_unstable();
                 let last = open[count - 1].0.0;
                 if last <= from {
-                    break Some(Slot {
+                    break Some(StartSlot {
                         at: last,
                         nodes: open[..count].iter().map(|(_, node)| *node).collect(),
                     });
@@ -334,7 +334,7 @@ impl<'a> NodeTimeline<'a> {
     }
 
     /// Keeps whole nodes for a job that must wait.
-    pub(super) fn keep(&mut self, slot: &Slot, length: f64, whose: Viewer) {
+    pub(super) fn keep(&mut self, slot: &StartSlot, length: f64, whose: Viewer) {
         for &node in &slot.nodes {
             if self.kept[node as usize].is_empty() {
                 self.kept_nodes.push(node);

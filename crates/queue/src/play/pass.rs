@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::hopes::StartableShapes;
 use crate::moment::Moment;
-use crate::node_timeline::{Slot, Viewer};
+use crate::node_timeline::{StartSlot, Viewer};
 use crate::play::{Live, QueuePlay, Who};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
@@ -73,7 +73,7 @@ impl QueuePlay<'_> {
         }
     }
 
-    fn start(&mut self, place: usize, slot: &Slot, now: f64) {
+    fn start(&mut self, place: usize, slot: &StartSlot, now: f64) {
         let entry = &mut self.line[place];
         let task = entry.started;
         entry.started += 1;
