@@ -13,7 +13,7 @@ use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
 use crate::store::newest::Newest;
 use crate::store::played::JournaledState;
 use crate::store::seal::Verdict;
-use crate::store::snapshot::Snapshot;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
@@ -65,8 +65,8 @@ impl Condition {
 struct StateFiles<'a> {
     root: &'a Path,
     newest: Option<Newest>,
-    older: Snapshot,
-    snapshot: Snapshot,
+    older: StateSnapshot,
+    snapshot: StateSnapshot,
     journal: Option<Vec<u8>>,
 }
 
@@ -74,12 +74,12 @@ impl<'a> StateFiles<'a> {
     /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
-        let older = Snapshot::read(&root.join(OLDER));
+        let older = StateSnapshot::read(&root.join(OLDER));
         Ok(Self {
             root,
             newest,
-            older: older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error))),
-            snapshot: Snapshot::read(&root.join(SNAPSHOT))?,
+            older: older.unwrap_or_else(|error| StateSnapshot::Damaged(chain(&error))),
+            snapshot: StateSnapshot::read(&root.join(SNAPSHOT))?,
             journal: read(&root.join(JOURNAL))?,
         })
     }
@@ -88,7 +88,7 @@ impl<'a> StateFiles<'a> {
     fn contents(self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
-            && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
+            && matches!((&self.snapshot, &self.older), (StateSnapshot::Missing, StateSnapshot::Missing))
             && self.played(None, Writer::Own)?.journal.is_blank();
         let due = due.max(self.older.file().map_or(0, |file| file.seq));
         match self.snapshot.file() {
@@ -107,7 +107,7 @@ impl<'a> StateFiles<'a> {
         if played.journal.last < known {
             faults.push(format!("it ends with entry {} of {known}", played.journal.last));
         }
-        let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
+        let is_sealed = matches!(self.snapshot, StateSnapshot::Sound(_));
         let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
         let journal = match (&self.journal, writer) {
             // It left unreadable lines whenever it was killed.

@@ -13,7 +13,7 @@ use crate::store::journal_file::{self, Journal, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
 use crate::store::recovery::DirectoryContents;
-use crate::store::snapshot::{self, Snapshot};
+use crate::store::snapshot::{self, StateSnapshot};
 use crate::store::state_file::StateFile;
 use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
@@ -82,7 +82,7 @@ fn highest(root: &Path) -> Result<u64, StateError> {
     let newest = Newest::read(root).map_or(0, |newest| newest.line);
     let journal = read(&root.join(JOURNAL))?.unwrap_or_default();
     let snapshots = [SNAPSHOT, OLDER].map(|name| {
-        Snapshot::read(&root.join(name))
+        StateSnapshot::read(&root.join(name))
             .ok()
             .and_then(|snapshot| snapshot.file().map(|file| file.seq))
             .unwrap_or(0)

@@ -10,7 +10,7 @@ use crate::store::state_file::{StateFile, Unusable};
 use crate::store::{StateError, state_before};
 
 /// A snapshot as it was found.
-pub(super) enum Snapshot {
+pub(super) enum StateSnapshot {
     Missing,
     Sound(StateFile),
     /// Without a checksum: the previous version wrote it, or a person changed it.
@@ -28,7 +28,7 @@ struct SealFields {
     sha256: Option<String>,
 }
 
-impl Snapshot {
+impl StateSnapshot {
     /// Reads a snapshot.
     ///
     /// # Errors
