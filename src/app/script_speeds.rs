@@ -7,7 +7,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Speed};
-use hsched_plan::throughput::{Source, SpeedCell};
+use hsched_plan::throughput::{SpeedCell, SpeedOrigin};
 use hsched_queue::Snapshot;
 
 /// Batch at which speeds are compared.
@@ -33,7 +33,7 @@ pub(crate) fn relative_speeds(
         let matrix = speeds.matrix(context, std::slice::from_ref(job), &types)?;
         let rate = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {
             SpeedCell::Known(known) => {
-                let is_guess = matches!(known.source, Source::Estimated(_));
+                let is_guess = matches!(known.source, SpeedOrigin::Estimated(_));
                 Some((gpu_type.clone(), (known.speed.rate_at(to_f64(BATCH)), is_guess)))
             }
             SpeedCell::Unusable(_) => None,

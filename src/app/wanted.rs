@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Source, SpeedCell, SpeedKey, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
             let lacks = match cell {
                 SpeedCell::Unusable(reason) => *reason == Unusable::NoThroughput,
                 SpeedCell::Known(known) => match known.source {
-                    Source::Measured(_) => false,
-                    Source::JobFile | Source::OtherName(_) => all,
-                    Source::Estimated(_) => true,
+                    SpeedOrigin::Measured(_) => false,
+                    SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) => all,
+                    SpeedOrigin::Estimated(_) => true,
                 },
             };
             let one = MissingSpeed {

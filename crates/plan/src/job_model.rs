@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{Source, SourcedSpeed, SpeedCell, Unusable};
+use crate::throughput::{SourcedSpeed, SpeedCell, SpeedOrigin, Unusable};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
 use hsched_model::{
@@ -42,7 +42,7 @@ pub struct JobModel {
     /// rank of it fits.
     pub unusable: Vec<(usize, Exclusion)>,
     /// Where the speeds on types on offer come from, by index, if not simply from the job file.
-    pub sources: Vec<(usize, Source)>,
+    pub sources: Vec<(usize, SpeedOrigin)>,
     /// Types on offer that it can use and that its file does not list, by index.
     pub unlisted: Vec<usize>,
     /// What its reader should know of the types on offer, by index, one sentence each.
@@ -153,9 +153,9 @@ impl JobModel {
     /// Returns how its speed on a type on offer is known.
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
         match self.sources.iter().find(|(source, _)| *source == gpu_type) {
-            Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
+            Some((_, SpeedOrigin::Estimated(_))) => SpeedBasis::Estimated,
             // `cache set` counts no sample.
-            Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
+            Some((_, SpeedOrigin::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
             _ => SpeedBasis::Stated,
         }
     }
@@ -207,7 +207,7 @@ impl JobModel {
                     if offered[number] > 0 {
                         remarks.extend(known.iter().map(|remark| (number, remark.clone())));
                     }
-                    if offered[number] > 0 && *source != Source::JobFile {
+                    if offered[number] > 0 && *source != SpeedOrigin::JobFile {
                         sources.push((number, source.clone()));
                     }
                     if offered[number] > 0 && !is_listed {
@@ -278,8 +278,8 @@ impl JobModel {
 }
 
 /// Returns a note that names the types whose speeds were measured, and how sure they are.
-fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
-    let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
+fn measured(sources: &[(usize, SpeedOrigin)], gpu_types: &[GpuType]) -> Option<String> {
+    let measured = sources.iter().filter(|(_, source)| matches!(source, SpeedOrigin::Measured(_)));
     let mut types: Vec<String> =
         measured.map(|(number, source)| format!("{} {source}", gpu_types[*number])).collect();
     types.dedup();

@@ -6,7 +6,7 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Source, SourcedSpeed, SpeedCell, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, Unusable};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -37,7 +37,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|(_, known)| match known.as_ref()?.source {
-            Source::Measured(measured) => Some(measured.speed),
+            SpeedOrigin::Measured(measured) => Some(measured.speed),
             _ => None,
         });
         tracked.unmeasured = measured.is_none();

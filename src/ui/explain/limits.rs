@@ -1,7 +1,7 @@
 //! Sentences about what keeps a job from more or other GPUs.
 
 use super::Explained;
-use hsched_plan::throughput::Source;
+use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{JobExplanation, PlacementLimit};
 
 impl Explained<'_> {
@@ -44,7 +44,7 @@ impl Explained<'_> {
     /// Returns the speeds that are not simply the job file's, with how sure they are.
     pub(super) fn speeds(&self, job: &JobExplanation) -> Vec<String> {
         let model = &self.problem.jobs[job.job];
-        let speed = |(column, source): &(usize, Source)| {
+        let speed = |(column, source): &(usize, SpeedOrigin)| {
             let speed = model.types[*column]?.speed;
             Some(format!("speed on {}: {speed} {source}", self.problem.labels[*column]))
         };

@@ -328,7 +328,7 @@ fn a_replica_of_four_says_nothing_of_one_of_two() {
         matrix.row(0)[0].clone()
     };
     let measured = |cell: SpeedCell| match cell {
-        SpeedCell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
+        SpeedCell::Known(known) => matches!(known.source, hsched_plan::throughput::SpeedOrigin::Measured(_)),
         SpeedCell::Unusable(_) => false,
     };
     assert!(measured(cell(", replica: {gpus: 4}")) && measured(cell(", replica: {gpus: {t4: 4, v100: 2}}")));

@@ -31,7 +31,7 @@ pub enum SpeedCell {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourcedSpeed {
     pub speed: Speed,
-    pub source: Source,
+    pub source: SpeedOrigin,
     /// Samples that fit the GPU's memory at once.
     pub max_batch: Option<u64>,
     /// The GPUs of a replica, whose speed and largest batch these are.
@@ -44,7 +44,7 @@ pub struct SourcedSpeed {
 
 /// Where a speed comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum SpeedOrigin {
     /// The job file says it of this type.
     JobFile,
     /// The job file says it of the same model by another name.
@@ -175,28 +175,28 @@ impl SpeedKnowledge<'_> {
     }
 
     /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
-    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
+    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, SpeedOrigin)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
         if let Some(&record) = measured.get(gpu_type) {
             remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &record)));
             let scaled = said.and_then(|said| through_the_one_batch(said, &record));
-            return Some((scaled.unwrap_or(record.speed), Source::Measured(record)));
+            return Some((scaled.unwrap_or(record.speed), SpeedOrigin::Measured(record)));
         }
         if let Some(said) = said {
-            return Some((said, Source::JobFile));
+            return Some((said, SpeedOrigin::JobFile));
         }
         let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
         if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return measured.get(name).map(|&measured| (measured.speed, Source::Measured(measured)));
+            return measured.get(name).map(|&measured| (measured.speed, SpeedOrigin::Measured(measured)));
         }
         if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())));
+            return job.throughput.get(name).map(|&speed| (speed, SpeedOrigin::OtherName(name.clone())));
         }
         let (speed, estimate) = (self.estimate)(gpu_type)?;
-        let source = Source::Estimated(estimate);
+        let source = SpeedOrigin::Estimated(estimate);
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
     }
@@ -275,7 +275,7 @@ fn other_names<'a>(
 }
 
 /// What the source is worth, in parentheses: how sure the speed is, and by what.
-impl fmt::Display for Source {
+impl fmt::Display for SpeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JobFile => f.write_str("(from the job file)"),

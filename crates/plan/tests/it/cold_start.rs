@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched_plan::throughput::{
-    Cache, LearnRule, Method, Sample, SampleSource, Source, SpeedCell, SpeedEstimate, SpeedKey,
+    Cache, LearnRule, Method, Sample, SampleSource, SpeedCell, SpeedEstimate, SpeedKey, SpeedOrigin,
     ThroughputMatrix,
 };
 
@@ -47,7 +47,7 @@ fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Optio
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
         Some(SpeedCell::Known(known)) => match &known.source {
-            Source::Estimated(estimate) => Some((known.speed, estimate.clone())),
+            SpeedOrigin::Estimated(estimate) => Some((known.speed, estimate.clone())),
             other => panic!("{other:?} is no estimate"),
         },
         _ => None,

@@ -2,7 +2,7 @@
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, Source, SourcedSpeed, SpeedCell, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -19,9 +19,9 @@ fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
         SpeedCell::Unusable(reason) => reason.to_string(),
         SpeedCell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
-                Source::JobFile => String::new(),
-                Source::OtherName(name) => format!(" of {name}"),
-                Source::Measured(_) | Source::Estimated(_) => panic!("{source:?} without a cache"),
+                SpeedOrigin::JobFile => String::new(),
+                SpeedOrigin::OtherName(name) => format!(" of {name}"),
+                SpeedOrigin::Measured(_) | SpeedOrigin::Estimated(_) => panic!("{source:?} without a cache"),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
             let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];
