@@ -83,23 +83,26 @@ pub(crate) struct LimitRules<'a> {
 type RuleKey = ([Option<String>; 4], Vec<(String, u64)>, u64);
 
 /// A limit on running jobs, where its sum is kept, and whether it is of minutes.
-const GROUP_OF_QOS: [(&str, Span, bool); 6] = [
-    ("GrpTRES", Span::All, false),
-    ("GrpTRESRunMins", Span::All, true),
-    ("MaxTRESPerAccount", Span::Account, false),
-    ("MaxTRESPerUser", Span::User, false),
-    ("MaxTRESRunMinsPerAccount", Span::Account, true),
-    ("MaxTRESRunMinsPerUser", Span::User, true),
+const GROUP_OF_QOS: [(&str, LimitScope, bool); 6] = [
+    ("GrpTRES", LimitScope::All, false),
+    ("GrpTRESRunMins", LimitScope::All, true),
+    ("MaxTRESPerAccount", LimitScope::Account, false),
+    ("MaxTRESPerUser", LimitScope::User, false),
+    ("MaxTRESRunMinsPerAccount", LimitScope::Account, true),
+    ("MaxTRESRunMinsPerUser", LimitScope::User, true),
 ];
 
-const JOBS_OF_QOS: [(&str, Span); 3] =
-    [("GrpJobs", Span::All), ("MaxJobsPerAccount", Span::Account), ("MaxJobsPerUser", Span::User)];
+const JOBS_OF_QOS: [(&str, LimitScope); 3] = [
+    ("GrpJobs", LimitScope::All),
+    ("MaxJobsPerAccount", LimitScope::Account),
+    ("MaxJobsPerUser", LimitScope::User),
+];
 
 const SINGLE: [&str; 5] = ["MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MinTRES", "MaxWall"];
 
 /// Whose jobs a limit of a QOS is for.
 #[derive(Clone, Copy)]
-enum Span {
+enum LimitScope {
     All,
     Account,
     User,
@@ -180,7 +183,10 @@ impl<'a> LimitRules<'a> {
         let mut holders = Vec::new();
         for &qos in &qualities {
             self.check_qos(&mut draft, qos);
-            holders.extend([Span::All, Span::Account, Span::User].map(|span| subject.counter_of(qos, span)));
+            holders.extend(
+                [LimitScope::All, LimitScope::Account, LimitScope::User]
+                    .map(|span| subject.counter_of(qos, span)),
+            );
         }
         self.check_associations(&mut draft, &mut holders);
         let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
@@ -320,11 +326,11 @@ impl<'a> LimitRules<'a> {
 
 impl Subject<'_> {
     /// Returns where a limit of a QOS is counted for a job.
-    fn counter_of(&self, qos: &str, span: Span) -> String {
+    fn counter_of(&self, qos: &str, span: LimitScope) -> String {
         match span {
-            Span::All => format!("q:{qos}"),
-            Span::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
-            Span::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
+            LimitScope::All => format!("q:{qos}"),
+            LimitScope::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
+            LimitScope::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
         }
     }
 }
