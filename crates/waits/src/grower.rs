@@ -119,7 +119,7 @@ impl Total {
 
 /// The best question of a leaf.
 #[derive(Clone, Copy, Debug)]
-struct Split {
+struct LeafSplit {
     gain: f64,
     /// A place in the list of the tree's features; the one after the last is the bin.
     place: usize,
@@ -135,7 +135,7 @@ struct Leaf {
     total: Total,
     /// By feature and code.
     histogram: Vec<Total>,
-    split: Option<Split>,
+    split: Option<LeafSplit>,
 }
 
 /// What a tree is grown from.
@@ -220,7 +220,13 @@ impl Grower<'_> {
     }
 
     /// Makes a node of a leaf and returns its children.
-    fn divide(&self, leaf: Leaf, split: Split, features: &[usize], nodes: &mut Vec<TreeNode>) -> [Leaf; 2] {
+    fn divide(
+        &self,
+        leaf: Leaf,
+        split: LeafSplit,
+        features: &[usize],
+        nodes: &mut Vec<TreeNode>,
+    ) -> [Leaf; 2] {
         let [left, right] = self.divided_rows(&leaf, split, features);
         let child_steps = match features.get(split.place) {
             Some(_) => [leaf.steps; 2],
@@ -256,7 +262,7 @@ impl Grower<'_> {
         children
     }
 
-    fn divided_rows(&self, leaf: &Leaf, split: Split, features: &[usize]) -> [Vec<u32>; 2] {
+    fn divided_rows(&self, leaf: &Leaf, split: LeafSplit, features: &[usize]) -> [Vec<u32>; 2] {
         let mut parts = [Vec::new(), Vec::new()];
         if let Some(feature) = features.get(split.place) {
             let codes = &self.rows.codes[*feature];
@@ -272,8 +278,8 @@ impl Grower<'_> {
 }
 
 /// Returns the question of a leaf that gains most; `None` if none gains. With `random`, each feature has one threshold, drawn.
-fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<Split> {
-    let mut best: Option<Split> = None;
+fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<LeafSplit> {
+    let mut best: Option<LeafSplit> = None;
     let whole = leaf.total.score();
     for (place, sums) in leaf.histogram.chunks_exact(CODES).enumerate() {
         let only = match &mut random {
@@ -292,7 +298,7 @@ fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -
             }
             let gain = left.score() + right.score() - whole;
             if gain > best.map_or(1e-9, |best| best.gain) {
-                best = Some(Split { gain, place, code });
+                best = Some(LeafSplit { gain, place, code });
             }
         }
     }

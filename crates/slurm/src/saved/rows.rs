@@ -23,7 +23,7 @@ struct NodeRow<'a> {
 }
 
 /// How many of a line's nodes, or of their CPUs, are in use, free and not up.
-struct Split {
+struct UseCounts {
     used: u64,
     idle: u64,
     other: u64,
@@ -82,7 +82,7 @@ impl<'a> NodeRow<'a> {
         let mut facts = self.facts(several);
         facts.partitions.extend(partition.clone());
         self.check_cut(listed, count, gathering);
-        let nodes = nodes.and_then(|counts| Split::new(&counts, several));
+        let nodes = nodes.and_then(|counts| UseCounts::new(&counts, several));
         if let (None, Some(nodes), None, Some(_)) = (&facts.state, &nodes, self.header.names(), count) {
             return Ok(nodes.unnamed(&facts, gathering));
         }
@@ -137,8 +137,8 @@ impl<'a> NodeRow<'a> {
         }
     }
 
-    fn cpu_split(&self) -> Option<Split> {
-        Split::new(&looks::counts(self.get(What::CpusState)?)?, 0)
+    fn cpu_split(&self) -> Option<UseCounts> {
+        UseCounts::new(&looks::counts(self.get(What::CpusState)?)?, 0)
     }
 
     /// Refuses names and GPUs of which the column's width surely cut something off.
@@ -199,7 +199,7 @@ impl<'a> NodeRow<'a> {
     }
 }
 
-impl Split {
+impl UseCounts {
     /// Returns the parts of `allocated/idle/other/total`, or of `allocated/idle` of so many.
     fn new(counts: &[u64], several: u64) -> Option<Self> {
         match *counts {
