@@ -25,7 +25,7 @@ pub(super) struct Quick {
     keys: Vec<f64>,
     left: Vec<f64>,
     /// Where each job is sorted in.
-    spots: Vec<Option<Spot>>,
+    spots: Vec<Option<QuickSpot>>,
     /// Waiting jobs by class, the most worth for its rent first.
     waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
     /// Movable running jobs by their GPUs, the least worth a second first.
@@ -36,7 +36,7 @@ pub(super) struct Quick {
 type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
-enum Spot {
+enum QuickSpot {
     Waiting { class: usize, rank: OrderedNumber },
     Running { counts: Arc<[u32]>, rank: OrderedNumber },
 }
@@ -115,11 +115,11 @@ impl Quick {
 
     fn sort_out(&mut self, job: usize) {
         match self.spots.get_mut(job).and_then(Option::take) {
-            Some(Spot::Waiting { class, rank }) => {
+            Some(QuickSpot::Waiting { class, rank }) => {
                 let queue = self.waiting.get_mut(&class);
                 queue.map(|queue| queue.remove(&(Reverse(rank), job)));
             }
-            Some(Spot::Running { counts, rank }) => {
+            Some(QuickSpot::Running { counts, rank }) => {
                 let queue = self.running.get_mut(&counts);
                 queue.map(|queue| queue.remove(&(rank, job)));
             }
@@ -142,13 +142,13 @@ impl Quick {
             };
             let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
             self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
-            self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
+            self.spots[job] = Some(QuickSpot::Waiting { class: task.class, rank });
             return;
         };
         if place.movable {
             let rank = (worth * place.speed).to_bits();
             self.running.entry(Arc::clone(&place.counts)).or_default().insert((rank, job));
-            self.spots[job] = Some(Spot::Running { counts: place.counts, rank });
+            self.spots[job] = Some(QuickSpot::Running { counts: place.counts, rank });
         }
     }
 
@@ -238,7 +238,7 @@ impl Quick {
             }
         }
         let Some((_, other, bundle)) = best else { return };
-        let Some(Spot::Running { counts, .. }) = self.spots[other].clone() else { return };
+        let Some(QuickSpot::Running { counts, .. }) = self.spots[other].clone() else { return };
         add(free, &counts, 1);
         add(free, bundles.counts(bundle), -1);
         self.sort_out(other);
