@@ -37,7 +37,7 @@ struct SweepKey {
 
 /// The keys of a sweep in their order, and whether all of it could be read.
 #[derive(Clone)]
-struct Sweep {
+struct SweepKeys {
     axes: Vec<SweepKey>,
     /// Combinations to draw; `None` takes all.
     search: Option<SearchKeys>,
@@ -48,14 +48,14 @@ struct Sweep {
 
 /// The sweeps of a file: its own, which applies to all jobs, and how many jobs were made so far.
 pub(super) struct Sweeps {
-    shared: Sweep,
+    shared: SweepKeys,
     made: usize,
 }
 
 impl Sweeps {
     /// Reads the sweep at the top of a file, if there is one.
     pub(super) fn of_file(fields: &Fields<'_>) -> Self {
-        let none = Sweep { axes: Vec::new(), search: None, trial: None, is_sound: true };
+        let none = SweepKeys { axes: Vec::new(), search: None, trial: None, is_sound: true };
         let shared = fields.get("sweep").map_or(none, read_sweep).searched(fields.get("search"));
         Self { shared, made: 0 }
     }
@@ -65,7 +65,7 @@ impl Sweeps {
         for value in ["sweep", "search"].into_iter().filter_map(|key| fields.get(key)) {
             report_chosen(value);
         }
-        let shared = Sweep { trial: Some(id.to_owned()), ..read_sweep(&fields.map().with(tree)) };
+        let shared = SweepKeys { trial: Some(id.to_owned()), ..read_sweep(&fields.map().with(tree)) };
         Self { shared, made: 0 }
     }
 
@@ -129,7 +129,7 @@ impl Sweeps {
     }
 }
 
-impl Sweep {
+impl SweepKeys {
     /// Adds what a job or a file says under `search`.
     fn searched(mut self, search: Option<&Value<'_>>) -> Self {
         if let Some(search) = search {

@@ -7,7 +7,7 @@ use super::super::problem::{ValueError, quoted};
 use super::super::reader::Value;
 use super::super::search::Values;
 use super::super::yaml::{ValueKind, YamlNode};
-use super::{Sweep, SweepKey, VITAL, inner, name_part, text};
+use super::{SweepKey, SweepKeys, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
 /// Reports a search that has nothing to draw from.
@@ -26,7 +26,7 @@ pub(super) fn report_chosen(value: &Value<'_>) {
 }
 
 /// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
-pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
+pub(super) fn read_sweep(value: &Value<'_>) -> SweepKeys {
     let entries = value.entries();
     if entries.is_empty() && (value.is_map() || value.is_nothing()) {
         value.report(
@@ -57,7 +57,7 @@ pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
         axes.push(SweepKey { key: key.to_owned(), variable, values });
     }
-    Sweep { axes, search: None, trial: None, is_sound }
+    SweepKeys { axes, search: None, trial: None, is_sound }
 }
 
 pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
@@ -121,7 +121,7 @@ fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
 /// Returns the name of a job with a sweep when it and those of its variants are names; reports why not.
 ///
 /// What is missing or no text is left to the reader of the job.
-pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
+pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &SweepKeys) -> Option<&'a str> {
     let value = inner(job, "name")?;
     let ValueKind::Scalar { text: base, .. } = &value.node().kind else { return None };
     JobName::new(base).ok()?;
