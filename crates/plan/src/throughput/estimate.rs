@@ -33,7 +33,7 @@ pub enum Method {
 }
 
 /// The speeds of all models, from which ratios are learnt.
-pub(super) struct Tables {
+pub(super) struct SpeedTables {
     /// By model and precision, then by GPU model; those that ran on several.
     rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
@@ -66,7 +66,7 @@ const FEWEST_MODELS: usize = 2;
 /// Batch size at which speeds are compared where none is known.
 const USUAL_BATCH: f64 = 64.0;
 
-impl Tables {
+impl SpeedTables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
         let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::cache::{Cache, MeasuredSpeed};
-use super::estimate::{SpeedEstimate, Tables};
+use super::estimate::{SpeedEstimate, SpeedTables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
@@ -86,7 +86,7 @@ impl ThroughputMatrix {
     /// Where none says anything, an estimate counts, if the job allows one; `estimate` is for jobs that do not say.
     pub fn new(jobs: &[impl Borrow<Job>], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
-        let tables = LazyCell::new(|| Tables::new(jobs, cache));
+        let tables = LazyCell::new(|| SpeedTables::new(jobs, cache));
         let row = |job: &Job| {
             let job = &*job.with_speeds_of_replicas();
             let which = job.estimate.unwrap_or(estimate);

@@ -43,7 +43,7 @@ struct Section<'a> {
 
 /// What tables a text has.
 #[derive(Default)]
-struct Tables<'a> {
+struct TableKinds<'a> {
     sections: Vec<Section<'a>>,
     /// Lines in no table.
     rest: Vec<&'a CleanLine<'a>>,
@@ -60,8 +60,8 @@ pub(super) fn read(
     gathering: &mut NodeStatements,
 ) -> Option<usize> {
     let mut tables = match columns {
-        Some(columns) => Tables::of_columns(lines, columns),
-        None => Tables::find(lines, gathering),
+        Some(columns) => TableKinds::of_columns(lines, columns),
+        None => TableKinds::find(lines, gathering),
     };
     tables.find_touching();
     let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
@@ -97,7 +97,7 @@ pub(super) fn read(
     tables.headerless
 }
 
-impl<'a> Tables<'a> {
+impl<'a> TableKinds<'a> {
     /// Returns all lines as one table.
     fn of_columns(lines: &'a [CleanLine<'a>], columns: &Columns) -> Self {
         let is_row = |line: &&CleanLine<'_>| line.command.is_none() && Header::read(&line.text).is_none();
