@@ -37,14 +37,14 @@ pub(crate) const YARN_CS: Entry = Entry {
 #[derive(Clone, Copy)]
 struct Fifo {
     name: &'static str,
-    takes: Takes,
+    takes: TypeChoice,
     /// Whether later jobs pass one that finds no room.
     passes: bool,
 }
 
 /// Which of the free types a job takes.
 #[derive(Clone, Copy)]
-enum Takes {
+enum TypeChoice {
     /// That with the most free GPUs.
     MostFree,
     Fastest,
@@ -53,10 +53,10 @@ enum Takes {
 }
 
 impl Fifo {
-    const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
-    const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
-    const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
-    const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
+    const PLAIN: Self = Self { name: "fifo", takes: TypeChoice::MostFree, passes: false };
+    const FASTEST: Self = Self { name: "fifo-het", takes: TypeChoice::Fastest, passes: false };
+    const BY_NAME: Self = Self { name: "fifo-by-name", takes: TypeChoice::LastByName, passes: false };
+    const PASSING: Self = Self { name: "yarn-cs", takes: TypeChoice::MostFree, passes: true };
 
     fn policy(self) -> Box<dyn Policy> {
         Box::new(FifoQueue { rule: self, state: SchedulingState::default() })
@@ -67,9 +67,9 @@ impl Fifo {
             |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.gpus(gpu_type);
         let usable = (0..room.len()).filter(usable);
         match self.takes {
-            Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
-            Takes::Fastest => fastest(rates, room, None),
-            Takes::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
+            TypeChoice::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
+            TypeChoice::Fastest => fastest(rates, room, None),
+            TypeChoice::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
         }
     }
 }

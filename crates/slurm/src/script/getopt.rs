@@ -1,6 +1,6 @@
 //! Options among words, by the rules of `getopt_long` with which `sbatch` reads them.
 
-use super::names::{LongName, Takes, long_name, short_name};
+use super::names::{LongName, ValueRule, long_name, short_name};
 use super::options::OptionSource;
 use super::source::SlurmVersion;
 use super::words::Word;
@@ -93,20 +93,20 @@ impl<'a> WordReader<'a> {
             format!("option '{text}' is ambiguous; possibilities: {}", list.join(" "))
         })?;
         match (known.takes(), value) {
-            (Takes::Nothing, Some(_)) => {
+            (ValueRule::Nothing, Some(_)) => {
                 Err(format!("option '--{}' doesn't allow an argument", known.name()))
             }
             (_, Some(start)) => {
                 self.push(known, word, Some((word, start)));
                 Ok(())
             }
-            (Takes::Value, None) => {
+            (ValueRule::Value, None) => {
                 let next = self.next();
                 let next = next.ok_or_else(|| format!("option '--{}' requires an argument", known.name()))?;
                 self.push(known, word, Some((next, 0)));
                 Ok(())
             }
-            (Takes::Nothing | Takes::MaybeValue, None) => {
+            (ValueRule::Nothing | ValueRule::MaybeValue, None) => {
                 self.push(known, word, None);
                 Ok(())
             }
@@ -122,16 +122,16 @@ impl<'a> WordReader<'a> {
             let rest = place + letter.len_utf8();
             let has_rest = rest < word.text.len();
             let value = match known.takes {
-                Takes::Nothing => None,
-                Takes::MaybeValue => has_rest.then_some((word, rest)),
-                Takes::Value if has_rest => Some((word, rest)),
-                Takes::Value => {
+                ValueRule::Nothing => None,
+                ValueRule::MaybeValue => has_rest.then_some((word, rest)),
+                ValueRule::Value if has_rest => Some((word, rest)),
+                ValueRule::Value => {
                     let next = self.next();
                     let next = next.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?;
                     Some((next, 0))
                 }
             };
-            let takes_rest = known.takes != Takes::Nothing;
+            let takes_rest = known.takes != ValueRule::Nothing;
             self.push(LongName::Option(known), word, value);
             if takes_rest {
                 break;

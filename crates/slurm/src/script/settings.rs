@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::check::{check, is_of_controller};
 use super::getopt::FoundOption;
-use super::names::{OptionName, Takes};
+use super::names::{OptionName, ValueRule};
 use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
 use super::source::SlurmVersion;
@@ -109,7 +109,7 @@ impl ComponentSettings {
         version: SlurmVersion,
     ) -> Result<(), String> {
         let name = option.name();
-        if option.takes == Takes::Nothing {
+        if option.takes == ValueRule::Nothing {
             let is_number = value.parse::<i64>().is_ok_and(|number| number != 0);
             if !(value.is_empty() || value.eq_ignore_ascii_case("yes") || is_number) {
                 self.values.remove(name);
@@ -117,7 +117,7 @@ impl ComponentSettings {
             }
         }
         let has_value =
-            option.takes == Takes::Value || option.takes == Takes::MaybeValue && !value.is_empty();
+            option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !value.is_empty();
         let value = has_value.then_some(value);
         let refusal = check(name, value, version).map_err(|why| format!("{variable}: {why}")).err();
         if let Some(refusal) = refusal.clone().filter(|_| !is_of_controller(name)) {
