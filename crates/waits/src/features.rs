@@ -125,7 +125,7 @@ impl StreamPlace {
 
 /// What a stream did before a look.
 #[derive(Clone, Copy, Debug)]
-struct Tally {
+struct StreamTally {
     waiting: f64,
     started_in_a_day: f64,
     last_start_h: f64,
@@ -135,7 +135,7 @@ struct Tally {
     run: f64,
 }
 
-impl Tally {
+impl StreamTally {
     fn empty() -> Self {
         Self {
             waiting: 0.0,
@@ -174,7 +174,7 @@ impl Tally {
 struct Tallies {
     /// The place of each stream in the lists below, by kind and number.
     slots: Vec<Vec<usize>>,
-    of_streams: Vec<Vec<Tally>>,
+    of_streams: Vec<Vec<StreamTally>>,
     /// By half-life: the curve of the site, and those of the streams that have some, by kind and place.
     curves: Vec<(SurvivalCurve, Vec<Vec<SurvivalCurve>>)>,
 }
@@ -185,7 +185,7 @@ const ABSENT: usize = usize::MAX;
 impl Tallies {
     fn new<'a>(earlier: impl Iterator<Item = InStreams<'a>>, requests: &[InStreams], now: Time) -> Self {
         let mut slots: Vec<Vec<usize>> = vec![Vec::new(); STREAMS];
-        let mut tallies: Vec<Vec<Tally>> = vec![Vec::new(); STREAMS];
+        let mut tallies: Vec<Vec<StreamTally>> = vec![Vec::new(); STREAMS];
         for request in requests {
             for ((stream, slots), tallies) in request.streams.iter().zip(&mut slots).zip(&mut tallies) {
                 let stream = *stream as usize;
@@ -194,7 +194,7 @@ impl Tallies {
                 }
                 if slots[stream] == ABSENT {
                     slots[stream] = tallies.len();
-                    tallies.push(Tally::empty());
+                    tallies.push(StreamTally::empty());
                 }
             }
         }
