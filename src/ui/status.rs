@@ -174,21 +174,21 @@ fn summary(state: &State) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let counts = counts.join(", ");
-    let Some(times) = Times::of(state) else { return counts };
+    let Some(times) = JobTimes::of(state) else { return counts };
     let mean = times.mean.map(|mean| format!(", mean completion time {}", duration(mean)));
     format!("{counts}: {} in total{}", duration(times.total), mean.unwrap_or_default())
 }
 
 /// How long jobs took that have all ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Times {
+pub(super) struct JobTimes {
     /// From the first that was added to the end of the last.
     pub total: Seconds,
     /// From its addition to its end, the mean over those that completed.
     pub mean: Option<Seconds>,
 }
 
-impl Times {
+impl JobTimes {
     /// Returns the times of jobs that have all ended; `None` of others, and of none.
     pub(super) fn of(state: &State) -> Option<Self> {
         let mut ends = Vec::new();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::slow_nodes::slow_json;
-use crate::ui::status::{JobSummary, Metrics, SubmissionFiles, Times, bests};
+use crate::ui::status::{JobSummary, JobTimes, Metrics, SubmissionFiles, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -21,7 +21,7 @@ pub fn status_json(
         let count = counts.get(word).and_then(Value::as_u64).unwrap_or(0);
         counts.insert(word.to_owned(), json!(count + 1));
     }
-    let times = Times::of(state);
+    let times = JobTimes::of(state);
     let metric = |tracked: &JobState| {
         metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
     };

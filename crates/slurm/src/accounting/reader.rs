@@ -83,7 +83,7 @@ struct AccountingReader {
 }
 
 /// The times of a row.
-struct Times {
+struct RowTimes {
     submit: Option<Time>,
     start: Option<Time>,
     end: Option<Time>,
@@ -132,16 +132,16 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn times(&self, row: &AccountingRow) -> Result<Times, String> {
+    fn times(&self, row: &AccountingRow) -> Result<RowTimes, String> {
         let date = |column| amounts::read(row, column, self.date);
-        let times = Times { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
+        let times = RowTimes { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
         match (times.start, times.end) {
             (Some(start), Some(end)) if end.0 < start.0 => Err("End is before Start".to_owned()),
             _ => Ok(times),
         }
     }
 
-    fn job(&mut self, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn job(&mut self, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let run = run(row, times)?;
         let key = row.key(&OF_JOB);
         let run = match (run, self.known.get(&key)) {
@@ -160,7 +160,7 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn step(&mut self, id: &str, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn step(&mut self, id: &str, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let above = self.above.as_ref().filter(|above| above.id == id);
         let above = above.ok_or_else(|| format!("a step of job {id}, whose row is not above"))?;
         let used = used(row, times)?;
@@ -173,7 +173,7 @@ impl AccountingReader {
 }
 
 /// Returns the run of a job's row; `None` where it has not started and ended.
-fn run(row: &AccountingRow, times: &Times) -> Result<Option<AccountedRun>, String> {
+fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, String> {
     let requested = Tres::parse(row.cell("ReqTRES"));
     let given = Tres::parse(row.cell("AllocTRES"));
     let nodes = amounts::count(row, "NNodes")?.or(given.nodes).or(requested.nodes).unwrap_or(1).max(1);
@@ -233,7 +233,7 @@ pub(super) struct Used {
     pub given: Tres,
 }
 
-fn used(row: &AccountingRow, times: &Times) -> Result<Used, String> {
+fn used(row: &AccountingRow, times: &RowTimes) -> Result<Used, String> {
     let nodes = amounts::count(row, "NNodes")?.unwrap_or(1).max(1);
     let tasks = amounts::count(row, "NTasks")?.unwrap_or(1).max(1);
     Ok(Used {
