@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::settings::process_environment;
-use crate::ui::{StoryLine, Terminal, Topic};
+use crate::ui::{StoryLine, StoryTopic, Terminal};
 use hsched_slurm::{CommandLine, Runner, System};
 
 /// How long the command may take; then it is killed.
@@ -37,8 +37,9 @@ impl Notifier {
 
     /// Tells the command what people want to be told of, each on a line.
     pub(crate) fn tell(&self, lines: &[StoryLine]) {
-        let is_told =
-            |line: &&StoryLine| matches!(line.topic, Topic::Completed | Topic::GivenUp | Topic::Stuck);
+        let is_told = |line: &&StoryLine| {
+            matches!(line.topic, StoryTopic::Completed | StoryTopic::GivenUp | StoryTopic::Stuck)
+        };
         let told: Vec<String> = lines.iter().filter(is_told).map(StoryLine::plain).collect();
         if let Some(news) = self.news.as_ref().filter(|_| !told.is_empty()) {
             // Only a worker that has panicked hears nothing.

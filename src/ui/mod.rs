@@ -69,7 +69,7 @@ pub use self::status::{
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::merged as merged_story;
-pub use self::story::{Story, StoryLine, Topic};
+pub use self::story::{Story, StoryLine, StoryTopic};
 pub use self::sweep::{idle_seed, sweep_table};
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
