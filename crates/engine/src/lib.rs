@@ -85,5 +85,5 @@ pub use self::submission::{
     AfterStop, Piece, Stage, StopProgress, Submission, SubmissionKey, SubmissionRecord,
 };
 pub use self::timeouts::due;
-pub use self::trial::{Trial, Trials};
+pub use self::trial::{Trials, TypeTrial};
 pub use self::turn::{Keeper, KeepsNothing, Turn, TurnExecutor, Update, World, look, turn};
