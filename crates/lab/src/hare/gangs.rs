@@ -32,7 +32,7 @@ struct Card {
 }
 
 /// A turn of a job on some GPUs.
-struct Turn {
+struct JobTurn {
     start: f64,
     end: f64,
     /// When the job is done if it goes on there.
@@ -189,7 +189,7 @@ fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
 }
 
 /// Returns the turn that ends first, on GPUs that are free now or that become free.
-fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<Turn> {
+fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<JobTurn> {
     let (model, now) = (&problem.jobs[job], problem.now);
     let shortest = tasks.fastest()? + tasks.sync;
     let epochs = Turns::epochs(&model.progress, shortest, now);
@@ -198,7 +198,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
     starts.dedup();
     let is_first = model.progress.started.is_none();
     let held_counts = owned(cards, job, tasks.times.len());
-    let mut best: Option<Turn> = None;
+    let mut best: Option<JobTurn> = None;
     for start in starts {
         if best.as_ref().is_some_and(|best| start + epochs * shortest >= best.end * (1.0 - TIE)) {
             break;
@@ -213,7 +213,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
             let rest = (whole_left(&model.progress, now) - epochs).max(0.0) * (long + tasks.sync);
-            best = Some(Turn { start, end, done: end + rest, epochs, counts });
+            best = Some(JobTurn { start, end, done: end + rest, epochs, counts });
         }
     }
     best
@@ -247,7 +247,7 @@ fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Ve
 }
 
 /// Returns the GPUs of a turn: those that the job holds, then those of one node where one has enough.
-fn choose(cards: &[Card], job: usize, turn: &Turn) -> Vec<usize> {
+fn choose(cards: &[Card], job: usize, turn: &JobTurn) -> Vec<usize> {
     let mut chosen = Vec::new();
     for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let is_free =
