@@ -11,7 +11,7 @@ use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
-use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType};
 
 /// What can be said about the speeds to plan with.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -85,7 +85,7 @@ pub(crate) fn advice(
         // Without any speed on offer the job's own line says what to do.
         let known = row.iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
         let lacks = |(gpu_type, cell): (&GpuType, &SpeedCell)| {
-            offered.contains(gpu_type) && *cell == SpeedCell::Unusable(Unusable::NoThroughput)
+            offered.contains(gpu_type) && *cell == SpeedCell::Unusable(UnusableType::NoThroughput)
         };
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
-use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, UnusableType};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     for (index, job) in jobs.iter().enumerate() {
         for (gpu_type, cell) in types.iter().zip(speeds.row(index)) {
             let lacks = match cell {
-                SpeedCell::Unusable(reason) => *reason == Unusable::NoThroughput,
+                SpeedCell::Unusable(reason) => *reason == UnusableType::NoThroughput,
                 SpeedCell::Known(known) => match known.source {
                     SpeedOrigin::Measured(_) => false,
                     SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) => all,

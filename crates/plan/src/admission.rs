@@ -8,7 +8,7 @@ mod fit;
 use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
-use crate::throughput::Unusable;
+use crate::throughput::UnusableType;
 use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
 /// The jobs to place and the workers to use.
@@ -192,7 +192,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
                 all.join(", ")
             )
         } else {
-            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(Unusable::NoThroughput);
+            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(UnusableType::NoThroughput);
             let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
             let reasons = reasons.collect::<Vec<_>>().join("; ");
             format!("cannot use any available GPU type ({reasons}){advice}")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{SourcedSpeed, SpeedCell, SpeedOrigin, Unusable};
+use crate::throughput::{SourcedSpeed, SpeedCell, SpeedOrigin, UnusableType};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
 use hsched_model::{
@@ -93,7 +93,7 @@ pub enum Exclusion {
     #[error("the job is kept off such nodes for now, which were slow or failed its check")]
     Avoided,
     #[error("{0}")]
-    Speed(Unusable),
+    Speed(UnusableType),
 }
 
 /// How a job runs on one GPU type.
@@ -219,7 +219,7 @@ impl JobModel {
                 SpeedCell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, Exclusion::Speed(*reason)));
                     // What the job file itself leaves out is no news to its reader.
-                    if *reason != Unusable::NotAllowed {
+                    if *reason != UnusableType::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));
                     }
                 }

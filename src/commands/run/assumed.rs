@@ -6,7 +6,7 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -64,7 +64,7 @@ fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuTyp
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
     let usable = |(gpu_type, cell): (&'a GpuType, &SpeedCell)| match cell {
         SpeedCell::Known(known) => Some((gpu_type, Some(known.clone()))),
-        SpeedCell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
+        SpeedCell::Unusable(UnusableType::NoThroughput) => Some((gpu_type, None)),
         SpeedCell::Unusable(_) => None,
     };
     types.iter().zip(matrix.row(0)).filter_map(usable).collect()

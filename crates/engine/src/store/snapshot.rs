@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::store::files::read;
 use crate::store::seal::{FILE, Verdict};
-use crate::store::state_file::{StateFile, Unusable};
+use crate::store::state_file::{StateFile, UnusableState};
 use crate::store::{StateError, state_before};
 
 /// A snapshot as it was found.
@@ -54,11 +54,11 @@ impl StateSnapshot {
         let unusable = |what| StateError::Damaged { path: path.to_owned(), what };
         Ok(match (StateFile::parse(text), verdict) {
             // It is as it was written, so an older copy would be no better.
-            (Err(Unusable::Foreign(what)), _) | (Err(Unusable::Wrong(what)), Verdict::Whole) => {
+            (Err(UnusableState::Foreign(what)), _) | (Err(UnusableState::Wrong(what)), Verdict::Whole) => {
                 return Err(unusable(what));
             }
-            (Err(Unusable::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
-            (Err(Unusable::Wrong(what)), _) => Self::Damaged(what),
+            (Err(UnusableState::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
+            (Err(UnusableState::Wrong(what)), _) => Self::Damaged(what),
             (Ok(file), Verdict::Whole) => Self::Sound(file),
             (Ok(file), _) if is_unsealed(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),

@@ -24,7 +24,7 @@ pub enum SpeedCell {
     /// The job may use the type, and its speed there is known.
     Known(SourcedSpeed),
     /// The type cannot be planned for the job.
-    Unusable(Unusable),
+    Unusable(UnusableType),
 }
 
 /// One speed and where it comes from.
@@ -60,7 +60,7 @@ const NOTABLE: f64 = 0.1;
 
 /// Why a GPU type cannot be planned for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unusable {
+pub enum UnusableType {
     /// The job's `gpu_types` leave it out.
     NotAllowed,
     /// Nobody has said how fast the job is there.
@@ -111,7 +111,7 @@ impl ThroughputMatrix {
     pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
         let column = self.columns.iter().position(|candidate| candidate == gpu_type);
         if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
-            *cell = SpeedCell::Unusable(Unusable::FailedThere);
+            *cell = SpeedCell::Unusable(UnusableType::FailedThere);
         }
     }
 
@@ -143,7 +143,7 @@ impl SpeedKnowledge<'_> {
         let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
-            return SpeedCell::Unusable(Unusable::NotAllowed);
+            return SpeedCell::Unusable(UnusableType::NotAllowed);
         }
         let mut remarks = Vec::new();
         if let Some(precision) = job.precision {
@@ -152,22 +152,22 @@ impl SpeedKnowledge<'_> {
                 .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
             {
                 Some(true) => {}
-                Some(false) => return SpeedCell::Unusable(Unusable::Precision(precision)),
+                Some(false) => return SpeedCell::Unusable(UnusableType::Precision(precision)),
                 None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
         let gpus = match &job.replica {
             Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
-                    return SpeedCell::Unusable(Unusable::SliceOfReplica);
+                    return SpeedCell::Unusable(UnusableType::SliceOfReplica);
                 }
                 Some(size) => size,
-                None => return SpeedCell::Unusable(Unusable::NoReplicaSize),
+                None => return SpeedCell::Unusable(UnusableType::NoReplicaSize),
             },
             None => 1,
         };
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
-            return SpeedCell::Unusable(Unusable::NoThroughput);
+            return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
@@ -286,7 +286,7 @@ impl fmt::Display for SpeedOrigin {
     }
 }
 
-impl fmt::Display for Unusable {
+impl fmt::Display for UnusableType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),

@@ -12,6 +12,6 @@ mod sample;
 pub use self::cache::{Cache, MeasuredSpeed};
 pub use self::estimate::{Method, SpeedEstimate};
 pub use self::fit::{WeightedTime, fit};
-pub use self::matrix::{SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, Unusable, replica_size};
+pub use self::matrix::{SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType, replica_size};
 pub use self::record::{Aside, BatchPoint, SpeedRecord, Stated};
 pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

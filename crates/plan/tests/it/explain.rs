@@ -6,7 +6,7 @@ use hsched_plan::{
 };
 use hsched_problems::find;
 
-use hsched_plan::throughput::Unusable;
+use hsched_plan::throughput::UnusableType;
 
 use hsched_problems::bundle_cost::{fastest_link, time};
 use hsched_problems::problems::{fifteen_gpus, job, problem, worked_example};
@@ -148,7 +148,7 @@ fn what_is_free_costs_nothing() {
 fn jobs_without_gpus_are_told_why_by_type() {
     let mut problem = worked_example();
     problem.jobs[1].types[1] = None;
-    problem.jobs[1].unusable = vec![(1, Exclusion::Speed(Unusable::NoThroughput))];
+    problem.jobs[1].unusable = vec![(1, Exclusion::Speed(UnusableType::NoThroughput))];
     problem.jobs[1].min_gpus = 3;
     let (explanation, _) = explained("jps", &problem);
     let job = &explanation.jobs[1];
