@@ -5,7 +5,7 @@ use hsched_model::GpuType;
 
 /// What a pending job asks for from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Update {
+pub(crate) struct JobUpdate {
     /// The time limit.
     pub minutes: u64,
     /// `None`: they stay as they are.
@@ -31,7 +31,7 @@ pub(crate) struct OtherGpus {
 ///
 /// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
 /// A number of nodes without a range is refused.
-pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
+pub(crate) fn command(id: JobId, to: &JobUpdate) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
@@ -73,7 +73,7 @@ mod tests {
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
         let gpus = OtherGpus { nodes: 2, per_node: 4, gpu_type, cpus: 3, memory_mib: Some(500) };
-        let to = Update {
+        let to = JobUpdate {
             minutes: 90,
             gpus: Some(gpus),
             account: Some("a".to_owned()),
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_shorter_limit_changes_nothing_else() {
-        let to = Update { minutes: 15, gpus: None, account: None, partition: None };
+        let to = JobUpdate { minutes: 15, gpus: None, account: None, partition: None };
         assert_eq!(command(JobId(7), &to).to_string(), "scontrol update 'JobId=7' 'TimeLimit=15'");
     }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use crate::live::observe::UserQueue;
 use crate::live::script_jobs::{self, script_command};
-use crate::scontrol_update::{OtherGpus, Update};
+use crate::scontrol_update::{JobUpdate, OtherGpus};
 use crate::{
     CommandError, CommandLine, QueuedJob, Reply, RequestError, Runner, TestOnlyAnswer, read, sbatch, scancel,
     scontrol_update, sinfo, squeue, time,
@@ -324,14 +324,14 @@ fn amended(done: Result<(), RequestError>) -> Answer {
 }
 
 /// Returns what Slurm is asked to change.
-fn update(to: &Amendment) -> Update {
+fn update(to: &Amendment) -> JobUpdate {
     let gpus = to.kind.clone().map(|GpuRequest { nodes, per_node, gpu_type }| {
         let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
     let QueueChoice { account, partition, .. } = to.queue_choice.clone().unwrap_or_default();
-    Update { minutes: to.minutes, gpus, account, partition }
+    JobUpdate { minutes: to.minutes, gpus, account, partition }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {
