@@ -108,7 +108,7 @@ pub(super) struct QueuePlay<'a> {
     /// How priorities have changed with ranks, by branch; empty as long as they have not.
     shifts: Vec<f64>,
     /// What has been used by branch, see [`QueuePlay::used`].
-    used: Vec<Used>,
+    used: Vec<BranchUse>,
     /// What runs counts for limits.
     counters: Counters,
     /// Whether some limit has room after a time, not only after an end.
@@ -119,7 +119,7 @@ pub(super) struct QueuePlay<'a> {
 
 /// What a branch has used at a time: `rate` times this time, and `rest`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct BranchUse {
     rate: f64,
     rest: f64,
 }
@@ -209,7 +209,7 @@ impl<'a> QueuePlay<'a> {
             starts: vec![None; ours.len()],
             left: jobs.len(),
             shifts: Vec::new(),
-            used: vec![Used::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            used: vec![BranchUse::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
             counters,
             limits_fall: model.limits.iter().any(Rule::falls),
             now: model.now,

@@ -222,7 +222,7 @@ fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, St
 }
 
 /// What the row of a step, or of a job, says of its use.
-pub(super) struct Used {
+pub(super) struct StepUsage {
     /// Tasks on each node.
     pub tasks_a_node: f64,
     pub tasks: u64,
@@ -233,10 +233,10 @@ pub(super) struct Used {
     pub given: Tres,
 }
 
-fn used(row: &AccountingRow, times: &RowTimes) -> Result<Used, String> {
+fn used(row: &AccountingRow, times: &RowTimes) -> Result<StepUsage, String> {
     let nodes = amounts::count(row, "NNodes")?.unwrap_or(1).max(1);
     let tasks = amounts::count(row, "NTasks")?.unwrap_or(1).max(1);
-    Ok(Used {
+    Ok(StepUsage {
         tasks_a_node: to_f64(tasks.div_ceil(nodes)),
         tasks,
         resident_mib: amounts::resident_mib(row)?,

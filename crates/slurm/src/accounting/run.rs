@@ -1,6 +1,6 @@
 //! One run of a job: what it asked for, what it used, and how it ended.
 
-use crate::accounting::reader::Used;
+use crate::accounting::reader::StepUsage;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Seconds, Time};
@@ -90,7 +90,7 @@ impl AccountedRun {
     }
 
     /// Adds what a step used.
-    pub(super) fn add(&mut self, used: &Used) {
+    pub(super) fn add(&mut self, used: &StepUsage) {
         let steps = &mut self.steps;
         let resident = used.resident_mib.map(|mib| mib * used.tasks_a_node);
         steps.resident_mib = steps.resident_mib.into_iter().chain(resident).reduce(f64::max);
