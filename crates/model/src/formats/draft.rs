@@ -1,7 +1,7 @@
 //! A job whose keys are being read, each by its entry in the table of keys.
 
 use super::job_keys::{JobKey, Needed, job_keys};
-use super::reader::{Fields, Value};
+use super::reader::{Fields, ReaderValue};
 use crate::{Job, JobName};
 
 /// A job as far as it has been read, for what depends on several keys.
@@ -31,7 +31,7 @@ impl<'a> JobDraft<'a> {
     }
 
     /// Returns the value of a key in the file.
-    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<&ReaderValue<'a>> {
         self.fields.get(key)
     }
 
@@ -60,7 +60,7 @@ fn read_keys(
     keys.filter(|key| !is_sound(key)).map(|key| key.name).collect()
 }
 
-fn read_value(key: &JobKey, value: &Value<'_>, job: &mut Job) -> Option<()> {
+fn read_value(key: &JobKey, value: &ReaderValue<'_>, job: &mut Job) -> Option<()> {
     if key.inner.is_empty() {
         return (key.read)(value, job);
     }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::draft::JobDraft;
 use super::job_yaml::flow;
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::Job;
 
 mod course;
@@ -44,7 +44,7 @@ pub struct JobKey {
     /// What the values of a sweep do to it.
     pub(super) filling: Filling,
     /// Reads a value into a job. Reports what is wrong with it and returns `None` then. Not called for a map of `inner` keys.
-    pub(super) read: fn(&Value<'_>, &mut Job) -> Option<()>,
+    pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
     /// Sets the value by those of other keys, where the key is missing and not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
     /// Called after all keys have been read: reports what does not fit other keys, and sets those that follow from this one.

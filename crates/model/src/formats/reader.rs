@@ -29,7 +29,7 @@ pub(super) struct Sink {
 
 /// A value with its path, and where to report.
 #[derive(Clone)]
-pub(super) struct Value<'a> {
+pub(super) struct ReaderValue<'a> {
     node: &'a YamlNode,
     path: ValuePath<'a>,
     sink: &'a Sink,
@@ -65,7 +65,10 @@ impl fmt::Display for ValuePath<'_> {
 ///
 /// # Errors
 /// When the text is not YAML, or `read` reported anything.
-pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
+pub(super) fn read_file<T>(
+    text: &str,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
+) -> Result<T, Problems> {
     read_tree(&yaml::parse(text)?, is_json(text), read)
 }
 
@@ -76,10 +79,10 @@ pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,
-    read: impl FnOnce(&Value<'_>) -> Option<T>,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
     let sink = Sink { is_json, ..Sink::default() };
-    let result = read(&Value { node, path: ValuePath::Root, sink: &sink });
+    let result = read(&ReaderValue { node, path: ValuePath::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
@@ -94,7 +97,7 @@ fn is_json(text: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
 }
 
-impl<'a> Value<'a> {
+impl<'a> ReaderValue<'a> {
     pub(super) fn line(&self) -> usize {
         self.node.line
     }
@@ -104,11 +107,11 @@ impl<'a> Value<'a> {
     }
 
     /// Returns another tree to be read in this one's place.
-    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> Value<'b>
+    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> ReaderValue<'b>
     where
         'a: 'b,
     {
-        Value { node, path: self.path.clone(), sink: self.sink }
+        ReaderValue { node, path: self.path.clone(), sink: self.sink }
     }
 
     /// Reports a problem with this value.

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::problem::{ValueError, quoted};
-use super::reader::Value;
+use super::reader::ReaderValue;
 use super::yaml::{ValueKind, YamlNode};
 use crate::ErrorId;
 use crate::number::{to_f64, to_usize};
@@ -39,7 +39,7 @@ pub(super) struct SearchKeys {
 
 impl SearchKeys {
     /// Reads it; `None` if something in it is wrong.
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn read(value: &ReaderValue<'_>) -> Option<Self> {
         let fields = value.fields(&["samples", "seed"]);
         let samples = fields.required("samples").and_then(|samples| samples.whole(1..=SAMPLE_LIMIT));
         let seed = fields.get("seed").map_or(Some(0), |seed| seed.whole(0..=u64::MAX));
@@ -69,8 +69,8 @@ impl Values {
 
     /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads what stands under `choice`.
     pub(super) fn read(
-        value: &Value<'_>,
-        list: impl FnOnce(&Value<'_>) -> Option<Rc<[YamlNode]>>,
+        value: &ReaderValue<'_>,
+        list: impl FnOnce(&ReaderValue<'_>) -> Option<Rc<[YamlNode]>>,
     ) -> Option<Self> {
         let fields = value.fields(&["choice", "uniform", "log_uniform"]);
         let given = |key: &str| fields.get(key).map(|value| (key.to_owned(), value.clone()));

@@ -13,7 +13,7 @@ use self::read::{base_name, check_key, read_sweep, report_chosen, report_idle};
 use super::job_keys::{Filling, JobKey};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest};
-use super::reader::{Fields, Value};
+use super::reader::{Fields, ReaderValue};
 use super::search::{SearchKeys, Values};
 use super::yaml::{ValueKind, YamlNode};
 use crate::{ErrorId, Job, Variant};
@@ -79,8 +79,8 @@ impl Sweeps {
     /// Reads the variants of a job with `read`, or the job itself where there is no sweep.
     pub(super) fn variants(
         &mut self,
-        job: &Value<'_>,
-        mut read: impl FnMut(&Value<'_>) -> Option<Job>,
+        job: &ReaderValue<'_>,
+        mut read: impl FnMut(&ReaderValue<'_>) -> Option<Job>,
     ) -> Vec<Option<Job>> {
         let value = inner(job, "sweep");
         let search = inner(job, "search");
@@ -131,7 +131,7 @@ impl Sweeps {
 
 impl SweepKeys {
     /// Adds what a job or a file says under `search`.
-    fn searched(mut self, search: Option<&Value<'_>>) -> Self {
+    fn searched(mut self, search: Option<&ReaderValue<'_>>) -> Self {
         if let Some(search) = search {
             self.search = SearchKeys::read(search);
             self.is_sound &= self.search.is_some();
@@ -140,7 +140,7 @@ impl SweepKeys {
     }
 
     /// Reports ranges that nothing is drawn from.
-    fn checked(mut self, value: &Value<'_>) -> Self {
+    fn checked(mut self, value: &ReaderValue<'_>) -> Self {
         let range = self.axes.iter().find(|axis| !matches!(axis.values, Values::List(_)));
         if let Some(axis) = range.filter(|_| self.search.is_none() && self.is_sound) {
             let message = format!("has a range for {}, but no number of samples", axis.key);
@@ -290,7 +290,7 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> 
 }
 
 /// Reports names in braces that are nearly, but not quite, a key of the sweep.
-fn check_placeholders(value: &Value<'_>, axes: &[SweepKey]) {
+fn check_placeholders(value: &ReaderValue<'_>, axes: &[SweepKey]) {
     let node = value.node();
     let unknown = |name: &str| {
         let is_known = axes.iter().any(|axis| axis.key == name);
@@ -316,7 +316,7 @@ fn check_placeholders(value: &Value<'_>, axes: &[SweepKey]) {
 }
 
 /// Reports a checkpoint directory that variants would share: each would overwrite the other's progress.
-fn check_checkpoints(job: &Value<'_>, axes: &[SweepKey], jobs: &[Option<Job>]) {
+fn check_checkpoints(job: &ReaderValue<'_>, axes: &[SweepKey], jobs: &[Option<Job>]) {
     let mut seen = BTreeSet::new();
     let shared = jobs.iter().flatten().any(|variant| {
         let dir = variant.launch.checkpoint.dir.as_ref();
@@ -334,7 +334,7 @@ fn check_checkpoints(job: &Value<'_>, axes: &[SweepKey], jobs: &[Option<Job>]) {
 }
 
 /// Returns an entry of a map, without a word where there is none.
-fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
+fn inner<'a>(map: &ReaderValue<'a>, key: &str) -> Option<ReaderValue<'a>> {
     map.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 

@@ -26,13 +26,13 @@ struct Resident<'a> {
 struct MoveResult<'a> {
     draft: PlanDraft,
     moved: Vec<&'a Resident<'a>>,
-    value: Value,
+    value: PlanValue,
     costs: f64,
 }
 
 /// What is still to come of all jobs.
 #[derive(Clone, Copy)]
-struct Value {
+struct PlanValue {
     /// Jobs that miss their deadlines; 0 where the objective is another.
     late: usize,
     /// Sum of weighted times, or the longest.
@@ -196,7 +196,7 @@ impl ReplanContext<'_> {
 
 impl<'a> Scales<'a> {
     /// Returns the time to come when nobody moves.
-    fn value_of_staying(&self) -> Value {
+    fn value_of_staying(&self) -> PlanValue {
         let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
         let running =
             self.residents.iter().map(|resident| to_come(resident.job, Some(self.context.rest(resident))));
@@ -242,7 +242,7 @@ impl<'a> Scales<'a> {
         draft: &PlanDraft,
         moved: &[&Resident<'_>],
         waits: &BTreeMap<usize, f64>,
-    ) -> Value {
+    ) -> PlanValue {
         let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
         let running = self.residents.iter().map(|resident| {
@@ -296,7 +296,7 @@ impl<'a> Scales<'a> {
 
     /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
     /// first to end and then takes as long as with an equal share of all GPUs.
-    fn value(&self, jobs: &[ToCome]) -> Value {
+    fn value(&self, jobs: &[ToCome]) -> PlanValue {
         let first = jobs.iter().filter_map(|job| job.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
         let time = |job: &ToCome| job.time.unwrap_or_else(|| first + share(job.job));
@@ -309,7 +309,7 @@ impl<'a> Scales<'a> {
         } else {
             times.sum()
         };
-        Value { late, time }
+        PlanValue { late, time }
     }
 }
 

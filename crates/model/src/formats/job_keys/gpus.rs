@@ -7,7 +7,7 @@ use crate::formats::draft::JobDraft;
 use crate::formats::gpus::{by_type, read_types};
 use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
-use crate::formats::reader::Value;
+use crate::formats::reader::ReaderValue;
 use crate::formats::yaml::ValueKind;
 use crate::{ErrorId, GpuType, Precision};
 
@@ -120,7 +120,7 @@ pub(super) const KEYS: &[JobKey] = &[
 ];
 
 /// Reads the number of GPUs; `v100:2`, as in a request to Slurm, names the keys that say the same.
-fn read_gpus(value: &Value<'_>) -> Option<u32> {
+fn read_gpus(value: &ReaderValue<'_>) -> Option<u32> {
     if let ValueKind::Scalar { text, .. } = &value.node().kind
         && let Some((name, count)) = text.rsplit_once(':')
         && let (Some(gpu_type), Ok(count)) = (GpuType::new(name), count.parse::<u32>())

@@ -10,7 +10,7 @@ use crate::formats::draft::JobDraft;
 use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
 use crate::formats::problem::ValueError;
-use crate::formats::reader::Value;
+use crate::formats::reader::ReaderValue;
 use crate::formats::size::parse_size;
 use crate::number::to_f64;
 use crate::{ByType, ErrorId, GpuType, Job, Replica, Sharing};
@@ -111,7 +111,10 @@ fn is_told(job: &Job) -> bool {
     job.replica.is_some() || job.min_replicas != 1
 }
 
-fn read_by_type<T>(value: &Value<'_>, read: impl Fn(&Value<'_>) -> Option<T>) -> Option<ByType<T>> {
+fn read_by_type<T>(
+    value: &ReaderValue<'_>,
+    read: impl Fn(&ReaderValue<'_>) -> Option<T>,
+) -> Option<ByType<T>> {
     if !value.is_map() {
         return read(value).map(ByType::All);
     }
@@ -162,7 +165,7 @@ fn check_replica(draft: &mut JobDraft<'_>) {
 }
 
 /// Refuses a replica whose size nobody says, with a proposal where its memory is known, and sizes whose memory is too small.
-fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &Value<'_>) {
+fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &ReaderValue<'_>) {
     let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
     let job = &draft.job;
     let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).collect::<BTreeSet<&GpuType>>();

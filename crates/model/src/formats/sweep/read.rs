@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::super::launch::{one_line, variable};
 use super::super::problem::{ValueError, quoted};
-use super::super::reader::Value;
+use super::super::reader::ReaderValue;
 use super::super::search::Values;
 use super::super::yaml::{ValueKind, YamlNode};
 use super::{SweepKey, SweepKeys, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
 /// Reports a search that has nothing to draw from.
-pub(super) fn report_idle(search: &Value<'_>) {
+pub(super) fn report_idle(search: &ReaderValue<'_>) {
     search.report(
         ValueError::new("needs a sweep")
             .id(ErrorId::SearchRange)
@@ -20,13 +20,13 @@ pub(super) fn report_idle(search: &Value<'_>) {
 }
 
 /// Reports a sweep or a search in a file for trials.
-pub(super) fn report_chosen(value: &Value<'_>) {
+pub(super) fn report_chosen(value: &ReaderValue<'_>) {
     let error = ValueError::new("is not for trials: the optimiser chooses the values");
     value.report(error.hint("remove it from this file"));
 }
 
 /// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
-pub(super) fn read_sweep(value: &Value<'_>) -> SweepKeys {
+pub(super) fn read_sweep(value: &ReaderValue<'_>) -> SweepKeys {
     let entries = value.entries();
     if entries.is_empty() && (value.is_map() || value.is_nothing()) {
         value.report(
@@ -81,7 +81,7 @@ pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(
 }
 
 /// Returns the usable values of a list, and whether all are.
-fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
+fn read_values(list: &ReaderValue<'_>) -> (Vec<YamlNode>, bool) {
     if let ValueKind::Scalar { text, .. } = &list.node().kind {
         let error = ValueError::new(format!("must be a list, got {}", quoted(text))).id(ErrorId::SweepValues);
         list.report(error.hint(format!("write [{text}]")));
@@ -121,7 +121,7 @@ fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
 /// Returns the name of a job with a sweep when it and those of its variants are names; reports why not.
 ///
 /// What is missing or no text is left to the reader of the job.
-pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &SweepKeys) -> Option<&'a str> {
+pub(super) fn base_name<'a>(job: &ReaderValue<'a>, sweep: &SweepKeys) -> Option<&'a str> {
     let value = inner(job, "name")?;
     let ValueKind::Scalar { text: base, .. } = &value.node().kind else { return None };
     JobName::new(base).ok()?;
