@@ -12,7 +12,7 @@ use crate::store::journal_file::Writer;
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
 use crate::store::newest::Newest;
 use crate::store::played::JournaledState;
-use crate::store::seal::Verdict;
+use crate::store::seal::SealVerdict;
 use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
@@ -197,7 +197,7 @@ impl DirectoryContents {
                     Some(_) if speeds.saves < known => Condition::Older(
                         "is an older copy; hsched uses it and measures the missing speeds again".into(),
                     ),
-                    Some(Verdict::Unsealed) => Condition::Outdated,
+                    Some(SealVerdict::Unsealed) => Condition::Outdated,
                     _ => Condition::Sound,
                 };
                 Ok(speeds)

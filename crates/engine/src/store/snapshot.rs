@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::store::files::read;
-use crate::store::seal::{FILE, Verdict};
+use crate::store::seal::{FILE, SealVerdict};
 use crate::store::state_file::{StateFile, UnusableState};
 use crate::store::{StateError, state_before};
 
@@ -48,18 +48,19 @@ impl StateSnapshot {
         // An editor may have put a byte order mark before it.
         let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let verdict = FILE.check(text);
-        if verdict == Verdict::Damaged {
+        if verdict == SealVerdict::Damaged {
             return Ok(Self::Damaged("its checksum does not match".into()));
         }
         let unusable = |what| StateError::Damaged { path: path.to_owned(), what };
         Ok(match (StateFile::parse(text), verdict) {
             // It is as it was written, so an older copy would be no better.
-            (Err(UnusableState::Foreign(what)), _) | (Err(UnusableState::Wrong(what)), Verdict::Whole) => {
+            (Err(UnusableState::Foreign(what)), _)
+            | (Err(UnusableState::Wrong(what)), SealVerdict::Whole) => {
                 return Err(unusable(what));
             }
             (Err(UnusableState::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
             (Err(UnusableState::Wrong(what)), _) => Self::Damaged(what),
-            (Ok(file), Verdict::Whole) => Self::Sound(file),
+            (Ok(file), SealVerdict::Whole) => Self::Sound(file),
             (Ok(file), _) if is_unsealed(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),
         })
