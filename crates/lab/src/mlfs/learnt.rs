@@ -107,7 +107,7 @@ struct JobOnType {
 }
 
 /// A job that waits.
-struct Waiting {
+struct WaitingJob {
     job: usize,
     priority: f64,
     /// Seconds on its best type.
@@ -154,19 +154,19 @@ impl MlfRl {
     }
 
     /// Returns the jobs that wait, by MLF-H's priority.
-    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<Waiting> {
+    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<WaitingJob> {
         let waiting = state.line.waiting().map(|job| {
             let (model, rates) = (&problem.jobs[job], state.rates(job));
             let waited = problem.now.since(model.progress.arrival).0;
             let inputs = priority_inputs(model, rates, problem.now, waited);
-            Waiting {
+            WaitingJob {
                 job,
                 priority: whole(inputs.parts(&self.parameters), &self.parameters).whole,
                 left: inputs.left,
             }
         });
-        let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |waiting: &Waiting| problem.jobs[waiting.job].progress.arrival.0;
+        let mut waiting: Vec<WaitingJob> = waiting.collect();
+        let arrival = |waiting: &WaitingJob| problem.jobs[waiting.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -179,7 +179,7 @@ impl MlfRl {
         &mut self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         room: &[u32],
         may_wait: bool,
     ) -> Option<JobOnType> {
@@ -230,7 +230,7 @@ impl MlfRl {
         &self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         ranks: &[f64],
         JobOnType { job, gpu_type }: JobOnType,
         room: &[u32],
@@ -292,7 +292,7 @@ impl Policy for MlfRl {
 }
 
 /// Returns each job's place by the time that it has left, from 0 to 1.
-fn ranks(waiting: &[Waiting]) -> Vec<f64> {
+fn ranks(waiting: &[WaitingJob]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by(|&a, &b| waiting[a].left.total_cmp(&waiting[b].left).then(a.cmp(&b)));
     let mut ranks = vec![0.0; waiting.len()];
