@@ -30,7 +30,7 @@ pub(super) struct Gate {
 
 /// What hsched wants of a training.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Want<'a> {
+pub(super) enum GateRequest<'a> {
     Park,
     Offload,
     /// To go on, and to report into a folder.
@@ -93,12 +93,12 @@ impl Gate {
     ///
     /// # Errors
     /// When it cannot be written: then it is not wanted.
-    pub(super) fn say(&mut self, want: Want<'_>) -> io::Result<()> {
+    pub(super) fn say(&mut self, want: GateRequest<'_>) -> io::Result<()> {
         let number = self.number + 1;
         let request = match want {
-            Want::Park => json!({ "number": number, "want": "park" }),
-            Want::Offload => json!({ "number": number, "want": "offload" }),
-            Want::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
+            GateRequest::Park => json!({ "number": number, "want": "park" }),
+            GateRequest::Offload => json!({ "number": number, "want": "offload" }),
+            GateRequest::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
         };
         let new = self.beside(".new");
         fs::write(&new, request.to_string())?;
@@ -176,7 +176,7 @@ mod tests {
         assert!(!gate.can_park() && gate.all(Stand::Running).is_some());
         word(1, r#"{"number": 0, "state": "running", "pid": 2, "parks": true}"#);
         assert!(gate.can_park());
-        gate.say(Want::Park).expect("writes");
+        gate.say(GateRequest::Park).expect("writes");
         let request = fs::read_to_string(folder.path().join("gate")).expect("a file");
         assert_eq!(request, r#"{"number":1,"want":"park"}"#);
         assert!(gate.all(Stand::Running).is_none());
@@ -186,7 +186,7 @@ mod tests {
         word(1, r#"{"number": 1, "state": "parked", "memory": {"device": 10, "held": 2, "peak": 3}}"#);
         let words = gate.all(Stand::Parked).expect("all have heard");
         assert_eq!(words[1].memory, RankMemory { host: 0, device: Some(10), held: 2, peak: 3 });
-        gate.say(Want::Go { reports: Path::new("/r") }).expect("writes");
+        gate.say(GateRequest::Go { reports: Path::new("/r") }).expect("writes");
         assert!(gate.all(Stand::Parked).is_none());
         gate.end().expect("writes");
         assert!(folder.path().join("gate.stop").exists());

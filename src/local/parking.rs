@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
-use crate::local::gate::{RankMemory, Stand, Want, Word};
+use crate::local::gate::{GateRequest, RankMemory, Stand, Word};
 use crate::local::memory::{ParkingStep, Peak, SharedDevice, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
@@ -167,7 +167,7 @@ impl Parking {
             } else if shares && way == ParkingStep::Offload && parked.hold == ParkingHold::Kept {
                 parked.hold = ParkingHold::Moving;
                 said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
-                if parked.guarded.gate.say(Want::Offload).is_err() {
+                if parked.guarded.gate.say(GateRequest::Offload).is_err() {
                     parked.end(now);
                 }
             }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 
 use crate::local::devices::Lease;
-use crate::local::gate::{Gate, Stand, Want, Word};
+use crate::local::gate::{Gate, GateRequest, Stand, Word};
 use crate::local::parking::Parked;
 use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
@@ -44,7 +44,7 @@ impl LocalWorld<'_> {
             _ if left.is_some_and(|left| left > TO_PARK) => {
                 Some(format!("its epoch needs more than {} s", TO_PARK.0))
             }
-            _ => match guarded.gate.say(Want::Park) {
+            _ => match guarded.gate.say(GateRequest::Park) {
                 Ok(()) => {
                     running.step = SubmissionStep::Parking { until: now.after(TO_PARK) };
                     return;
@@ -202,7 +202,7 @@ impl LocalWorld<'_> {
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
                 // Where it cannot be said now it is at the next look.
-                if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
+                if guarded.gate.say(GateRequest::Go { reports: &folder }).is_ok() {
                     running_job.step = SubmissionStep::GoingOn;
                 }
             }
