@@ -24,7 +24,7 @@ pub(super) struct NumberingContext<'a> {
 }
 
 /// Partitions that are one for a job: it has one priority in them, and meets the same limits.
-struct Way {
+struct PartitionSet {
     partitions: Vec<String>,
     rule: usize,
 }
@@ -43,12 +43,12 @@ impl NumberingContext<'_> {
     }
 
     /// Returns the partitions in which a pending job may start, those together that are one for it.
-    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<Way> {
-        let mut ways: Vec<Way> = Vec::new();
+    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<PartitionSet> {
+        let mut ways: Vec<PartitionSet> = Vec::new();
         for group in snapshot.alike(job) {
             let rule = self.rule_in(job, snapshot, group.first().map(String::as_str));
             if self.limits.refusal(rule).is_none() {
-                ways.push(Way { partitions: group, rule });
+                ways.push(PartitionSet { partitions: group, rule });
             }
         }
         ways
@@ -100,7 +100,7 @@ pub(super) fn waiting(
                 at_once: job.at_once.unwrap_or(u32::MAX),
             }
         });
-        for Way { partitions, rule } in ways {
+        for PartitionSet { partitions, rule } in ways {
             let reservation = job.reservation.as_deref();
             let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
             let longest = partitions.first().map(String::as_str);
