@@ -9,14 +9,14 @@ pub enum Incident {
     /// A job's ranks end so when they begin an epoch, in its submission of that number; both count from 1.
     Failure { job: JobName, submission: u32, epoch: u64, end: End },
     /// A node dies; its controller notices after a while.
-    NodeDies { node: NodeName, when: When },
+    NodeDies { node: NodeName, when: IncidentTime },
     /// A node that died is up again.
-    NodeReturns { node: NodeName, when: When },
+    NodeReturns { node: NodeName, when: IncidentTime },
 }
 
 /// When something happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum When {
+pub enum IncidentTime {
     At(Time),
     /// As soon as a job has reported an epoch.
     Reported {
@@ -88,10 +88,10 @@ impl IncidentQueue {
         self.failures.iter().find(is_its_own).map(|(_, _, epoch, end)| (*epoch, end.clone()))
     }
 
-    fn put(&mut self, when: When, change: NodeChange) {
+    fn put(&mut self, when: IncidentTime, change: NodeChange) {
         match when {
-            When::At(at) => self.timed.push((at, change)),
-            When::Reported { job, epoch } => self.awaited.push(((job, epoch), change)),
+            IncidentTime::At(at) => self.timed.push((at, change)),
+            IncidentTime::Reported { job, epoch } => self.awaited.push(((job, epoch), change)),
         }
     }
 }
