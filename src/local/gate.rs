@@ -41,7 +41,7 @@ pub(super) enum GateRequest<'a> {
 
 /// What a rank says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Word {
+pub(super) struct RankWord {
     /// The last request that it has read.
     number: u64,
     pub state: Stand,
@@ -119,20 +119,20 @@ impl Gate {
     }
 
     /// Returns what the ranks say; `None` where one of them has said nothing.
-    pub(super) fn words(&self) -> Option<Vec<Word>> {
+    pub(super) fn words(&self) -> Option<Vec<RankWord>> {
         let word =
             |rank: usize| serde_json::from_slice(&fs::read(self.beside(&format!(".{rank}"))).ok()?).ok();
         (0..self.ranks).map(word).collect()
     }
 
     /// Returns what the ranks say, once all of them have read the last request and stand so.
-    pub(super) fn all(&self, state: Stand) -> Option<Vec<Word>> {
+    pub(super) fn all(&self, state: Stand) -> Option<Vec<RankWord>> {
         let words = self.words()?;
         words.iter().all(|word| (word.number, word.state) == (self.number, state)).then_some(words)
     }
 
     /// Returns what the ranks say, once all of them wait in their training as it was wanted last.
-    pub(super) fn parked(&self) -> Option<Vec<Word>> {
+    pub(super) fn parked(&self) -> Option<Vec<RankWord>> {
         self.all(Stand::Parked).or_else(|| self.all(Stand::Offloaded))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
-use crate::local::gate::{GateRequest, RankMemory, Stand, Word};
+use crate::local::gate::{GateRequest, RankMemory, RankWord, Stand};
 use crate::local::memory::{ParkingStep, Peak, SharedDevice, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
@@ -52,7 +52,12 @@ pub(super) type ParkingNotes = (JobName, String);
 
 impl Parked {
     /// Returns a training all of whose ranks have said that they wait.
-    pub(super) fn new(guarded: Guarded, lease: Lease, done: (u64, Option<Seconds>), words: &[Word]) -> Self {
+    pub(super) fn new(
+        guarded: Guarded,
+        lease: Lease,
+        done: (u64, Option<Seconds>),
+        words: &[RankWord],
+    ) -> Self {
         let (epochs, epoch) = done;
         let memory = words.iter().map(|word| word.memory).collect();
         let is_moved = words.iter().any(|word| word.state == Stand::Offloaded);

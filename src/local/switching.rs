@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 
 use crate::local::devices::Lease;
-use crate::local::gate::{Gate, GateRequest, Stand, Word};
+use crate::local::gate::{Gate, GateRequest, RankWord, Stand};
 use crate::local::parking::Parked;
 use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
@@ -163,7 +163,7 @@ impl LocalWorld<'_> {
     }
 
     /// Records that all ranks of a submission wait: for the engine it has ended.
-    fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
+    fn park(&mut self, of: &SubmissionKey, words: &[RankWord], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let Some(running) = self.running.get_mut(of) else { return };
         let Some(guarded) = running.guarded.take() else { return };

@@ -3,7 +3,7 @@
 use super::names::{LongName, ValueRule, long_name, short_name};
 use super::options::OptionSource;
 use super::source::SlurmVersion;
-use super::words::Word;
+use super::words::ScriptWord;
 
 /// An option found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(super) enum OptionsEnd {
 
 /// Returns the names in full and the values of all options among words of a command line; passes over other words.
 pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'static str, Option<String>)> {
-    let words: Vec<Word> =
-        words.iter().enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+    let words: Vec<ScriptWord> =
+        words.iter().enumerate().map(|(index, word)| ScriptWord::argument(word, index)).collect();
     let (mut all, mut rest) = (Vec::new(), &words[..]);
     loop {
         let (found, end) = options(rest, version);
@@ -51,7 +51,7 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
 }
 
 /// Returns the options at the start of some words, and what ends them.
-pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, OptionsEnd) {
+pub(super) fn options(words: &[ScriptWord], version: SlurmVersion) -> (Vec<FoundOption>, OptionsEnd) {
     let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
     loop {
         let Some(word) = words.get(reader.at) else { return (reader.found, OptionsEnd::Words) };
@@ -70,7 +70,7 @@ pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption
 }
 
 struct WordReader<'a> {
-    words: &'a [Word],
+    words: &'a [ScriptWord],
     version: SlurmVersion,
     at: usize,
     found: Vec<FoundOption>,
@@ -78,7 +78,7 @@ struct WordReader<'a> {
 
 impl<'a> WordReader<'a> {
     /// Reads an option such as `--time=7` or `--time 7`.
-    fn long(&mut self, word: &'a Word) -> Result<(), String> {
+    fn long(&mut self, word: &'a ScriptWord) -> Result<(), String> {
         self.at += 1;
         let text = &word.text;
         let (written, value) = match text.find('=') {
@@ -114,7 +114,7 @@ impl<'a> WordReader<'a> {
     }
 
     /// Reads options such as `-N2`, `-N 2` and `-HN2`.
-    fn letters(&mut self, word: &'a Word) -> Result<(), String> {
+    fn letters(&mut self, word: &'a ScriptWord) -> Result<(), String> {
         self.at += 1;
         for (place, letter) in word.text.char_indices().skip(1) {
             let known =
@@ -140,14 +140,14 @@ impl<'a> WordReader<'a> {
         Ok(())
     }
 
-    fn next(&mut self) -> Option<&'a Word> {
+    fn next(&mut self) -> Option<&'a ScriptWord> {
         let next = self.words.get(self.at)?;
         self.at += 1;
         Some(next)
     }
 
     /// Adds an option whose value is the end of a word.
-    fn push(&mut self, known: LongName, word: &Word, value: Option<(&Word, usize)>) {
+    fn push(&mut self, known: LongName, word: &ScriptWord, value: Option<(&ScriptWord, usize)>) {
         let text = match value {
             Some((other, 0)) => format!("{} {}", word.text, other.text),
             _ => word.text.clone(),
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<String>, OptionsEnd) {
-        let words: Vec<Word> =
-            text.split(' ').enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+        let words: Vec<ScriptWord> =
+            text.split(' ').enumerate().map(|(index, word)| ScriptWord::argument(word, index)).collect();
         let (found, end) = options(&words, SlurmVersion::DEFAULT);
         let show = |found: FoundOption| match found.value {
             Some(value) => format!("{}={value}", found.name),

@@ -3,7 +3,7 @@
 use super::placeholders::is_open;
 use super::request::LineRemark;
 use super::source::SlurmVersion;
-use super::words::{SplitError, Word, is_blank, separator, split};
+use super::words::{ScriptWord, SplitError, is_blank, separator, split};
 
 /// A script as far as its option lines go.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct ScriptLines {
 /// The option lines of a component of a het job.
 #[derive(Debug, Default)]
 pub(super) struct ComponentLines {
-    pub words: Vec<Word>,
+    pub words: Vec<ScriptWord>,
     /// Why a line cannot be split; nothing of the component counts then.
     pub error: Option<String>,
 }
@@ -142,8 +142,8 @@ impl ScriptLines {
 }
 
 /// Returns the words of a line, those of one placeholder joined.
-fn joined(words: Vec<Word>) -> Vec<Word> {
-    let mut all: Vec<Word> = Vec::new();
+fn joined(words: Vec<ScriptWord>) -> Vec<ScriptWord> {
+    let mut all: Vec<ScriptWord> = Vec::new();
     let mut open = false;
     for word in words {
         match all.last_mut().filter(|_| open) {

@@ -13,7 +13,7 @@ use super::resolve::resolve;
 use super::settings::ComponentSettings;
 use super::site::site_names;
 use super::source::{ScriptSource, SlurmVersion};
-use super::words::Word;
+use super::words::ScriptWord;
 
 /// A refusal, with the line that causes it.
 type ScriptRefusal = (Option<usize>, String);
@@ -60,14 +60,14 @@ impl<'a> ScriptReader<'a> {
         self.reading.notes.extend(lines.notes);
         // What a file would ask for is told even if sbatch takes it for no script.
         self.refusal = self.source.script.and_then(lines::refusal).map(|why| (None, why.to_owned()));
-        let arguments: Vec<Word> = self
+        let arguments: Vec<ScriptWord> = self
             .source
             .command_line
             .iter()
             .enumerate()
-            .map(|(index, word)| Word::argument(word, index))
+            .map(|(index, word)| ScriptWord::argument(word, index))
             .collect();
-        let segments: Vec<&[Word]> = arguments.split(|word| word.text == ":").collect();
+        let segments: Vec<&[ScriptWord]> = arguments.split(|word| word.text == ":").collect();
         let foreign = foreign::read(script, self.version);
         let count = lines.components.len().max(segments.len());
         let empty = ComponentLines::default();
@@ -91,7 +91,7 @@ impl<'a> ScriptReader<'a> {
         index: usize,
         component: &ComponentLines,
         foreign: &Foreign,
-        arguments: &[Word],
+        arguments: &[ScriptWord],
         is_first: bool,
     ) -> Result<(), ScriptRefusal> {
         let version = self.version;
