@@ -1,7 +1,7 @@
 //! The end of an `hsched run`: all jobs save, and what came of them is written down.
 
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, Woken, Work};
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::BEFORE_END;
@@ -18,7 +18,7 @@ const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
 impl LocalRun<'_> {
     /// Ends all processes that are parked, and waits for their end.
-    pub(super) fn clear(&self, work: &mut Work<'_>) {
+    pub(super) fn clear(&self, work: &mut RunTurns<'_>) {
         work.session.world.here.close();
         while work.session.world.here.left() > 0 {
             let due = work.session.world.here.due();
@@ -49,7 +49,7 @@ impl LocalRun<'_> {
 
     /// Asks all jobs to save, and says so; returns when those that take too long are killed. `signal` is 0
     /// where no signal asked for it.
-    pub(super) fn ask_to_save(&self, work: &mut Work<'_>, signal: i32) -> Time {
+    pub(super) fn ask_to_save(&self, work: &mut RunTurns<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
@@ -65,7 +65,12 @@ impl LocalRun<'_> {
 
     /// Waits for all jobs to save, and writes down how they ended; those that have not by the `deadline` are killed. Decides
     /// nothing any more. Ctrl-C is always 130; 85 means that something is left to run.
-    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32, deadline: Time) -> Result<Exit, Failure> {
+    pub(super) fn close(
+        &self,
+        work: &mut RunTurns<'_>,
+        signal: i32,
+        deadline: Time,
+    ) -> Result<Exit, Failure> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
@@ -98,7 +103,7 @@ impl LocalRun<'_> {
     }
 
     /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
-    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+    fn catch_up(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let seen = work.session.look()?;
         Self::keep(work, &seen.events)?;
         self.telling.log.hear_all(&seen.events);

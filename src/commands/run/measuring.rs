@@ -4,7 +4,7 @@
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
@@ -21,7 +21,7 @@ impl LocalRun<'_> {
     ///
     /// # Errors
     /// When a job's name is too long for a short run beside it, or reports cannot be read.
-    pub(super) fn measure(&self, work: &mut Work<'_>) -> Result<Option<i32>, Failure> {
+    pub(super) fn measure(&self, work: &mut RunTurns<'_>) -> Result<Option<i32>, Failure> {
         let wanted = self.unknown(&work.session.state);
         if wanted.is_empty() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl LocalRun<'_> {
     }
 
     /// Runs the short jobs until each has shown something or ended.
-    fn follow(&self, work: &mut Work<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
+    fn follow(&self, work: &mut RunTurns<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
         let mut policy = self.args.policy.find()?;
         let mut stopped = BTreeSet::new();
         loop {

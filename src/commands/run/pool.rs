@@ -3,7 +3,7 @@
 use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::complaint::Complaint;
-use crate::commands::run::turns::{Ending, LocalRun, Work};
+use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
@@ -94,7 +94,7 @@ impl LocalRun<'_> {
     }
 
     /// Ends this member's part: another member takes over, or all jobs save and the next allocation goes on.
-    pub(super) fn end(&self, work: &mut Work<'_>, signal: i32) -> Result<Ending, Failure> {
+    pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
         // First of all: a disk or a Slurm that does not answer must not cost what the jobs have not saved.
         let deadline = self.ask_to_save(work, signal);
         if let Some(lead) = &mut work.session.world.lead {
@@ -119,7 +119,7 @@ impl LocalRun<'_> {
     }
 
     /// Asks Slurm about members that are silent, listens to those that are new, and lets those go that have nothing to do.
-    pub(super) fn look_at_members(&self, work: &mut Work<'_>) {
+    pub(super) fn look_at_members(&self, work: &mut RunTurns<'_>) {
         let Some(lead) = &mut work.session.world.lead else { return };
         let elapsed = lead.elapsed();
         for member in lead.others.doubts(elapsed) {
