@@ -136,7 +136,7 @@ const UNKNOWN: &str = "no start can be estimated";
 const FIRST_TO_FINISH: usize = 3;
 
 /// A job and what is known of it.
-pub(super) struct Told<'a> {
+pub(super) struct EstimatedJob<'a> {
     pub job: &'a Job,
     /// The first job with the same requests, of which the same is known.
     first: usize,
@@ -147,7 +147,7 @@ pub(super) struct Told<'a> {
     pub notes: Vec<String>,
 }
 
-impl Told<'_> {
+impl EstimatedJob<'_> {
     /// Returns why a request is chosen, or why none is.
     pub(super) fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
@@ -213,26 +213,33 @@ impl Args {
         context: &Context,
         jobs: &'a [Job],
         queues: &[ClusterQueue],
-    ) -> Result<Vec<Told<'a>>, Failure> {
+    ) -> Result<Vec<EstimatedJob<'a>>, Failure> {
         let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
             (0..jobs.len()).map(|number| PossibleRequests::first_alike(&possible, number)).collect();
         let mut left = first.iter().enumerate().filter(|(number, first)| number == *first).count();
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<EstimatedJob> = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let notes = possible[number].notes.clone();
             if first[number] < number {
                 let alike = &told[first[number]];
                 let (list, nothing) = (alike.list.clone(), alike.nothing.clone());
-                told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
+                told.push(EstimatedJob {
+                    job,
+                    first: first[number],
+                    list,
+                    nothing,
+                    choice: alike.choice,
+                    notes,
+                });
                 continue;
             }
             let JobEstimates { list, nothing } =
                 self.estimate_starts(context, job, &possible[number], queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
-            told.push(Told { job, first: number, list, nothing, choice, notes });
+            told.push(EstimatedJob { job, first: number, list, nothing, choice, notes });
         }
         Ok(told)
     }
@@ -264,7 +271,7 @@ fn save(path: &std::path::Path, queue: &ClusterQueue) -> Result<(), Failure> {
     })
 }
 
-fn table(context: &Context, told: &[Told], queues: &[ClusterQueue]) -> String {
+fn table(context: &Context, told: &[EstimatedJob], queues: &[ClusterQueue]) -> String {
     let unit = told
         .iter()
         .flat_map(|estimated| &estimated.list)
@@ -295,7 +302,7 @@ fn table(context: &Context, told: &[Told], queues: &[ClusterQueue]) -> String {
 }
 
 /// Returns the jobs of the table; those with the same requests are one.
-fn when_jobs<'a>(told: &'a [Told], queues: &'a [ClusterQueue]) -> Vec<WhenJob<'a>> {
+fn when_jobs<'a>(told: &'a [EstimatedJob], queues: &'a [ClusterQueue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|estimated| &estimated.list);
     let differs = |value: &dyn Fn(&OptionEstimate) -> Option<String>| {
         list().zip(list().skip(1)).any(|(a, b)| value(a) != value(b))
@@ -330,7 +337,7 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [ClusterQueue]) -> Vec<WhenJob<'a
 
 /// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and those that nothing
 /// beats in time and cost.
-fn worth_showing(told: &Told) -> Vec<usize> {
+fn worth_showing(told: &EstimatedJob) -> Vec<usize> {
     let good = start_estimates::worth_showing(&told.list);
     let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);
     (0..told.list.len())
@@ -341,7 +348,12 @@ fn worth_showing(told: &Told) -> Vec<usize> {
         .collect()
 }
 
-fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<WhenRow<'a>>) -> WhenJob<'a> {
+fn when_job<'a>(
+    told: &'a EstimatedJob,
+    names: Vec<&'a str>,
+    kept: &[usize],
+    rows: Vec<WhenRow<'a>>,
+) -> WhenJob<'a> {
     let list = &told.list;
     let mut notes = told.notes.clone();
     if kept.len() < list.len() {

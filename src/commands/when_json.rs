@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::app::site_waits::SiteWaits;
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
-use crate::commands::when::Told;
+use crate::commands::when::EstimatedJob;
 use hsched_model::SpeedBasis;
 use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns what is known of each job's requests, as JSON.
-pub(super) fn json(told: &[Told], queues: &[ClusterQueue]) -> Value {
-    let job = |estimated: &Told| {
+pub(super) fn json(told: &[EstimatedJob], queues: &[ClusterQueue]) -> Value {
+    let job = |estimated: &EstimatedJob| {
         json!({
             "name": estimated.job.name.as_str(),
             "chosen": estimated.choice.and_then(|choice| estimated.list.iter().position(|option| option.id() == choice.id)),

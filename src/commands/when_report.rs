@@ -3,12 +3,16 @@
 use serde_json::Value;
 
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
-use crate::commands::when::Told;
+use crate::commands::when::EstimatedJob;
 use crate::ui::report::{Report, ReportKind, ReportOption, TimeOrigin};
 use hsched_queue::Estimate;
 
 /// Returns the report of what is known of each job's requests.
-pub(super) fn when_report(told: &[Told], queues: &[ClusterQueue], parameters: &[(&str, Value)]) -> Report {
+pub(super) fn when_report(
+    told: &[EstimatedJob],
+    queues: &[ClusterQueue],
+    parameters: &[(&str, Value)],
+) -> Report {
     let mut report = Report::new(ReportKind::When, TimeOrigin::Elapsed);
     report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     for estimated in told {
