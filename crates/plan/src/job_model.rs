@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{SourcedSpeed, SpeedCell, SpeedOrigin, UnusableType};
+use crate::throughput::{SpeedCell, SpeedOrigin, UnusableType};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
 use hsched_model::{
@@ -196,25 +196,18 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                SpeedCell::Known(SourcedSpeed {
-                    speed,
-                    source,
-                    max_batch,
-                    is_listed,
-                    remarks: known,
-                    ..
-                }) => {
+                SpeedCell::Known(known) => {
                     if offered[number] > 0 {
-                        remarks.extend(known.iter().map(|remark| (number, remark.clone())));
+                        remarks.extend(known.remarks.iter().map(|remark| (number, remark.clone())));
                     }
-                    if offered[number] > 0 && *source != SpeedOrigin::JobFile {
-                        sources.push((number, source.clone()));
+                    if offered[number] > 0 && known.source != SpeedOrigin::JobFile {
+                        sources.push((number, known.source.clone()));
                     }
-                    if offered[number] > 0 && !is_listed {
+                    if offered[number] > 0 && !known.is_listed {
                         unlisted.push(number);
                     }
                     let single_rank = ty.is_mig_slice();
-                    return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
+                    return Some(TypeModel { speed: known.speed, max_batch: known.max_batch, single_rank });
                 }
                 SpeedCell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, Exclusion::Speed(*reason)));
