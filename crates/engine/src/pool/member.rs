@@ -136,9 +136,9 @@ impl MemberId {
 
     /// Returns the member with this folder name.
     pub fn of_folder(name: &str) -> Option<Self> {
-        let own = Self(name.to_owned());
-        let (job, restarts) = own.parts()?;
-        (Self::new(job, restarts) == own).then_some(own)
+        let member = Self(name.to_owned());
+        let (job, restarts) = member.parts()?;
+        (Self::new(job, restarts) == member).then_some(member)
     }
 
     /// Returns its Slurm job.

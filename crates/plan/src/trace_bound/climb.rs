@@ -90,9 +90,9 @@ impl Climb<'_> {
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(leasts) {
-            let own = envelopes.of_class(job.class);
-            sum += least.find(&intervals, own, job, ROUGH)?;
-            least.usage(&intervals, own, job, &mut |interval, bundle, seconds| {
+            let envelope = envelopes.of_class(job.class);
+            sum += least.find(&intervals, envelope, job, ROUGH)?;
+            least.usage(&intervals, envelope, job, &mut |interval, bundle, seconds| {
                 for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
                     *used += seconds * f64::from(count);
                 }

@@ -62,12 +62,12 @@ fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
     loop {
         let next = jobs.peek().map_or(f64::INFINITY, |job| job.at);
         match left.pop() {
-            Some(Reverse(own)) if now + own.seconds <= next => {
-                now += own.seconds;
-                sum += now - own.arrived;
+            Some(Reverse(work)) if now + work.seconds <= next => {
+                now += work.seconds;
+                sum += now - work.arrived;
             }
-            Some(Reverse(own)) => {
-                left.push(Reverse(WorkLeft { seconds: own.seconds - (next - now), ..own }));
+            Some(Reverse(work)) => {
+                left.push(Reverse(WorkLeft { seconds: work.seconds - (next - now), ..work }));
                 now = next;
             }
             None if next.is_finite() => now = next,
