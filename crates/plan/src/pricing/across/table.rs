@@ -8,7 +8,7 @@ use crate::pricing::across::Across;
 
 /// The rings of a job with their costs, in seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct RingTable {
     rings: Rc<Rings>,
     /// Cost of one second per step, and of exchanging gradients among infinitely many ranks.
     by_step: f64,
@@ -95,7 +95,7 @@ fn next(counts: &mut [u32], caps: &[u32]) -> bool {
     true
 }
 
-impl Table {
+impl RingTable {
     /// Evaluates all rings of a job; `None` if there are too many.
     pub(super) fn new(across: &Across<'_>, kept: Option<&StepTimes>) -> Option<Self> {
         let volume = across.caps.iter().fold(1_u64, |all, &cap| all.saturating_mul(u64::from(cap) + 1));
