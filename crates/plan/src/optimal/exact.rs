@@ -5,7 +5,7 @@
 //! plan.
 
 use crate::dual::Dual;
-use crate::optimal::fit::{Piece, Ring, fit};
+use crate::optimal::fit::{FitPiece, Ring, fit};
 use crate::pricing::{Bundle, Pricer, holds, price};
 use crate::{JobModel, Objective, Problem, Slot, WorkerNode};
 
@@ -226,7 +226,8 @@ impl<'a> ExactSearch<'a> {
     /// Returns whether the rings chosen so far that must each be on one node fit together.
     fn rings_fit(&mut self) -> bool {
         let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
-        let rings: Vec<Piece<'_>> = rings.map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
+        let rings: Vec<FitPiece<'_>> =
+            rings.map(|(job, way)| FitPiece::new(job, &way.counts, way.ring)).collect();
         // If the check takes too long, they are assumed to fit.
         fit(self.problem, &rings).map_or(true, |slots| slots.is_some())
     }
@@ -245,8 +246,8 @@ impl<'a> ExactSearch<'a> {
         if value >= self.best * (1.0 - ROUNDING) {
             return;
         }
-        let pieces: Vec<Piece<'_>> =
-            self.chosen_ways().map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
+        let pieces: Vec<FitPiece<'_>> =
+            self.chosen_ways().map(|(job, way)| FitPiece::new(job, &way.counts, way.ring)).collect();
         match fit(self.problem, &pieces) {
             Ok(Some(slots)) => {
                 let mut by_job = vec![Vec::new(); slots.len()];

@@ -24,7 +24,7 @@ pub(super) enum Ring {
 const PATIENCE: u32 = 20_000;
 
 /// A job's GPUs as they have to be placed.
-pub(super) struct Piece<'a> {
+pub(super) struct FitPiece<'a> {
     /// GPUs by type.
     gpus: Cow<'a, [u32]>,
     ring: Ring,
@@ -32,7 +32,7 @@ pub(super) struct Piece<'a> {
     blocks: Option<&'a JobModel>,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> FitPiece<'a> {
     /// Returns the piece for a job's replicas by type.
     pub(super) fn new(job: &'a JobModel, replicas: &'a [u32], ring: Ring) -> Self {
         let gpus =
@@ -52,7 +52,7 @@ struct WholeReplica {
 /// A packing under construction.
 struct Packing<'a> {
     problem: &'a Problem,
-    pieces: &'a [Piece<'a>],
+    pieces: &'a [FitPiece<'a>],
     free: Vec<Vec<u32>>,
     rates: Vec<f64>,
     slots: Vec<Vec<Slot>>,
@@ -65,7 +65,7 @@ struct Packing<'a> {
 ///
 /// # Errors
 /// If the search takes too many steps.
-pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
+pub(super) fn fit(problem: &Problem, pieces: &[FitPiece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
         pieces,
@@ -207,7 +207,7 @@ impl Packing<'_> {
     fn blocks(&self, block_pieces: &[usize]) -> Vec<WholeReplica> {
         let mut blocks = Vec::new();
         for &piece in block_pieces {
-            let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
+            let FitPiece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
             for (gpu_type, &count) in gpus.iter().enumerate() {
                 let size = job.size(gpu_type);
                 blocks.extend((0..count / size).map(|_| WholeReplica { piece, gpu_type, size }));
