@@ -31,7 +31,7 @@ const AIM: f64 = 0.5;
 const LEAST_WAY: f64 = 0.002;
 
 /// The bound at some prices from the listed bundles, and the jobs' usage.
-struct Seen {
+struct PriceEvaluation {
     value: f64,
     /// GPU-seconds by interval and type.
     used: Vec<Vec<f64>>,
@@ -83,7 +83,7 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
 }
 
 impl Climb<'_> {
-    fn look(&mut self, certificate: &Certificate) -> Option<Seen> {
+    fn look(&mut self, certificate: &Certificate) -> Option<PriceEvaluation> {
         let Self { trace, bundles, envelopes, leasts } = self;
         let intervals = Intervals::new(&certificate.edges);
         envelopes.renew(bundles, certificate);
@@ -99,12 +99,12 @@ impl Climb<'_> {
             });
         }
         let value = (sum - certificate.rent_of_all(&trace.offered)) / trace.count();
-        Some(Seen { value, used })
+        Some(PriceEvaluation { value, used })
     }
 
     /// Adjusts the prices: they rise where more is used than is available. All intervals move equally,
     /// regardless of length.
-    fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
+    fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &PriceEvaluation, rise: f64) {
         let offered = &self.trace.offered;
         let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();
         let lengths: Vec<f64> = now.edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
