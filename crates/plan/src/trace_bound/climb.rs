@@ -2,7 +2,7 @@
 
 use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::prices::{Certificate, Envelopes, Start, proven};
+use crate::trace_bound::prices::{Certificate, ClimbStart, Envelopes, proven};
 use crate::trace_bound::trace::Trace;
 
 /// Maximum number of steps.
@@ -48,7 +48,11 @@ struct Climb<'a> {
 }
 
 /// Returns the best bound found, in seconds, with its prices; `None` if no bound can be proven.
-pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Option<(f64, Certificate)> {
+pub(super) fn climb(
+    trace: &Trace,
+    start: &ClimbStart,
+    stop: &dyn Fn() -> bool,
+) -> Option<(f64, Certificate)> {
     let leasts = vec![Least::default(); trace.jobs.len()];
     let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
     let mut now = start.certificate.clone();

@@ -17,7 +17,7 @@ pub struct Certificate {
 }
 
 /// The starting point of the climb.
-pub(super) struct Start {
+pub(super) struct ClimbStart {
     pub certificate: Certificate,
     /// The mean completion time of a schedule that ignores nodes, in seconds.
     pub reached: f64,
@@ -49,7 +49,7 @@ impl Certificate {
 }
 
 /// Returns the prices of `horizon` with free moves.
-pub(super) fn start(trace: &Trace) -> Option<Start> {
+pub(super) fn start(trace: &Trace) -> Option<ClimbStart> {
     let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
     let reached = times.sum::<f64>() / trace.count();
@@ -60,7 +60,7 @@ pub(super) fn start(trace: &Trace) -> Option<Start> {
         .map(|pair| mean_prices(&run.prices, pair[0], pair[1], trace.offered.len()))
         .collect();
     prices.push(vec![0.0; trace.offered.len()]);
-    Some(Start { certificate: Certificate { edges, prices }, reached })
+    Some(ClimbStart { certificate: Certificate { edges, prices }, reached })
 }
 
 /// Returns the edges of intervals, selected from these times.

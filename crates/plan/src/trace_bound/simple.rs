@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::Problem;
 use crate::pricing::{Pricer, Rings};
-use crate::trace_bound::prices::Start;
+use crate::trace_bound::prices::ClimbStart;
 use crate::trace_bound::trace::Trace;
 use hsched_model::number::to_f64;
 
@@ -29,7 +29,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
 /// A GPU of type g counts `q_g`: a job's size is the minimum q·n seconds per step, and the machine processes
 /// Σ `q_g C_g` per second, always for the job with the least remaining work. That is valid for all q ≥ 0;
 /// several likely values are tried.
-pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
+pub(super) fn squashed(trace: &Trace, start: Option<&ClimbStart>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();
     let mut counted = vec![vec![1.0; types]];
