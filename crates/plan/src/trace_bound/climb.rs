@@ -2,7 +2,7 @@
 
 use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::prices::{Certificate, ClimbStart, Envelopes, proven};
+use crate::trace_bound::prices::{ClimbStart, Envelopes, TraceCertificate, proven};
 use crate::trace_bound::trace::Trace;
 
 /// Maximum number of steps.
@@ -52,7 +52,7 @@ pub(super) fn climb(
     trace: &Trace,
     start: &ClimbStart,
     stop: &dyn Fn() -> bool,
-) -> Option<(f64, Certificate)> {
+) -> Option<(f64, TraceCertificate)> {
     let leasts = vec![Least::default(); trace.jobs.len()];
     let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
     let mut now = start.certificate.clone();
@@ -87,7 +87,7 @@ pub(super) fn climb(
 }
 
 impl Climb<'_> {
-    fn look(&mut self, certificate: &Certificate) -> Option<PriceEvaluation> {
+    fn look(&mut self, certificate: &TraceCertificate) -> Option<PriceEvaluation> {
         let Self { trace, bundles, envelopes, leasts } = self;
         let intervals = Intervals::new(&certificate.edges);
         envelopes.renew(bundles, certificate);
@@ -108,7 +108,13 @@ impl Climb<'_> {
 
     /// Adjusts the prices: they rise where more is used than is available. All intervals move equally,
     /// regardless of length.
-    fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &PriceEvaluation, rise: f64) {
+    fn step(
+        &self,
+        now: &mut TraceCertificate,
+        direction: &mut [Vec<f64>],
+        seen: &PriceEvaluation,
+        rise: f64,
+    ) {
         let offered = &self.trace.offered;
         let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();
         let lengths: Vec<f64> = now.edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
