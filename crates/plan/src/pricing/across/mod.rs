@@ -15,7 +15,7 @@ pub(crate) use self::table::StepTimes;
 
 use self::costs::{most_rate, quantum};
 use crate::pricing::Bundle;
-use crate::pricing::across::boxes::Range;
+use crate::pricing::across::boxes::BoxRange;
 use crate::pricing::across::table::RingTable;
 use crate::pricing::{holds, price};
 use crate::steps::Steps;
@@ -239,7 +239,7 @@ impl<'a> Across<'a> {
     /// Searches all rings up to `high`, in the table if there is one.
     fn search(&mut self) {
         let Some(table) = self.table.take() else {
-            self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+            self.visit(BoxRange { ranks: self.ranks, step: (0.0, f64::INFINITY) });
             return;
         };
         match self.search.goal {
