@@ -3,7 +3,7 @@
 use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
 use crate::trace_bound::prices::{ClimbStart, Envelopes, TraceCertificate, proven};
-use crate::trace_bound::trace::Trace;
+use crate::trace_bound::trace::BoundTrace;
 
 /// Maximum number of steps.
 const STEPS: u32 = 200;
@@ -39,7 +39,7 @@ struct PriceEvaluation {
 
 /// A climb in progress.
 struct Climb<'a> {
-    trace: &'a Trace,
+    trace: &'a BoundTrace,
     /// The candidate bundles, by class.
     bundles: Vec<Bundles>,
     envelopes: Envelopes,
@@ -49,7 +49,7 @@ struct Climb<'a> {
 
 /// Returns the best bound found, in seconds, with its prices; `None` if no bound can be proven.
 pub(super) fn climb(
-    trace: &Trace,
+    trace: &BoundTrace,
     start: &ClimbStart,
     stop: &dyn Fn() -> bool,
 ) -> Option<(f64, TraceCertificate)> {

@@ -45,7 +45,7 @@ const ROUNDING: f64 = 1e-9;
 ///
 /// The prices are improved until `stop` returns true or no progress is made.
 pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBound> {
-    let trace = trace::Trace::new(problem)?;
+    let trace = trace::BoundTrace::new(problem)?;
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
     let start = prices::start(&trace);
     let priced = start.as_ref().and_then(|start| climb::climb(&trace, start, stop));
@@ -57,6 +57,6 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
 /// Returns the lower bound proven by these prices, in seconds; `None` if they prove nothing, because they
 /// belong to another cluster or a job has too many bundles to enumerate.
 pub fn bound_of_prices(problem: &Problem, certificate: &TraceCertificate) -> Option<f64> {
-    let trace = trace::Trace::new(problem)?;
+    let trace = trace::BoundTrace::new(problem)?;
     certificate.is_valid(trace.offered.len()).then(|| prices::proven(&trace, certificate)).flatten()
 }

@@ -4,7 +4,7 @@ use crate::classes::{Bundles, Envelope};
 use crate::horizon::rehearse;
 use crate::trace_bound::ROUNDING;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::trace::Trace;
+use crate::trace_bound::trace::BoundTrace;
 
 /// Prices of GPUs over time that prove a lower bound.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl TraceCertificate {
 }
 
 /// Returns the prices of `horizon` with free moves.
-pub(super) fn start(trace: &Trace) -> Option<ClimbStart> {
+pub(super) fn start(trace: &BoundTrace) -> Option<ClimbStart> {
     let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
     let reached = times.sum::<f64>() / trace.count();
@@ -92,7 +92,7 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> V
 }
 
 /// Returns the bound proven by prices from every bundle; `None` if there are too many bundles.
-pub(super) fn proven(trace: &Trace, certificate: &TraceCertificate) -> Option<f64> {
+pub(super) fn proven(trace: &BoundTrace, certificate: &TraceCertificate) -> Option<f64> {
     let bundles = trace.all()?;
     let intervals = Intervals::new(&certificate.edges);
     let mut envelopes = Envelopes::default();
