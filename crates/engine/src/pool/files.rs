@@ -48,7 +48,7 @@ struct Written<'a, T> {
 
 /// What a file says of itself; the first pools said nothing.
 #[derive(Deserialize)]
-struct Header {
+struct PoolFileHeader {
     schema: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
 /// # Errors
 /// What is wrong with the text: another version wrote it, or it is damaged.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let header: Header = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let header: PoolFileHeader = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(schema) = header.schema.filter(|schema| schema != SCHEMA) {
         return Err(format!(
             "its schema is {schema}; this version reads {SCHEMA}: use the version of hsched that submitted the pool"
