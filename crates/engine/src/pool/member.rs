@@ -84,7 +84,7 @@ pub struct Orders {
 pub struct Order {
     pub of: SubmissionKey,
     pub demand: Demand,
-    pub start: Start,
+    pub start: SubmissionStart,
 }
 
 /// What the member must do with a submission.
@@ -99,7 +99,7 @@ pub enum Demand {
 
 /// How a submission is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Start {
+pub struct SubmissionStart {
     pub script: PathBuf,
     pub workdir: PathBuf,
     pub output: PathBuf,
