@@ -221,6 +221,7 @@ fn without_durations(words: &[String]) -> Vec<&str> {
             (word.ends_with('N') && UNITS.contains(&unit), word == "just" && unit == "now");
         match kept.last() {
             Some(&"DURATION") if is_time => {}
+            Some(&"DURATION") if is_now => kept.push("ago"),
             _ if is_time => kept.push("DURATION"),
             _ if is_now => kept.extend(["DURATION", "ago"]),
             _ => kept.push(word),
