@@ -26,10 +26,9 @@ pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionK
     let (before, last) = (&all[..place], &all[place]);
     let output = last.told_apart()?;
     // Errors may go to a separate file, in which the beginning of a submission is not recorded.
-    let errors = last
-        .parts
-        .get(1)
-        .filter(|own| before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != own.path));
+    let errors = last.parts.get(1).filter(|stderr| {
+        before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != stderr.path)
+    });
     errors
         .into_iter()
         .chain([output])

@@ -120,9 +120,9 @@ impl Growth {
 
     /// Starts watching a file, once it exists.
     pub(crate) fn watch(&self, path: &Path) {
-        if let Some(own) = &self.0 {
+        if let Some(inotify) = &self.0 {
             // Adding the same file again has no effect. Without a watch, the next check finds new data.
-            let _ = own.add_watch(path, AddWatchFlags::IN_MODIFY);
+            let _ = inotify.add_watch(path, AddWatchFlags::IN_MODIFY);
         }
     }
 
@@ -133,7 +133,11 @@ impl Growth {
 
     /// Discards pending notifications.
     pub(crate) fn forget(&self) {
-        while self.0.as_ref().is_some_and(|own| own.read_events().is_ok_and(|events| !events.is_empty())) {}
+        while self
+            .0
+            .as_ref()
+            .is_some_and(|inotify| inotify.read_events().is_ok_and(|events| !events.is_empty()))
+        {}
     }
 }
 

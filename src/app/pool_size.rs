@@ -30,15 +30,10 @@ pub(crate) struct PoolRequest {
 
 /// Returns how many allocations with this many devices a pool can use at the same time: `busy` ones, and
 /// those for the waiting jobs. At least one, and at most `at_most`. A job runs in one allocation.
-pub(crate) fn needed<'a>(
-    busy: u32,
-    waiting: impl Iterator<Item = &'a Job>,
-    capacity: u32,
-    at_most: u32,
-) -> u32 {
+pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
-    let wants = |job: &Job| job.max_gpus.map_or(capacity, |most| u64::from(most).min(capacity));
-    let devices: u64 = waiting.map(wants).sum();
+    let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
+    let devices: u64 = waiting.iter().copied().map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))
 }
@@ -57,7 +52,7 @@ pub(crate) fn choose(
     let queue = Queue::live(context, looked).with_site(context);
     let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
     let types: Vec<&GpuType> =
-        types.filter(|own| shape.gpu_type.is_none_or(|wanted| wanted == *own)).collect();
+        types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
     let stop = planning.stop(context, Some(USUAL_BUDGET));
@@ -104,7 +99,8 @@ mod tests {
                 job
             };
             let jobs: Vec<Job> = jobs.iter().map(job).collect();
-            assert_eq!(needed(busy, jobs.iter(), 4, 3), expected, "{busy} {jobs:?}");
+            let waiting: Vec<&Job> = jobs.iter().collect();
+            assert_eq!(needed(busy, &waiting, 4, 3), expected, "{busy} {jobs:?}");
         };
         check(0, &[], 1);
         check(0, &[Some(1); 4], 1);

@@ -6,23 +6,6 @@ use crate::exit::Exit;
 use hsched_model::{ErrorId, Job};
 use hsched_plan::Problem;
 
-/// Refuses jobs with replicas of several GPUs, because `what` does not support them.
-///
-/// # Errors
-/// If there is such a job.
-pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) -> Result<(), Failure> {
-    match jobs.into_iter().find(|job| job.has_replicas()) {
-        None => Ok(()),
-        Some(job) => {
-            let message =
-                format!("{}: {what} cannot be used for a job with replicas of several GPUs", job.name);
-            Err(Failure::new(Exit::BadInput, message)
-                .id(ErrorId::Replicas)
-                .hint("hsched plan --policy optimal plans such jobs"))
-        }
-    }
-}
-
 /// Refuses jobs whose replicas may span nodes, because a job script starts the ranks of a node consecutively.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ use hsched_engine::live::LiveError;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
-use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
+use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
     CommandError, Output, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job, sinfo,
@@ -105,12 +105,12 @@ pub(crate) fn held_by(
     let is_of = |queued: &&QueuedJob| {
         queued.tag().is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
     };
-    let own: Vec<&QueuedJob> = queue.iter().filter(is_of).collect();
-    for queued in own.iter().filter(|queued| queued.holds_nodes()) {
+    let queued_jobs: Vec<&QueuedJob> = queue.iter().filter(is_of).collect();
+    for queued in queued_jobs.iter().filter(|queued| queued.holds_nodes()) {
         let (id, name) = (&queued.shown_id, &queued.name);
         notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
     }
-    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    let (held, unclear) = holdings(queued_jobs.iter().copied(), cluster);
     notes.extend(unclear);
     Ok((held, notes))
 }
@@ -122,6 +122,12 @@ pub(crate) fn held_by(
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
+}
+
+/// Returns when an allocation ends; `None` where Slurm does not say it at once.
+pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
+    let output = context.slurm.run(&allocation::command(job)).ok()?;
+    allocation::parse(&output.stdout).end.map(Time)
 }
 
 /// Returns whether the allocation of a pool member is over, so that no process remains; `None` if Slurm does

@@ -134,7 +134,8 @@ impl Teller<'_> {
     /// Returns the total wait of the job with an unchanged pending submission, and records for each request
     /// the wait if that submission is changed to it.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Stay> {
-        let pending = PendingJob::take(snapshot, &id.to_string()).filter(|own| !own.job.waits_for_other)?;
+        let pending = PendingJob::take(snapshot, &id.to_string())
+            .filter(|pending_job| !pending_job.job.waits_for_other)?;
         // Outside the range of the other requests' ids.
         let as_it_is = pending.request(RequestId(u32::MAX));
         let mut positions = vec![(as_it_is.id, pending.position())];

@@ -17,10 +17,10 @@ use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds
 const SILENCE: Duration = Duration::from_secs(8);
 
 /// Interval at which Slurm is asked whether a silent member has ended.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
+const BETWEEN_DOUBTS: Duration = Duration::from_secs(3);
 
 /// How long a member may be idle before it leaves.
-const IDLE: Duration = Duration::from_secs(20);
+pub const MAY_IDLE: Duration = Duration::from_secs(20);
 
 /// How long before the end of an allocation its jobs must be asked to save, in addition to their grace
 /// period: Slurm's times are in whole minutes, and the next allocation must be submitted.
@@ -65,14 +65,14 @@ impl OtherMembers {
         Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
     }
 
-    /// Reads the reports of the other members. `own` is the leader, `elapsed` the time since it began, and
-    /// `grace` the grace period of jobs that set none.
+    /// Reads what the others say of themselves; `local` is the member that leads, `elapsed` the time since it began, and `grace` what jobs
+    /// that do not say need to save.
     ///
     /// # Errors
     /// If a file of the pool cannot be read or written.
     pub(super) fn look(
         &mut self,
-        own: &MemberId,
+        local: &MemberId,
         state: &State,
         (now, elapsed): (Time, Duration),
         grace: Seconds,
@@ -89,7 +89,7 @@ impl OtherMembers {
         let members = self.leader.members()?;
         self.others.retain(|id, _| members.iter().any(|(member, _)| member == id));
         for (member, report) in members {
-            if member == *own {
+            if member == *local {
                 continue;
             }
             let before = self.others.remove(&member);
@@ -224,7 +224,9 @@ impl OtherMembers {
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
         let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
-            .filter(|id| self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= ASK_AGAIN))
+            .filter(|id| {
+                self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= BETWEEN_DOUBTS)
+            })
             .collect();
         self.asked.extend(due.iter().map(|id| (id.clone(), elapsed)));
         due
@@ -279,7 +281,7 @@ impl OtherMembers {
     pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
         let mut gone = Vec::new();
         for (member, other) in &mut self.others {
-            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
+            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE);
             if is_idle && other.why_closed.is_none() {
                 self.leader.release(member)?;
                 (other.is_released, other.why_closed) = (true, Some("is not needed"));
@@ -324,11 +326,11 @@ fn node(member_node: &MemberNode) -> (Node, Vec<Device>) {
 
 /// Returns the nodes of a member for its report.
 pub fn member_nodes(devices: &Devices) -> Vec<MemberNode> {
-    let nodes = devices.nodes().iter().map(|(node, own)| MemberNode {
+    let nodes = devices.nodes().iter().map(|(node, node_devices)| MemberNode {
         name: node.name.clone(),
         cpus: node.cpus.map(|cpus| cpus.total),
         memory: node.memory.map(|memory| memory.total),
-        devices: own
+        devices: node_devices
             .iter()
             .map(|device| hsched_engine::pool::MemberDevice {
                 gpu_type: device.gpu_type.clone(),

@@ -184,7 +184,7 @@ impl Running {
 
     /// Returns whether its processes were started for the given submission.
     pub(super) fn is_of(&self, origin: &SubmissionKey) -> bool {
-        self.guarded.as_ref().is_some_and(|own| own.origin == *origin)
+        self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }
 
     /// Asks it to save and end; if it has ended already, the event is pending.

@@ -38,7 +38,7 @@ pub struct LocalSite {
 }
 
 /// Interval at which to ask for the remaining nodes.
-const ASK_AGAIN: Seconds = Seconds(4.0);
+const BETWEEN_QUESTIONS: Seconds = Seconds(4.0);
 
 /// The available devices and the submissions on them.
 pub struct LocalWorld<'a> {
@@ -106,12 +106,12 @@ impl<'a> LocalWorld<'a> {
             self.leave(parked.guarded.watch);
             return;
         }
-        let Some((of, own)) = self.running.iter_mut().find(|(_, running)| running.is_of(origin)) else {
+        let Some((of, running)) = self.running.iter_mut().find(|(_, running)| running.is_of(origin)) else {
             return;
         };
         let of = of.clone();
-        let mut end = own.end(status, self.is_closing);
-        let watches = [own.guarded.take().and_then(|own| own.watch), own.watch.take()];
+        let mut end = running.end(status, self.is_closing);
+        let watches = [running.guarded.take().and_then(|guarded| guarded.watch), running.watch.take()];
         if matches!(end, End::Failed { .. })
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
@@ -135,7 +135,7 @@ impl<'a> LocalWorld<'a> {
         if end == End::NodeFailed {
             (self.lost, self.asked) = (Some(now), None);
         }
-        own.ended = Some((end, now));
+        running.ended = Some((end, now));
         self.devices.give_back(&of);
         for watch in watches {
             self.leave(watch);
@@ -153,7 +153,7 @@ impl<'a> LocalWorld<'a> {
     pub fn doubts_nodes(&mut self) -> bool {
         let now = self.now();
         let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
-        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, ASK_AGAIN);
+        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, BETWEEN_QUESTIONS);
         if is_due {
             self.asked = Some(now);
         }
@@ -230,7 +230,7 @@ impl<'a> LocalWorld<'a> {
 
     /// Forgets an ended submission.
     pub(super) fn forget(&mut self, of: &SubmissionKey) {
-        self.running.retain(|own, running| running.ended.is_none() || own != of);
+        self.running.retain(|key, running| running.ended.is_none() || key != of);
     }
 
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {

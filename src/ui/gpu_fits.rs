@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Bytes;
-use hsched_model::catalogue::{Recognised, gpus};
+use hsched_model::catalogue::{Recognised, count_for, gpus};
 
 /// A model, or a slice of one, its memory in GB, and the required number; `None` if one is too small and
 /// several cannot work together.
@@ -17,26 +17,18 @@ struct Fit {
     count: Option<u32>,
 }
 
-/// Bytes per GB in the catalogue, as in its sources.
-const GB: u64 = 1_000_000_000;
-
 /// Returns the required number for all models, or for the named ones.
 fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
-    let least = |gb: u32| need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two();
-    let count = |gb: u32| u32::try_from(least(gb)).ok();
     if known.is_empty() {
         let fit = |gpu: &hsched_model::catalogue::Gpu| {
             let gb = gpu.memory.gb;
-            Fit { name: gpu.name.clone(), gb, count: count(gb) }
+            Fit { name: gpu.name.clone(), gb, count: count_for(gb, need) }
         };
         return gpus().iter().map(fit).collect();
     }
     let of_name = |(name, known): &(&String, Recognised)| {
         // If a name may mean several models, the smallest one is the safe choice.
-        let whole = known.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
-        let gb = known.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
-        let count = count(gb).filter(|count| known.slice.is_none() || *count == 1);
-        Fit { name: (*name).clone(), gb, count }
+        Fit { name: (*name).clone(), gb: known.least_memory_gb(), count: known.count_for(need) }
     };
     known.iter().map(of_name).collect()
 }

@@ -14,7 +14,7 @@ use hsched_model::{Seconds, Time};
 /// reports, each with a label.
 pub fn status_details(
     summary: JobSummary<'_>,
-    own: Option<&(String, f64)>,
+    named_metric: Option<&(String, f64)>,
     files: &Files,
     now: Time,
     terminal: Terminal,
@@ -25,10 +25,13 @@ pub fn status_details(
         let _ = writeln!(text, "  {what:<11}{}", harmless(value));
     };
     line("last", &summary.last(now));
+    if !tracked.job.tags.is_empty() {
+        line("tags", &tracked.job.tags.join(", "));
+    }
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
-    if let Some(own) = own {
-        line("metric", &metric(own));
+    if let Some(named_metric) = named_metric {
+        line("metric", &metric(named_metric));
     }
     if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));

@@ -7,7 +7,7 @@ use crate::timeouts::Timeouts;
 use crate::view::{Aims, Nowhere, View, is_ready};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
-    shares, stall,
+    promise, shares, stall,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
@@ -38,7 +38,7 @@ pub(super) fn is_settled(
             .iter()
             .all(|tracked| patience.end(tracked).next().is_none() && !tracked.is_newly_late(at))
         && !has_next_piece(state, at, rules)
-        && state.decided == Some(fingerprint(state, at, cluster, rules, planner))
+        && state.decided.is_some_and(|decided| decided == fingerprint(state, at, cluster, rules, planner))
 }
 
 /// Returns the actions to take now, and marks them in the state first.
@@ -140,7 +140,11 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     if let Some(memory) = state.memory.as_ref().filter(|memory| memory.policy == policy.name()) {
         policy.remember(memory);
     }
-    let plan = policy.decide(&view.problem, &planner.budget)?;
+    let mut plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
+    // What waits in a queue has asked for its own.
+    if !policy.queues() {
+        promise::put_first(state, view, &mut plan.changes);
+    }
     hsched_plan::checked(policy.name(), &view.problem, plan)
 }

@@ -20,7 +20,7 @@ struct Description(String);
 
 /// Resources of the jobs' submissions on a node.
 #[derive(Default)]
-struct Own<'a> {
+struct NodeLoad<'a> {
     /// By type: GPUs that running submissions hold, and GPUs promised to pending ones.
     gpus: BTreeMap<&'a GpuType, (u32, u32)>,
     /// CPUs that running submissions hold.
@@ -101,8 +101,8 @@ impl Description {
             .map(|tracked| rules.defaults.rank_needs(&tracked.job))
             .map(|needs| (needs.cpus, needs.memory))
             .collect();
-        let by_node = own(open, rules);
-        let nothing = Own::default();
+        let by_node = node_loads(open, rules);
+        let nothing = NodeLoad::default();
         for node in cluster.nodes.iter().filter(|node| access.reach(node).is_some()) {
             let on_node = by_node.get(&node.name).unwrap_or(&nothing);
             let counts: Vec<u32> = on_node.left_of(node).collect();
@@ -150,15 +150,17 @@ impl Description {
                 let precision =
                     key.precision.map_or_else(|| "-".to_owned(), |precision| format!("{precision:?}"));
                 let (batch, time) = (batch.to_string(), time.to_string());
-                self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);
+                let size = if key.gpus > 1 { format!("*{}", key.gpus) } else { String::new() };
+                let gpu_type = format!("{}{size}", key.gpu_type);
+                self.line(["speed", &batch, &key.model, &gpu_type, &precision, &time]);
             }
         }
     }
 }
 
 /// Returns the resources of the submissions of some jobs, by node.
-fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
-    let mut all: BTreeMap<&NodeName, Own<'_>> = BTreeMap::new();
+fn node_loads<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, NodeLoad<'a>> {
+    let mut all: BTreeMap<&NodeName, NodeLoad<'_>> = BTreeMap::new();
     let submissions = open.iter().flat_map(|job| job.phase.submissions().iter().map(move |sub| (job, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {
         let runs = *stage == Stage::Running;
@@ -180,7 +182,7 @@ fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'
     all
 }
 
-impl Own<'_> {
+impl NodeLoad<'_> {
     /// Returns a node's GPUs of each type that are free or held, without the promised ones.
     fn left_of(&self, node: &Node) -> impl Iterator<Item = u32> {
         let is_up = node.state.availability() == Availability::Up;

@@ -48,8 +48,8 @@ impl Track<'_> {
 
     /// Returns the time of the first sample from which a condition holds for all later samples.
     pub(super) fn since(&self, holds: impl Fn(&RankSample) -> bool) -> Time {
-        let own = self.points.iter().rev().take_while(|(_, sample)| holds(sample));
-        own.last().map_or(self.end(), |(at, _)| *at)
+        let trailing = self.points.iter().rev().take_while(|(_, sample)| holds(sample));
+        trailing.last().map_or(self.end(), |(at, _)| *at)
     }
 
     /// Returns since when the rank has been idle; `None` if it was active in its last sample or the data are
@@ -88,7 +88,7 @@ impl Track<'_> {
 
 /// Returns whether a rank was idle at a sample; `before` is the previous sample.
 fn is_quiet(now: (Time, &RankSample), before: Option<(Time, &RankSample)>) -> bool {
-    let is_new = |own: u64| before.and_then(|(_, other)| other.steps).is_some_and(|other| own > other);
+    let is_new = |steps: u64| before.and_then(|(_, other)| other.steps).is_some_and(|other| steps > other);
     if now.1.steps.is_some_and(is_new) {
         return false;
     }

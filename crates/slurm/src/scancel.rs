@@ -43,9 +43,9 @@ pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
 fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
     // Another cluster, or a controller that lost its state, may assign the same ids; the filters protect
     // those jobs.
-    let own = ["--me".to_owned(), format!("--name={name}")];
+    let safeguards = ["--me".to_owned(), format!("--name={name}")];
     let options = options.iter().map(|&option| option.to_owned());
-    CommandLine::new("scancel", own.into_iter().chain(options).chain([id.to_string()]))
+    CommandLine::new("scancel", safeguards.into_iter().chain(options).chain([id.to_string()]))
 }
 
 /// Sends [`stop`] or [`cancel`] once.

@@ -163,11 +163,11 @@ impl<'a> Watch<'a> {
 
     /// Records a change of policy since the last turn; returns the message about it.
     fn change_policy(&self, state: &mut State) -> Option<String> {
-        let own = self.args.policy.words();
-        let before = state.planned_by.replace(own.clone());
-        let before = before.filter(|before| *before != own)?;
+        let policy_words = self.args.policy.words();
+        let before = state.planned_by.replace(policy_words.clone());
+        let before = before.filter(|before| *before != policy_words)?;
         Some(format!(
-            "the jobs were planned with {before}, but this watch plans with {own}; to keep the old \
+            "the jobs were planned with {before}, but this watch plans with {policy_words}; to keep the old \
              policy, start it with {before}"
         ))
     }

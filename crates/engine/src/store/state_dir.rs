@@ -110,15 +110,15 @@ impl StateDir {
     /// # Errors
     /// If it cannot be written.
     pub fn try_lock(&self) -> Result<bool, StateError> {
-        let mut own = self.held();
-        if own.is_none() {
+        let mut held = self.held();
+        if held.is_none() {
             match lock(&self.root.join("lock")) {
-                Ok(lock) => *own = Some(lock),
+                Ok(lock) => *held = Some(lock),
                 Err(StateError::Locked { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(own.is_some())
+        Ok(held.is_some())
     }
 
     /// Releases the lock before this process ends.
@@ -163,6 +163,19 @@ impl StateDir {
     pub fn lock_watch(root: &Path) -> Result<File, StateError> {
         make(root, root)?;
         lock(&root.join("watch.lock"))
+    }
+
+    /// Waits for the lock of those that add jobs by what is known: without the lock of the state directory, two of them could each take
+    /// a name for free. It is given back when the file is closed.
+    ///
+    /// # Errors
+    /// When it cannot be had, or the directory cannot be made or is not its owner's alone to write.
+    pub fn lock_add(root: &Path) -> Result<File, StateError> {
+        make(root, root)?;
+        let path = root.join("add.lock");
+        let lock = private().append(true).open(&path).map_err(write_error(&path))?;
+        lock.lock().map_err(write_error(&path))?;
+        Ok(lock)
     }
 
     /// Returns whether another hsched holds the lock; also true if that is unknown.

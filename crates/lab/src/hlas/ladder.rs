@@ -108,7 +108,7 @@ impl Ladder {
     /// Returns the first job that can use the free GPUs: of the lowest level, jobs with a partly assigned
     /// round come first.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = |own: &BTreeSet<Key>| own.iter().map(|key| key.2).find(|job| can_use(*job));
+        let usable = |keys: &BTreeSet<Key>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 

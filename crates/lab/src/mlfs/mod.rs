@@ -25,7 +25,7 @@ pub use self::net_file::text_of;
 use self::place::round as graph_round;
 pub use self::place::{GraphRound, Placed, TaskName};
 pub use self::priority::Priority;
-use self::priority::{Own, whole};
+use self::priority::{PriorityInputs, whole};
 
 /// User-defined parameters. Limits are fractions of a server's resources.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -111,9 +111,9 @@ fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
 fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
     // Other users hold all of v1 and half of v2; one of our jobs has the other half.
     let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
-    let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
+    let running_job = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
     let waiting = |name| JobState::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
-    let jobs = state(vec![own, waiting("b"), waiting("c")]);
+    let jobs = state(vec![running_job, waiting("b"), waiting("c")]);
     assert_eq!(words(&take(jobs.clone(), 1.0, &cluster, &how(Moves::Never)).actions), ["b waits", "c waits"]);
     let mut queue = how(Moves::Never);
     queue.replanning.queue = true;
@@ -163,6 +163,21 @@ fn a_running_job_moves_where_that_pays() {
 }
 
 #[test]
+fn a_job_whose_small_batch_is_divided_as_well_as_can_be_stays() {
+    // Five samples on four GPUs take as long as two on one, not as five quarters.
+    let cluster = cluster(&[("v1", "v100", 4, 4, "alloc")]);
+    let mut submission = attempt("r", "v1", "v100", 4, 0);
+    for (rank, batch) in submission.ranks.iter_mut().zip([2, 1, 1, 1]) {
+        rank.batch = batch;
+    }
+    let mut tracked = running(job("a", "{v100: 100}", ", max_gpus: 4"), submission, 1);
+    let own = Job { epochs: 1000, global_batch: 5, ..(*tracked.job).clone() };
+    tracked.job = own.into();
+    let done = take(state(vec![tracked]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&done.actions), [""; 0]);
+}
+
+#[test]
 fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
@@ -171,7 +186,7 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let mut limited = how(Moves::Never);
     limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
     let mut state = state(vec![other, waiting]);
-    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None };
+    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
     let decided = take(state, 1.0, &cluster, &limited).state.decided;
     // The text is stored and read by other builds: one item per line, speeds in steps of five hundredths.

@@ -1,7 +1,7 @@
 //! A placer's plan for some of the jobs, checked.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked};
+use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked, epoch_as_shared};
 
 /// A plan for some jobs, as if they held no GPUs.
 pub(super) struct Draft {
@@ -42,14 +42,19 @@ impl Draft {
     /// Returns the epoch time of one of its jobs, in seconds.
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
         let position = self.extract.jobs.iter().position(|known| *known == job)?;
-        Some(self.plan.verdicts()[position].placement()?.epoch.total())
+        let placement = self.plan.verdicts()[position].placement()?;
+        let ranks: Vec<(usize, u64)> =
+            placement.ranks.iter().map(|rank| (rank.gpu_type, rank.batch)).collect();
+        let Extract { problem, .. } = &self.extract;
+        let whole = epoch_as_shared(problem, &problem.jobs[position], &ranks, &placement.slots);
+        Some(whole.unwrap_or(placement.epoch).total())
     }
 
     /// Converts it to a plan of the whole problem, on GPUs that are free or for which jobs wait in the queue.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();
-        let change = |(own, decision): (usize, Decision)| {
+        let change = |(number, decision): (usize, Decision)| {
             let decision = match decision {
                 Decision::Place { placements, why, .. } => {
                     let to_whole = |placement| extract.to_whole(whole, placement);
@@ -58,7 +63,7 @@ impl Draft {
                 }
                 other => other,
             };
-            (extract.jobs[own], decision)
+            (extract.jobs[number], decision)
         };
         Plan {
             changes: changes.into_iter().map(change).collect(),

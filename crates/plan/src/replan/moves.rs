@@ -169,15 +169,18 @@ impl ReplanContext<'_> {
 
     /// Returns whether a draft leaves a running job on its GPUs, or on equally good ones.
     fn is_same(&self, resident: &Resident<'_>, draft: &Draft) -> bool {
-        let Some(placement) = draft.placement(self, resident.job) else { return false };
+        let (Some(placement), Some(epoch)) = (draft.placement(self, resident.job), draft.epoch(resident.job))
+        else {
+            return false;
+        };
         let same_gpus = self.problem.by_name(&placement.slots) == self.problem.by_name(&resident.hold.slots);
-        same_gpus && (placement.epoch.total() - resident.epoch).abs() <= self.rules.same * resident.epoch
+        same_gpus && (epoch - resident.epoch).abs() <= self.rules.same * resident.epoch
     }
 
     fn move_of(&self, resident: &Resident<'_>, choice: &MoveResult<'_>) -> Option<(usize, Decision)> {
         let placement = choice.draft.placement(self, resident.job)?;
         let problem = self.problem;
-        let (before, after) = (resident.epoch, placement.epoch.total());
+        let (before, after) = (resident.epoch, choice.draft.epoch(resident.job)?);
         let others = if after > before { "makes room for other jobs, " } else { "" };
         let same = problem.by_name(&placement.slots) == problem.by_name(&resident.hold.slots);
         let gpus = problem.named(&placement.slots);

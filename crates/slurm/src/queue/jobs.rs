@@ -133,7 +133,7 @@ fn job(
     }
     let limit_s = match &running {
         // Only Slurm's cleanup remains, so none of its time limit is left.
-        Some(own) if state == SlurmState::Completing => Some(look.at.since(own.since)),
+        Some(run) if state == SlurmState::Completing => Some(look.at.since(run.since)),
         _ => amount::duration(limit),
     };
     let priority = priority.trim().parse().ok();

@@ -192,6 +192,7 @@ impl Moment {
             unmeasured: _,
             curve: _,
             early: _,
+            place: _,
             is_late: _,
         } = tracked;
         assert!(
@@ -210,8 +211,8 @@ impl Moment {
                 let wait = not_before.map_or(0.0, |due| ((due.0 - self.at.0) / TICK).ceil().max(0.0));
                 let _ = write!(text, "W{wait}");
             }
-            Phase::Submitted(own) => {
-                for submission in own {
+            Phase::Submitted(submissions) => {
+                for submission in submissions {
                     self.write_submission(&job.name, submission, text);
                 }
             }
