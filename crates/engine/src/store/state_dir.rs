@@ -165,11 +165,11 @@ impl StateDir {
         lock(&root.join("watch.lock"))
     }
 
-    /// Waits for the lock of those that add jobs by what is known: without the lock of the state directory, two of them could each take
-    /// a name for free. It is given back when the file is closed.
+    /// Waits for the lock of commands that add jobs depending on the known ones: without the lock of the
+    /// state directory, two of them could both find the same name free. Closing the file releases it.
     ///
     /// # Errors
-    /// When it cannot be had, or the directory cannot be made or is not its owner's alone to write.
+    /// If the lock is unavailable, or the directory cannot be created or is writable for others.
     pub fn lock_add(root: &Path) -> Result<File, StateError> {
         make(root, root)?;
         let path = root.join("add.lock");

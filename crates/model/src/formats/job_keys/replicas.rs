@@ -162,7 +162,8 @@ fn check_replica(draft: &mut Draft<'_>) {
     }
 }
 
-/// Refuses a replica whose size nobody says, with a proposal where its memory is known, and sizes whose memory is too small.
+/// Refuses a replica without a size, with a suggestion if its memory is known, and sizes whose memory is too
+/// small.
 fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
     let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
     let job = &draft.job;
