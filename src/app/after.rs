@@ -27,7 +27,7 @@ pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     }
 }
 
-/// Returns `; did you mean NAME?` for the job whose name is nearest to one that `dependent` waits for.
+/// Returns `; did you mean NAME?` with the job name that is most similar to a predecessor of `dependent`.
 fn did_you_mean(dependent: &Job, name: &JobName, jobs: &[Job]) -> Option<String> {
     let others = jobs.iter().filter(|job| job.name != dependent.name);
     let near = formats::nearest(name.as_str(), others.map(|job| job.name.as_str()))?;

@@ -1,4 +1,4 @@
-//! The exception with which a run failed, from the end of its output.
+//! The exception with which a run failed, or why its program did not start, from the end of its output.
 
 use crate::app::context::Context;
 use crate::app::printed::submissions;
@@ -13,8 +13,13 @@ const SHOWN: usize = 120;
 /// Prefix of hsched's own lines in an output.
 const PREFIX: &str = "hsched: ";
 
-/// Returns the last Python exception in the output of a job's submission; `None` if there is none, or if the
-/// output cannot be separated from that of earlier submissions.
+/// Messages of shells and Python if a program cannot be started, for example because its path is relative to
+/// another directory.
+const NOT_STARTED: [&str; 4] =
+    [": can't open file ", ": command not found", ": No such file or directory", ": Permission denied"];
+
+/// Returns the last Python exception in the output of a job's submission, or why its program did not start;
+/// `None` if there is neither, or if the output cannot be separated from that of earlier submissions.
 pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionKey) -> Option<String> {
     let all = submissions(context, tracked).ok()?;
     let place = all.iter().position(|printed| printed.key == *of)?;
@@ -27,16 +32,16 @@ pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionK
     errors
         .into_iter()
         .chain([output])
-        .find_map(|part| exception(&String::from_utf8_lossy(&part.clone().tail(TAIL).ok()?)))
+        .find_map(|part| error_in(&String::from_utf8_lossy(&part.clone().tail(TAIL).ok()?)))
 }
 
-/// Returns the last exception in an output.
-fn exception(output: &str) -> Option<String> {
-    let mut lines = output.lines().rev().skip_while(|line| line.starts_with(PREFIX));
-    let found = lines.find_map(|line| {
-        let line = strip_rank(line).trim_end();
-        is_exception(line.split_once(':').map_or(line, |(name, _)| name)).then_some(line)
-    })?;
+/// Returns the last exception in an output, or else its last line if that says that a program did not start.
+fn error_in(output: &str) -> Option<String> {
+    let lines = || output.lines().rev().skip_while(|line| line.starts_with(PREFIX)).map(strip_rank);
+    let is_error = |line: &&str| is_exception(line.split_once(':').map_or(*line, |(name, _)| name));
+    let exception = lines().map(str::trim_end).find(is_error);
+    let says_why = |line: &&str| NOT_STARTED.iter().any(|words| line.contains(words));
+    let found = exception.or_else(|| lines().next().map(str::trim_end).filter(says_why))?;
     let short: String = found.chars().take(SHOWN).collect();
     Some(if short.len() < found.len() { format!("{short}…") } else { short })
 }
@@ -62,7 +67,7 @@ mod tests {
     #[test]
     fn the_last_exception_is_found_behind_what_pytorch_and_hsched_add() {
         let check = |output: &str, expected: Option<&str>| {
-            assert_eq!(exception(output).as_deref(), expected, "{output}");
+            assert_eq!(error_in(output).as_deref(), expected, "{output}");
         };
         check("", None);
         check("epoch 1: an Error: none\nhsched: rank 0 on n1: the command failed (status 1)\n", None);
@@ -75,7 +80,11 @@ mod tests {
         );
         check("KeyError: 'lr'\n\nDuring handling …\n\nValueError: bad\n", Some("ValueError: bad"));
         check("AssertionError\n", Some("AssertionError"));
+        let unopened = "python3: can't open file '/home/you/train.py': [Errno 2] No such file or directory";
+        check(&format!("{unopened}\nhsched: rank 0 on n1: the command failed (status 2)\n"), Some(unopened));
+        check("./a.sh: line 2: trian: command not found\n", Some("./a.sh: line 2: trian: command not found"));
+        check("rm: x: No such file or directory\nepoch 1\n", None);
         let long = format!("ValueError: {}", "é".repeat(SHOWN));
-        assert_eq!(exception(&long).map(|text| text.chars().count()), Some(SHOWN + 1));
+        assert_eq!(error_in(&long).map(|text| text.chars().count()), Some(SHOWN + 1));
     }
 }

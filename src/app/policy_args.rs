@@ -186,7 +186,7 @@ fn unregistered(error: &RegistryError) -> Failure {
 }
 
 impl Tuning {
-    /// Returns the flags that say it: the policy, what is not as usual, and `policy_words`.
+    /// Returns the equivalent flags: the policy, options that differ from the defaults, and `policy_words`.
     fn words(&self, policy: &str, policy_words: Vec<String>) -> String {
         let usual = Nothing::parse_from([""]).policy.tuning;
         let mut words = vec![format!("--policy {policy}")];

@@ -124,7 +124,7 @@ pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeN
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
-/// Returns when an allocation ends; `None` where Slurm does not say it at once.
+/// Returns when an allocation ends; `None` if Slurm does not answer at once.
 pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
     let output = context.slurm.run(&allocation::command(job)).ok()?;
     allocation::parse(&output.stdout).end.map(Time)

@@ -1,4 +1,4 @@
-//! Jobs that are chosen by their tags.
+//! Selects jobs by their tags.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl TagArgs {
         !self.tags.is_empty()
     }
 
-    /// Returns whether a job with these tags is meant; each is where the command line names none.
+    /// Returns whether a job with these tags is selected; without tags on the command line, every job is.
     pub(crate) fn mean(&self, tags: &[String]) -> bool {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
@@ -28,7 +28,7 @@ impl TagArgs {
     /// Refuses a tag that no job has.
     ///
     /// # Errors
-    /// When there is one.
+    /// If there is such a tag.
     pub(crate) fn check<'a>(&self, jobs: impl Iterator<Item = &'a [String]>) -> Result<(), Failure> {
         let known: BTreeSet<&str> = jobs.flatten().map(String::as_str).collect();
         let Some(unknown) = self.tags.iter().find(|tag| !known.contains(tag.as_str())) else { return Ok(()) };

@@ -48,7 +48,8 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     wanted
 }
 
-/// Returns the batches to try: what one GPU or replica can take of the global batch, and about a quarter of that.
+/// Returns the batches to try: the part of the global batch that fits one GPU or replica, and about a quarter
+/// of it.
 fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
     let quantum = job.batch_quantum.max(1);
     let whole = |batch: u64| (batch / quantum * quantum).max(quantum);
@@ -64,7 +65,8 @@ impl MissingSpeed {
         SpeedKey::of(&self.job, &self.gpu_type)
     }
 
-    /// Returns the short job that measures a batch: its owner's command on one GPU or replica, for one epoch or `limit`.
+    /// Returns the short job that measures a batch: the job's command on one GPU or replica, for one epoch or
+    /// `limit`.
     ///
     /// `checkpoints` is where it may save, which is never the job's own directory.
     pub(crate) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {

@@ -142,11 +142,11 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
     }
 }
 
-/// Returns the runs of these names or sweeps with these tags, in their order; all where no name is given. `list` is the command that
-/// lists all names.
+/// Returns the runs of the given names or sweeps with the given tags, in this order, or all runs if no name
+/// is given. `list` is the command that lists all names.
 ///
 /// # Errors
-/// When a name is of no run and no sweep, or a tag of no run.
+/// If a name belongs to no run and no sweep, or a tag to no run.
 pub(super) fn meant(
     runs: Vec<RunResult>,
     names: &[String],

@@ -67,8 +67,8 @@ impl OtherMembers {
         Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
     }
 
-    /// Reads what the others say of themselves; `local` is the member that leads, `elapsed` the time since it began, and `grace` what jobs
-    /// that do not say need to save.
+    /// Reads the reports of the other members. `local` is the leader, `elapsed` the time since it began, and
+    /// `grace` the grace period of jobs that set none.
     ///
     /// # Errors
     /// If a file of the pool cannot be read or written.

@@ -22,7 +22,7 @@ pub struct Explained<'a> {
     pub explanation: &'a Explanation,
 }
 
-/// Lower prices are rounding errors of zero.
+/// Prices below this are rounding errors; the true price is zero.
 const NOTHING: f64 = 1e-6;
 
 impl Explained<'_> {

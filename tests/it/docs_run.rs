@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
@@ -39,6 +40,14 @@ const ESTIMATED: &str = "estimated";
 
 /// Days as estimates name them.
 const DAYS: [&str; 8] = ["tomorrow", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// Returns a time zone in which it is between 14:00 and 15:00 now: as in the pages, times of the next hours are
+/// then of the same day, and have the same width.
+fn zone_of_afternoon() -> String {
+    let hours = SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs() / 3600 % 24;
+    let west = i64::try_from(hours).expect("an hour") - 14;
+    format!("UTC{west}")
+}
 
 /// Returns the folder of the repository.
 fn root() -> &'static Path {
@@ -147,6 +156,7 @@ impl Place {
             .env("HOME", path.join("home"))
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)
+            .env("TZ", zone_of_afternoon())
             .envs([("USER", "you"), ("LC_ALL", "C.UTF-8"), ("COLUMNS", "110"), ("HSCHED_SITE_CONFIG", "")])
             .stdin(Stdio::null())
             .stdout(said.try_clone().expect("a file"))
@@ -211,6 +221,7 @@ fn without_durations(words: &[String]) -> Vec<&str> {
             (word.ends_with('N') && UNITS.contains(&unit), word == "just" && unit == "now");
         match kept.last() {
             Some(&"DURATION") if is_time => {}
+            Some(&"DURATION") if is_now => kept.push("ago"),
             _ if is_time => kept.push("DURATION"),
             _ if is_now => kept.extend(["DURATION", "ago"]),
             _ => kept.push(word),

@@ -9,7 +9,8 @@ use hsched_model::{Job, JobName, Time};
 
 /// Marks every pending job with the job that it waits for, and ends jobs whose predecessor did not complete.
 ///
-/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first, or those that promise most.
+/// A predecessor that is missing in the state counts as completed: jobs that did not complete are kept while
+/// another job waits for them. The first runs of a sweep start first, or those with the best predictions.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -35,7 +36,7 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     }
 }
 
-/// Returns where the waiting jobs are, those first whose curves promise most.
+/// Returns the indices of the waiting jobs, those with the best predictions first.
 fn waiting(state: &State) -> Vec<usize> {
     let is_waiting = |(_, job): &(usize, &JobState)| matches!(job.phase, Phase::Waiting { .. });
     let waiting = state.jobs.iter().enumerate().filter(is_waiting);

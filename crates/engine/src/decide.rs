@@ -144,7 +144,7 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     }
     let mut plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
-    // What waits in a queue has asked for its own.
+    // A job that waits in a queue has its own request there.
     if !policy.queues() {
         promise::put_first(state, view, &mut plan.changes);
     }

@@ -124,7 +124,7 @@ impl State {
 }
 
 impl State {
-    /// Gives each job of a sweep that goes by halving its place there, after those that have one.
+    /// Assigns positions to the jobs of each sweep with a halving rule, after those that already have one.
     fn settle_places(&mut self) {
         let mut next: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         let mut places: Vec<Option<u64>> = self.jobs.iter().map(|job| job.place).collect();
@@ -141,8 +141,8 @@ impl State {
         self.jobs.iter_mut().zip(places).for_each(|(job, place)| job.place = place);
     }
 
-    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached. Of its sweep
-    /// the jobs of its bracket count.
+    /// Returns why a job of a sweep with a halving rule stops: it is not among the best at the rung that it
+    /// has reached. The comparison covers the jobs of its bracket.
     fn behind(&self, tracked: &JobState) -> Option<String> {
         let (sweep, target, stop) = (tracked.halved()?, tracked.job.target.as_ref()?, &tracked.job.stop);
         let bracket_of = |job: &JobState| bracket(job.place.unwrap_or_default(), stop.brackets);
@@ -162,7 +162,8 @@ impl State {
 }
 
 impl JobState {
-    /// Returns the sweep whose runs it is compared with if it goes by halving: those of its model that go by halving of its metric.
+    /// Returns the sweep of a job with a halving rule, by model and metric: its runs are compared with each
+    /// other.
     fn halved(&self) -> Option<(&str, &str)> {
         let target = self.job.target.as_ref().filter(|_| self.job.stop.rule == StopRule::Halving)?;
         Some((&self.job.model, &target.metric))

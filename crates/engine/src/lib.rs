@@ -1,7 +1,8 @@
 //! The engine: turns observations into events, and events and a policy's decisions into actions.
 //!
-//! Starts no program, and only [`store`] and [`clock`] read files and the time. A [`World`] (Slurm, local devices or a simulated cluster)
-//! observes and carries actions out; a [`Keeper`] stores the state. Neither of them decides anything.
+//! It starts no programs, and only [`store`] and [`clock`] read files and the time. A [`World`] (Slurm, local
+//! devices or a simulated cluster) observes and executes actions; a [`Keeper`] stores the state. Neither of them
+//! makes decisions.
 
 pub mod clock;
 pub mod live;

@@ -1,4 +1,4 @@
-//! Runs of a sweep in the order of what their curves promise, where their owner wants that.
+//! Starts the runs of a sweep in the order of their predicted metrics, if their owner wants that.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use hsched_model::GoalMode;
 use hsched_plan::{Decision, JobModel};
 
 impl JobState {
-    /// Returns what its curve predicts for its last epoch, the less the better; infinity where it is not ordered by that, or nothing is
-    /// predicted.
+    /// Returns the predicted metric for the last epoch, where smaller is better; infinity if the job is not
+    /// ordered by it, or there is no prediction.
     pub(super) fn promise(&self) -> f64 {
         let target = self.job.target.as_ref().filter(|_| self.job.promising_first);
         let Some(target) = target else { return f64::INFINITY };
@@ -22,8 +22,8 @@ impl JobState {
     }
 }
 
-/// Gives the places that a plan has for runs of a sweep that wait to those of them that promise most. They change places only with
-/// runs that a policy could not tell from them but by how far they are.
+/// Gives a plan's placements for waiting runs of a sweep to the runs with the best predictions. Runs are
+/// exchanged only if they differ for a policy in nothing but their progress.
 pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decision)]) {
     let jobs = &view.problem.jobs;
     let sweep = |run: usize| view.tracked(state, run).job.variant.as_ref().map(|variant| &variant.sweep);
@@ -46,7 +46,7 @@ pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decis
     }
 }
 
-/// Has the first of these runs, by what they promise, take the places that the plan has for some of them.
+/// Moves the plan's placements for some of these runs to the first of them in the order of their predictions.
 fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize, Decision)]) {
     let promises: BTreeMap<usize, f64> =
         runs.iter().map(|&run| (run, view.tracked(state, run).promise())).collect();
@@ -67,7 +67,7 @@ fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize,
     }
 }
 
-/// Returns whether two jobs differ only in what they are called and how far they are.
+/// Returns whether two jobs differ only in their names and their progress.
 fn are_alike(first: &JobModel, second: &JobModel) -> bool {
     let JobModel { name, epochs, progress, rounds, .. } = first.clone();
     JobModel { name, epochs, progress, rounds, ..second.clone() } == *first

@@ -29,7 +29,8 @@ pub struct PlannedSubmission {
     pub job: usize,
     /// Its number among the job's copies; 0 if there is only one.
     pub copy: u32,
-    /// Whether it races with the job's other submissions of the run: the first to start trains, and the others leave.
+    /// Whether it races with the job's other submissions of the run: the first to start trains, and the others
+    /// leave.
     pub race: bool,
     /// The run whose race it joins, if that is another run.
     pub joins: Option<String>,

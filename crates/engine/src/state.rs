@@ -95,7 +95,8 @@ pub struct JobState {
     /// An early stop that its metrics allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<EarlyEnd>,
-    /// Its place in its sweep, from 0, where that goes by halving; it stays when jobs before it are forgotten.
+    /// Its position in its sweep, from 0, if the sweep has a halving rule; it stays the same when earlier
+    /// jobs are forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
     /// Whether the user was warned that it will miss its deadline.

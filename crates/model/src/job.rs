@@ -84,9 +84,9 @@ pub struct Job {
     pub retries: u32,
     /// Maximum number of concurrent runs of its sweep.
     pub at_most: Option<u32>,
-    /// Whether those runs of its sweep start first whose curves promise the best metric.
+    /// Whether the runs of its sweep with the best predicted metrics start first.
     pub promising_first: bool,
-    /// Words of its owner by which it can be chosen.
+    /// The owner's keywords by which it can be selected.
     pub tags: Vec<String>,
     /// The reaction if it is stuck.
     pub stuck: StuckRule,

@@ -17,7 +17,7 @@ pub struct Replica {
     pub same_node: bool,
     /// For jobs with speeds of single GPUs: a replica's fraction of the ideal speed-up.
     pub efficiency: Option<ByType<f64>>,
-    /// The memory that its GPUs have to hold together, where the job says it.
+    /// The memory that its GPUs must provide together, if the job states it.
     pub memory: Option<Bytes>,
 }
 
@@ -86,7 +86,7 @@ impl Job {
         replica.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
     }
 
-    /// Returns the most GPUs that it can train on, where that is limited.
+    /// Returns the maximum number of GPUs on which it can train, if there is one.
     pub fn most_gpus(&self) -> Option<u32> {
         let Some(replica) = &self.replica else { return self.max_gpus };
         let largest = replica.gpus.values().into_iter().max().unwrap_or(1);

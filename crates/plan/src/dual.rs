@@ -117,7 +117,8 @@ impl<'a> Dual<'a> {
         self.cut(tolerance, stop);
     }
 
-    /// Returns what the best prices prove, exactly: to a part of the objective, also where the prices are far above it.
+    /// Returns the bound that the best prices prove, with rounding errors relative to the objective, even if
+    /// the prices are far above it.
     pub(super) fn bound(&mut self) -> Option<Bound> {
         let worth: f64 =
             self.prices.iter().zip(&self.stock.offered).map(|(price, &count)| price * f64::from(count)).sum();

@@ -28,7 +28,7 @@ impl Problem {
     /// Returns the problem of placing only `jobs`, in that order, on these GPUs by node and type.
     pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
         let types = self.classes(jobs);
-        // GPUs that none of these jobs may use are kept for the reasons.
+        // A type that none of these jobs may use stays in the list without GPUs, so that reasons can name it.
         let is_of_use: Vec<bool> =
             types.iter().map(|members| jobs.iter().any(|&job| self.jobs[job].may_use[members[0]])).collect();
         let count = |node: usize| -> Vec<u32> {

@@ -129,7 +129,7 @@ impl<'a> Log<'a> {
         self.board.show(state, now);
     }
 
-    /// Adds to the lines of failed runs the exception at the end of their output.
+    /// Adds the error at the end of their output to the lines of failed runs.
     fn add_errors(&self, lines: &mut [StoryLine], state: &State) {
         let failed = self.failed.take();
         let is_end = |line: &&mut StoryLine| matches!(line.topic, StoryTopic::End | StoryTopic::GivenUp);

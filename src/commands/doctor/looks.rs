@@ -18,7 +18,7 @@ pub(super) fn check(context: &Context) -> Option<Check> {
     let Some(kept) = looks.size() else {
         return Some(Check::ok(
             "looks",
-            "none kept yet: looks at the queue are, to learn from them how long jobs wait",
+            "none kept yet; hsched keeps looks at the queue to learn how long jobs wait",
         ));
     };
     Some(Check::ok("looks", format!("{}; remove them with hsched doctor --remove-looks", span(&kept))))

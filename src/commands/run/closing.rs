@@ -13,7 +13,7 @@ pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
-/// The signal by which Slurm tells a while before its end that an allocation ends.
+/// The signal with which Slurm announces the end of an allocation.
 const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
 impl LocalRun<'_> {
@@ -36,8 +36,9 @@ impl LocalRun<'_> {
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
-    /// Returns whether a signal says nothing new to a member of a pool, which knows when its allocation ends: Slurm may send it a minute
-    /// before it is due. If the allocation is to end sooner than it was, as for a preemption, the signal counts.
+    /// Returns whether a signal tells a member of a pool nothing new. The member knows when its allocation
+    /// ends, and Slurm may send the signal a minute too early. If the allocation ends sooner than planned,
+    /// for example because of a preemption, the signal counts.
     pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
         let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
             return false;
@@ -75,7 +76,8 @@ impl LocalRun<'_> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
-            // That the allocation is about to end may be known before Slurm says it: that takes no time from the jobs.
+            // The end of the allocation may be known before Slurm announces it; this must not reduce the
+            // jobs' time.
             let again = matches!(self.wait(work, due), Woken::Ending(signal) if signal != NOTICE);
             if !is_killed && (again || work.session.world.here.now() >= deadline) {
                 is_killed = true;

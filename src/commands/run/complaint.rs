@@ -1,23 +1,23 @@
-//! A trouble that stays is said at once, and then at growing intervals.
+//! Repeats the message of a persistent problem at growing intervals.
 
 use std::time::Duration;
 
-/// How long it is not said again after the first time; each later pause is twice as long.
+/// Pause before the first repetition; each later pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// What goes wrong time after time.
+/// A persistent problem.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
     message: String,
-    /// Before that it is not said again, and how long the pause is that ends then.
+    /// Time of the next repetition, and the length of the pause before it.
     pause: Option<(Duration, Duration)>,
 }
 
 impl Complaint {
-    /// Returns whether a message is to be said now.
+    /// Returns whether to print a message now.
     pub(super) fn is_due(&mut self, message: &str, now: Duration) -> bool {
         let pause = match self.pause.filter(|_| self.message == message) {
             Some((until, _)) if now < until => return false,
@@ -40,7 +40,7 @@ mod tests {
         let said = (0..20_000_u64).step_by(4).filter(|&now| complaint.is_due("a", Duration::from_secs(now)));
         let said: Vec<u64> = said.collect();
         assert_eq!(said, [0, 60, 180, 420, 900, 1860, 3780, 7380, 10_980, 14_580, 18_180]);
-        // Another one is said at once.
+        // A different message is printed at once.
         assert!(complaint.is_due("b", Duration::from_secs(20_000)));
         assert!(!complaint.is_due("b", Duration::from_secs(20_001)));
     }

@@ -19,7 +19,7 @@ impl LocalRun<'_> {
     pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
         let member =
             self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;
-        // Before it joins: a pool of another version is left alone.
+        // Checked before joining: a pool of another version stays untouched.
         folder.plan().map_err(failed)?;
         self.hear_signals()?;
         let report = PoolReport {

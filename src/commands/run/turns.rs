@@ -212,7 +212,8 @@ impl<'a> LocalRun<'a> {
             }
             let last = self.last_moment(self.longest_grace(&work.session.state));
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            // What was asked for is there at once; what has happened meanwhile is heard before the next turn, too.
+            // The effects of commands are visible at once; events in the meantime are read before the next
+            // turn, too.
             let at_once = turned.asked.then_some(turned.at);
             let due =
                 earliest([at_once, self.due(&work.session.state, turned.at), work.session.world.here.due()]);
@@ -361,7 +362,7 @@ impl<'a> LocalRun<'a> {
     }
 }
 
-/// Returns whether no job of a state has a submission.
+/// Returns whether no job has a submission.
 fn is_at_rest(state: &State) -> bool {
     state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
 }

@@ -1,9 +1,10 @@
-//! What the protocol needs of a file system, so that tests can stop it at any write; and what its files look like.
+//! The file operations of the protocol, behind a trait so that tests can stop it at any write; and the format
+//! of its files.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The schema of the files that hold more than a word.
+/// The schema of the files that contain more than a word.
 const SCHEMA: &str = "hsched.pool/1";
 
 /// Small files below the folder of a pool; paths are relative to it.
@@ -38,7 +39,7 @@ pub trait PoolFiles {
     fn damaged(&self, path: &str, what: &str) -> Self::Error;
 }
 
-/// A file as it is written.
+/// A file to be written.
 #[derive(Serialize)]
 struct Written<'a, T> {
     schema: &'static str,
@@ -46,7 +47,7 @@ struct Written<'a, T> {
     content: &'a T,
 }
 
-/// What a file says of itself; the first pools said nothing.
+/// The schema of a file; files of the first pools have none.
 #[derive(Deserialize)]
 struct PoolFileHeader {
     schema: Option<String>,
@@ -55,7 +56,7 @@ struct PoolFileHeader {
 /// Returns the text of a file with this content.
 ///
 /// # Errors
-/// When a number is not finite.
+/// If a number is not finite.
 pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
     serde_json::to_string(&Written { schema: SCHEMA, content }).map_err(|error| error.to_string())
 }
@@ -63,7 +64,7 @@ pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
 /// Returns the content of a file.
 ///
 /// # Errors
-/// What is wrong with the text: another version wrote it, or it is damaged.
+/// If another version wrote the text, or it is damaged; the error describes the problem.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let header: PoolFileHeader = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(schema) = header.schema.filter(|schema| schema != SCHEMA) {
@@ -85,7 +86,7 @@ mod tests {
         let text = write(&report).expect("text");
         assert!(text.starts_with("{\"schema\":\"hsched.pool/1\",\"beat\":7,"), "{text}");
         assert_eq!(parse::<PoolReport>(&text).as_ref(), Ok(&report));
-        // The first pools did not say it.
+        // Files of the first pools have no schema.
         let before = text.replace("\"schema\":\"hsched.pool/1\",", "");
         assert_eq!(parse::<PoolReport>(&before), Ok(report));
         let told = parse::<PoolReport>(&text.replace("pool/1", "pool/2")).expect_err("a later version");

@@ -1,4 +1,5 @@
-//! The snapshot and the journal of a locked state directory: read once, then written before and after each request.
+//! The snapshot and the journal of a locked state directory: read once, then written before and after each
+//! request.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

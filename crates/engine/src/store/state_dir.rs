@@ -1,29 +1,33 @@
 //! The state directory: its lock, and a folder for each run.
 //!
 //! ```text
-//! STATE/lock                 held while a command changes anything here; the number of its process
-//! STATE/watch.lock           held by a `watch` that goes on
-//! STATE/state.json           where every job stands: replaced as a whole, before anything is done
-//! STATE/state.json.old       the previous one
-//! STATE/looked               empty; its time is that of the last look at the jobs
-//! STATE/journal              one JSON object a line: what happened, what was meant, what came of it; and records of
-//!                            the state, the first of all of it
+//! STATE/lock                 held while a command changes the directory; contains its process id
+//! STATE/watch.lock           held by a `watch` that runs continuously
+//! STATE/state.json           the state of every job, replaced atomically before any action
+//! STATE/state.json.old       the previous state
+//! STATE/looked               empty; its modification time is that of the last observation of the jobs
+//! STATE/journal              one JSON object per line: events, intents, results, and records of the state, one
+//!                            of which comes first
 //! STATE/journal.old          the previous journal, for people only
 //! STATE/newest               the numbers of the journal's newest line and of the newest state
 //! STATE/throughput.json      measured speeds
-//! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
-//! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
-//! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
-//! STATE/fences/JOB/N         which Slurm job was the N-th to train JOB: a symbolic link to its number, nothing else; written by scripts
-//! STATE/pool/             several allocations at work here: what they say of themselves, their orders and claims; see docs/design/pool.md
-//! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
-//! STATE/runs/RUN/plan.json   the plan as it was submitted
-//! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
-//! STATE/runs/RUN/SCRIPT      a batch script of the user's, as it was submitted; SCRIPT.environment what it was submitted with
-//! STATE/runs/RUN/hsched_*.py    what training programs may import
-//! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
-//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it: a symbolic link to its number; with -after-ID the one that went on after ID
-//! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
+//! STATE/queue/NAME.json      Slurm's last answers about its queue, one file per command (*)
+//! STATE/foretold/RUN.json    the start estimates of a run's submissions, and the real starts (*)
+//! STATE/wishes/ID.json       `add` and `cancel` commands that were deferred (*)
+//! STATE/fences/JOB/N         the Slurm job of JOB's N-th submission: a symbolic link to its id, written by
+//!                            scripts
+//! STATE/pool/                reports, orders and claims of a pool; see docs/design/pool.md
+//! STATE/NAME.damaged         a damaged file that was replaced, or a file that a restored one replaced
+//! STATE/runs/RUN/plan.json   the submitted plan
+//! STATE/runs/RUN/JOB.sbatch  the script of each job as passed to sbatch
+//! STATE/runs/RUN/SCRIPT      a user's batch script as submitted; SCRIPT.environment has its environment
+//! STATE/runs/RUN/hsched_*.py the modules that training programs may import
+//! STATE/runs/RUN/JOB.guard   under `hsched run`: the guard process of the job
+//! STATE/runs/RUN/report/JOB:claim  the Slurm job that won a race for JOB: a symbolic link to its id; with
+//!                            -after-ID, the one that continued after ID
+//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the begin of its output and its end
+//!
+//! (*) written without the lock
 //! ```
 //!
 //! Folders are accessible only to their owner (0700), as are files (0600). A state directory that others may
@@ -161,11 +165,11 @@ impl StateDir {
         lock(&root.join("watch.lock"))
     }
 
-    /// Waits for the lock of those that add jobs by what is known: without the lock of the state directory, two of them could each take
-    /// a name for free. It is given back when the file is closed.
+    /// Waits for the lock of commands that add jobs depending on the known ones: without the lock of the
+    /// state directory, two of them could both find the same name free. Closing the file releases it.
     ///
     /// # Errors
-    /// When it cannot be had, or the directory cannot be made or is not its owner's alone to write.
+    /// If the lock is unavailable, or the directory cannot be created or is writable for others.
     pub fn lock_add(root: &Path) -> Result<File, StateError> {
         make(root, root)?;
         let path = root.join("add.lock");

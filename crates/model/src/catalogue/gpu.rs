@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::Precision;
 
-/// A GPU as Slurm counts them: one die of a board with several.
+/// A GPU in the sense of Slurm: each die of a board with several counts as one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {

@@ -76,30 +76,30 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
 }
 
 impl Recognised {
-    /// Returns the memory of one in GB; of several models that are meant, the least.
+    /// Returns the memory of one GPU in GB; if the name may mean several models, the smallest.
     pub fn least_memory_gb(&self) -> u32 {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
         self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
     }
 
-    /// Returns the memory of one; of several models that are meant, the most.
+    /// Returns the memory of one GPU; if the name may mean several models, the largest.
     pub fn most_memory(&self) -> Bytes {
         let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
         let gb = self.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
         Bytes(u64::from(gb) * GB)
     }
 
-    /// Returns how many hold so much together, a power of two; `None` where one slice is too small, of which several do not work
-    /// together.
+    /// Returns how many GPUs provide this memory together, a power of two; `None` if one slice is too small,
+    /// because several slices cannot work together.
     pub fn count_for(&self, need: Bytes) -> Option<u32> {
         count_for(self.least_memory_gb(), need).filter(|count| self.slice.is_none() || *count == 1)
     }
 }
 
-/// Bytes of a GB of the table, as its sources count them.
+/// Bytes per GB in the table, as in its sources.
 const GB: u64 = 1_000_000_000;
 
-/// Returns how many GPUs of so many GB hold so much together, a power of two.
+/// Returns how many GPUs of this size in GB provide this memory together, a power of two.
 pub fn count_for(gb: u32, need: Bytes) -> Option<u32> {
     u32::try_from(need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two()).ok()
 }

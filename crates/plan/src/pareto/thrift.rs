@@ -33,8 +33,8 @@ impl Costs {
         Self { options }
     }
 
-    /// Returns the job with no types and numbers of replicas on which it costs over so many times the least; `None` where no GPUs
-    /// of one type are legal.
+    /// Returns the job restricted to types and numbers of replicas with at most this multiple of its minimum
+    /// cost; `None` if no GPUs of one type are valid.
     pub(super) fn limit(&self, job: &JobModel, times: f64) -> Option<JobModel> {
         let least = self.options.iter().map(|option| option.2).min_by(f64::total_cmp)?;
         let cheap = || self.options.iter().filter(|option| option.2 <= least * times);

@@ -1,4 +1,5 @@
-//! The speeds that were measured, by model, GPU type, precision and size of replicas, and by who measured them.
+//! The measured speeds, by model, GPU type, precision and size of replicas, and by the user who measured
+//! them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,7 +20,7 @@ pub struct Cache {
     models: BTreeMap<String, BTreeMap<SpeedPlace, SpeedRecords>>,
 }
 
-/// What a model's speed is one of: a GPU type, a precision, and the GPUs of a replica.
+/// The conditions of a model's speed: a GPU type, a precision, and the GPUs of a replica.
 type SpeedPlace = (GpuType, Option<Precision>, u32);
 
 /// Records by contributor.
@@ -92,7 +93,8 @@ impl Cache {
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
-    /// Returns what is known of a job, by GPU type: of its model in its precision, in replicas of its size.
+    /// Returns the known speeds of a job by GPU type: those of its model in its precision, in replicas of its
+    /// size.
     pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places
@@ -102,7 +104,7 @@ impl Cache {
             .filter_map(|((gpu_type, ..), records)| Some((gpu_type, pooled(records)?)))
     }
 
-    /// Returns all that is known, by model, GPU type, precision and size of replicas.
+    /// Returns all known speeds by model, GPU type, precision and size of replicas.
     pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, MeasuredSpeed)> {
         self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
     }

@@ -72,7 +72,7 @@ impl SpeedTables {
         let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
-        // Replicas of several GPUs say nothing of single GPUs.
+        // Speeds of replicas with several GPUs do not give those of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }

@@ -96,7 +96,7 @@ impl ThroughputMatrix {
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
             let measured: BTreeMap<&GpuType, MeasuredSpeed> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
-                // Nobody knows how the speed of a replica grows with its GPUs.
+                // How the speed of a replica grows with its number of GPUs is unknown.
                 if possible && !job.has_replicas() {
                     tables.estimate(job, &measured, gpu_type, which)
                 } else {

@@ -7,7 +7,7 @@ use super::cache::MeasuredSpeed;
 use super::matrix::replica_size;
 use hsched_model::{GpuType, Job, Precision};
 
-/// Which speed: a model on a GPU type, in a precision, of a replica of so many GPUs.
+/// The key of a speed: a model on a GPU type, in a precision, with a number of GPUs per replica.
 ///
 /// A job without a precision has a separate speed, because its actual precision is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub struct SpeedKey {
     pub model: String,
     pub gpu_type: GpuType,
     pub precision: Option<Precision>,
-    /// The GPUs of a replica; 1 where each GPU is one.
+    /// The GPUs of a replica; 1 if each GPU is a replica.
     pub gpus: u32,
 }
 
@@ -32,7 +32,7 @@ impl SpeedKey {
         }
     }
 
-    /// Returns the GPU type, with the number of GPUs where a replica has several.
+    /// Returns the GPU type, with the number of GPUs if a replica has several.
     pub fn place(&self) -> String {
         if self.gpus > 1 { format!("{} {}", self.gpus, self.gpu_type) } else { self.gpu_type.to_string() }
     }

@@ -129,7 +129,8 @@ fn a_search_without_time_has_the_plan_that_it_found() {
     check(&found);
 }
 
-/// Two jobs on two nodes of 6 GPUs and one of 4 of another type; replicas of one have 4 GPUs or 2, those of the other 2 or 1.
+/// Two jobs on two nodes of 6 GPUs and one of 4 of another type; replicas of one have 4 or 2 GPUs, those of
+/// the other 2 or 1.
 fn of_replicas() -> Problem {
     let sized = |name: &str, epochs: u64, sizes: [u32; 2], rates: [f64; 2]| {
         let sizes = sizes.to_vec();

@@ -231,7 +231,7 @@ fn wrap(started: Started, around: &[String], words: &[String]) -> Started {
     Started { command, ..started }
 }
 
-/// Returns what a shell line starts that was itself outer.
+/// Returns the command in a shell line; `outer` describes the command around that line.
 fn of_shell(line: &str, mut outer: Started, by_srun: bool) -> Option<Started> {
     let simple = !line.contains(['\n', ';', '&', '|']);
     if let Some(deeper) = simple.then(|| split(line)).flatten().and_then(|words| started(&words)) {

@@ -29,7 +29,7 @@ struct TableRow {
     samples_per_s: Option<f64>,
     alpha_s: Option<f64>,
     beta_s: Option<f64>,
-    /// The GPUs of a replica: a column only where some replica has several.
+    /// The GPUs of a replica: a column that is present only if some replica has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gpus: Option<u32>,
 }

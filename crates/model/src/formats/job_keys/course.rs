@@ -347,7 +347,7 @@ fn check_stop(draft: &mut JobDraft<'_>) {
     }
 }
 
-/// Reads tags: one, or a list.
+/// Reads tags: a single one or a list.
 fn tags(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     let tag = |item: &ReaderValue<'_>| {
         item.parsed(|text| {
@@ -368,7 +368,7 @@ fn tags(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     Some(tags)
 }
 
-/// Reports runs that are to be ordered by a metric that nobody names.
+/// Reports a problem if runs are to be ordered by a metric, but none is named.
 fn check_promising(draft: &mut JobDraft<'_>) {
     let is_wrong = draft.job.promising_first && draft.get("target").is_none();
     if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {

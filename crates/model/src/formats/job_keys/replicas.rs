@@ -165,7 +165,8 @@ fn check_replica(draft: &mut JobDraft<'_>) {
     }
 }
 
-/// Refuses a replica whose size nobody says, with a proposal where its memory is known, and sizes whose memory is too small.
+/// Refuses a replica without a size, with a suggestion if its memory is known, and sizes whose memory is too
+/// small.
 fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &ReaderValue<'_>) {
     let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
     let job = &draft.job;

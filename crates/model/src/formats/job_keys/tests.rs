@@ -146,7 +146,7 @@ fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
     );
     let nothing = problem("{same_node: true}").expect("a problem");
     assert!(nothing.contains("missing the required key gpus"), "{nothing}");
-    // An a100 may have 80 GB: nobody knows that 60 do not fit.
+    // An a100 may have 80 GB, so 60 GB are not known to be too much.
     assert_eq!(problem("{memory: 60GB, gpus: 1}"), None);
     let small = problem("{memory: 100GB, gpus: {a100: 2, h100: 1}}").expect("a problem");
     assert!(small.contains("a replica on h100 has too little memory: it needs 100 GB"), "{small}");

@@ -22,7 +22,7 @@ impl Want {
         Self { job, counts: Some(counts), sharing: Sharing::Balanced }
     }
 
-    /// Returns the choice that a job waits.
+    /// Returns the choice to let a job wait.
     pub fn wait(job: usize) -> Self {
         Self { job, counts: None, sharing: Sharing::Balanced }
     }
