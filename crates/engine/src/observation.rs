@@ -87,6 +87,8 @@ pub enum QueueState {
     Ended {
         end: End,
         at: Option<Time>,
+        /// When it had started, where that is known.
+        since: Option<Time>,
     },
     /// Whoever was to start it says that he did not, and why.
     NotStarted(Answer),

@@ -97,6 +97,7 @@ fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &C
         None => QueueState::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
+            since: begun(&first.nodes, first.start_time.as_deref()),
         },
     };
     let reason = reason(own).filter(|_| state == QueueState::Pending);
@@ -136,6 +137,11 @@ fn queue_state(
     QueueState::Running { since, gpus }
 }
 
+/// Returns when a job that has ended had started: one that never had nodes shows a start, too, that of its end.
+fn begun(nodes: &str, start: Option<&str>) -> Option<Time> {
+    start.filter(|_| !nodes.is_empty()).and_then(time::unix).map(Time)
+}
+
 /// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
@@ -148,7 +154,8 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
     let submit_time = record.submit_time.clone();
-    let queue_state = QueueState::Ended { end, at };
+    let since = begun(&record.nodes, record.start_time.as_deref());
+    let queue_state = QueueState::Ended { end, at, since };
     Some(Sighting { of, job_id: record.id, submit_time, state: queue_state, reason: None })
 }
 
