@@ -18,10 +18,8 @@ pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, 
             option(name, estimate, queues, chosen.is_some_and(|id| id == estimate.id()))
         };
         report.options.extend(own.list.iter().map(option));
-        report.notes.extend(own.notes.iter().map(|note| format!("{name}: {note}")));
-        if own.list.is_empty() {
-            report.notes.extend(own.reason().map(|reason| format!("{name}: {reason}")));
-        }
+        report.notes.extend(own.reason().map(|reason| format!("{name}: {reason}")));
+        report.notes.extend(own.notes.iter().cloned());
     }
     report
 }
@@ -40,6 +38,7 @@ fn option(job: &str, estimate: &OptionEstimate, queues: &[Queue], chosen: bool) 
         chosen,
         start_s: estimate.start.forecast().map(|forecast| three(&forecast.start)),
         finish_s: estimate.done.as_ref().map(three),
+        mean_finish_s: estimate.done.as_ref().map(|done| done.mean.0),
         cost: option.cost.map(|cost| cost.hours),
         cost_unit: option.cost.map(|cost| cost.unit.word().to_owned()),
     }

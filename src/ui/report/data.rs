@@ -191,6 +191,8 @@ pub struct ReportOption {
     /// Start and finish in seconds from the look at the queue: 10, 50 and 90 %.
     pub start_s: Option<[f64; 3]>,
     pub finish_s: Option<[f64; 3]>,
+    /// What requests are chosen by.
+    pub mean_finish_s: Option<f64>,
     pub cost: Option<f64>,
     pub cost_unit: Option<String>,
 }
