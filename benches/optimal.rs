@@ -89,9 +89,9 @@ fn row(reference: &str, size: Size) {
     for (name, sync) in SYNCS {
         let solved: Vec<Solved> =
             (0..SEEDS).map(|seed| solve(reference, size, &problem(size, sync, seed))).collect();
-        let time = middle_and_worst(solved.iter().map(|own| own.seconds));
+        let time = middle_and_worst(solved.iter().map(|solution| solution.seconds));
         let (time, worst_time) = time.map(|seconds| format!("{:.3} ms", seconds * 1e3)).into();
-        let gaps: Option<Vec<f64>> = solved.iter().map(|own| own.gap).collect();
+        let gaps: Option<Vec<f64>> = solved.iter().map(|solution| solution.gap).collect();
         let gap = gaps.map(|gaps| middle_and_worst(gaps.into_iter()).map(percent).into());
         let (gap, worst_gap): (String, String) = gap.unwrap_or_default();
         let Size { gpus, jobs, budget_ms, .. } = size;
@@ -112,14 +112,15 @@ fn loss(reference: &str) {
         for seed in 0..LOSS_PROBLEMS {
             let problem = problem(SMALL, sync, seed);
             let best = solve(reference, Size { budget_ms: 1000, ..SMALL }, &problem).objective;
-            for (own, other) in losses.iter_mut().zip(others) {
-                own.push(solve(other, Size { budget_ms: 60_000, ..SMALL }, &problem).objective / best - 1.0);
+            for (values, other) in losses.iter_mut().zip(others) {
+                values
+                    .push(solve(other, Size { budget_ms: 60_000, ..SMALL }, &problem).objective / best - 1.0);
             }
         }
-        for (own, other) in losses.iter().zip(others) {
+        for (values, other) in losses.iter().zip(others) {
             #[expect(clippy::cast_precision_loss, reason = "a thousand")]
-            let mean = own.iter().sum::<f64>() / own.len() as f64;
-            let worst = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let worst = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             println!("| {other} | {name} | {} | {} |", percent(mean), percent(worst));
         }
     }

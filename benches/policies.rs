@@ -49,7 +49,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             max_gpus: 4096,
             asks: 1,
             accumulate: true,
-            types: RATES[kind].iter().map(|own| Some(model(own))).collect(),
+            types: RATES[kind].iter().map(|value| Some(model(value))).collect(),
             unusable: Vec::new(),
             sources: Vec::new(),
             unlisted: Vec::new(),

@@ -130,10 +130,10 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
 
 fn cluster(gpus: u32) -> Problem {
     let node = |number: u32| {
-        let mut own = vec![0; SPEEDS.len()];
-        own[number as usize % SPEEDS.len()] = GPUS_PER_NODE.min(gpus - number * GPUS_PER_NODE);
+        let mut counts = vec![0; SPEEDS.len()];
+        counts[number as usize % SPEEDS.len()] = GPUS_PER_NODE.min(gpus - number * GPUS_PER_NODE);
         let name = NodeName::new(&format!("n{number}")).expect("a name");
-        WorkerNode::on_offer(name, own, BitRate::new(300.0).expect("a rate"))
+        WorkerNode::on_offer(name, counts, BitRate::new(300.0).expect("a rate"))
     };
     let nodes: Vec<WorkerNode> = (0..gpus.div_ceil(GPUS_PER_NODE)).map(node).collect();
     Problem {

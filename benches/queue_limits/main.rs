@@ -83,13 +83,13 @@ fn main() {
     let mut score = Score::default();
     println!("n,q10_s,q50_s,q90_s,never");
     for line in read("submissions.jsonl").lines().filter(|line| !line.trim().is_empty()) {
-        let own: Submission = serde_json::from_str(line).expect("a submission");
-        let text = snapshots.get(own.snapshot.trim_start_matches("./")).expect("its snapshot");
+        let submission: Submission = serde_json::from_str(line).expect("a submission");
+        let text = snapshots.get(submission.snapshot.trim_start_matches("./")).expect("its snapshot");
         let mut snapshot = Snapshot::parse(text).expect("a snapshot");
-        site.add_to(&mut snapshot, &own.request);
-        let start = start(&own, &snapshot);
-        println!("{},{}", own.n, row(&start));
-        score.add(&own, &start);
+        site.add_to(&mut snapshot, &submission.request);
+        let start = start(&submission, &snapshot);
+        println!("{},{}", submission.n, row(&start));
+        score.add(&submission, &start);
     }
     score.print();
 }

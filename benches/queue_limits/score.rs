@@ -66,8 +66,8 @@ impl Score {
             told.len()
         );
         line("all", told.iter());
-        line("waited over 10 min", told.iter().filter(|own| own.waited > WAITED));
-        line("4 GPUs and more", told.iter().filter(|own| own.gpus >= MANY_GPUS));
+        line("waited over 10 min", told.iter().filter(|start| start.waited > WAITED));
+        line("4 GPUs and more", told.iter().filter(|start| start.gpus >= MANY_GPUS));
         let count = never.named + never.later + never.not_named.len();
         eprintln!(
             "{count} did not start: {} named, {} foretold beyond the recording, {} not named {:?}",
@@ -116,10 +116,10 @@ fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
 
 fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
     let told: Vec<&Told> = told.collect();
-    let held = told.iter().filter(|own| own.held).count();
-    let (median, mean) = errors(told.iter().map(|own| own.error).collect());
-    let (_, crps) = errors(told.iter().map(|own| own.crps).collect());
-    let (test_only, _) = errors(told.iter().filter_map(|own| own.test_only).collect());
+    let held = told.iter().filter(|start| start.held).count();
+    let (median, mean) = errors(told.iter().map(|start| start.error).collect());
+    let (_, crps) = errors(told.iter().map(|start| start.crps).collect());
+    let (test_only, _) = errors(told.iter().filter_map(|start| start.test_only).collect());
     eprintln!(
         "  {name:<19} {:>4} starts: 80 % interval held {held} ({:.0} %); error {median:.2} h median, {mean:.2} h mean; CRPS {crps:.2} h; --test-only {test_only:.2} h median",
         told.len(),

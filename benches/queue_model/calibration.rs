@@ -24,10 +24,10 @@ pub fn main() {
     print("model, median of the futures", errors(&rows, |row| Some(row.start.median.0)));
     print("the same where squeue told", errors(&rows, |row| row.squeue.map(|_| row.start.median.0)));
     println!("\n| submissions | count | 80 % interval held |\n|---|---|---|");
-    let held = |name: &str, own: &dyn Fn(&&Row) -> bool| {
-        let own: Vec<&Row> = rows.iter().filter(own).collect();
-        let held = own.iter().filter(|row| row.is_held()).count();
-        println!("| {name} | {} | {:.0} % |", own.len(), 100.0 * held as f64 / own.len() as f64);
+    let held = |name: &str, includes: &dyn Fn(&&Row) -> bool| {
+        let subset: Vec<&Row> = rows.iter().filter(includes).collect();
+        let held = subset.iter().filter(|row| row.is_held()).count();
+        println!("| {name} | {} | {:.0} % |", subset.len(), 100.0 * held as f64 / subset.len() as f64);
     };
     held("all", &|_| true);
     held("waited over 10 min", &|row| row.waited > 600.0);

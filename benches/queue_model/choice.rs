@@ -39,31 +39,32 @@ pub fn main(first: u64) {
         all.extend(decision);
     }
     row("all", &all);
-    let free: Vec<&Outcome> = all.iter().filter(|own| own.is_free).collect();
+    let free: Vec<&Outcome> = all.iter().filter(|outcome| outcome.is_free).collect();
     let mean = |value: fn(&Outcome) -> f64| {
-        free.iter().map(|own| value(own)).sum::<f64>() / free.len() as f64 / 3600.0
+        free.iter().map(|outcome| value(outcome)).sum::<f64>() / free.len() as f64 / 3600.0
     };
-    let worse = free.iter().filter(|own| own.model > own.free_now + 60.0).count();
-    let had: Vec<&&Outcome> = free.iter().filter(|own| own.is_had).collect();
-    let worse_had = had.iter().filter(|own| own.model > own.free_now + 60.0).count();
+    let worse = free.iter().filter(|outcome| outcome.model > outcome.free_now + 60.0).count();
+    let had: Vec<&&Outcome> = free.iter().filter(|outcome| outcome.is_had).collect();
+    let worse_had = had.iter().filter(|outcome| outcome.model > outcome.free_now + 60.0).count();
     println!("where these could be taken at once ({} decisions): worse in {worse_had}", had.len());
     println!(
         "with free GPUs ({} decisions): model {:.2} h, free now {:.2} h; worse in {worse}",
         free.len(),
-        mean(|own| own.model),
-        mean(|own| own.free_now)
+        mean(|outcome| outcome.model),
+        mean(|outcome| outcome.free_now)
     );
 }
 
 fn row(name: &str, list: &[Outcome]) {
     let mean = |value: fn(&Outcome) -> f64| list.iter().map(value).sum::<f64>() / list.len() as f64 / 3600.0;
-    let (best, model, race) = (mean(|own| own.best), mean(|own| own.model), mean(|own| own.race));
+    let (best, model, race) =
+        (mean(|outcome| outcome.best), mean(|outcome| outcome.model), mean(|outcome| outcome.race));
     println!(
         "| {name} | {} | {best:.1} h | {model:.1} h | {race:.1} h | {:.1} h | {:.1} h | {:.1} h | {:.2} | {:.2} |",
         list.len(),
-        mean(|own| own.free_now),
-        mean(|own| own.fixed),
-        mean(|own| own.fastest),
+        mean(|outcome| outcome.free_now),
+        mean(|outcome| outcome.fixed),
+        mean(|outcome| outcome.fastest),
         model / best,
         race / best
     );
@@ -84,10 +85,10 @@ fn decisions(seed: u64, load: f64) -> Vec<Outcome> {
 /// Returns the requests for so many hours of work on one GPU of the fastest type.
 pub fn trials(hours: f64) -> Vec<Trial> {
     let mut list = Vec::new();
-    for (gpu_type, own) in SPEEDS.into_iter().enumerate() {
+    for (gpu_type, type_speed) in SPEEDS.into_iter().enumerate() {
         for (doublings, (nodes, per_node)) in (0..).zip([(1, 1), (1, 2), (1, 4), (2, 4)]) {
             let gpus = nodes as f64 * f64::from(per_node);
-            let speed = own * gpus * SCALING.powi(doublings);
+            let speed = type_speed * gpus * SCALING.powi(doublings);
             list.push(Trial { gpu_type, nodes, per_node, run: hours * 3600.0 / speed });
         }
     }
@@ -97,7 +98,7 @@ pub fn trials(hours: f64) -> Vec<Trial> {
 fn decide(world: &World, hours: f64) -> Outcome {
     let trials = trials(hours);
     let finish: Vec<f64> = trials.iter().map(|trial| world.finish(&[*trial])).collect();
-    let requests: Vec<Request> = (0..).zip(&trials).map(|(id, own)| own.request(RequestId(id))).collect();
+    let requests: Vec<Request> = (0..).zip(&trials).map(|(id, trial)| trial.request(RequestId(id))).collect();
     let snapshot = world.snapshot();
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
@@ -113,9 +114,9 @@ fn decide(world: &World, hours: f64) -> Outcome {
     let chosen = choose(&candidates, 0.0).expect("a request").id.0 as usize;
     let all: Vec<&Request> = requests.iter().collect();
     let racers = hsched_queue::race(&all, &estimates, None, 3);
-    let racers: Vec<Trial> = racers.into_iter().map(|own| trials[own.0 as usize]).collect();
+    let racers: Vec<Trial> = racers.into_iter().map(|id| trials[id.0 as usize]).collect();
     let by_run = |a: &usize, b: &usize| trials[*a].run.total_cmp(&trials[*b].run);
-    let free = (0..trials.len()).filter(|&own| world.has_free(&trials[own])).min_by(by_run);
+    let free = (0..trials.len()).filter(|&index| world.has_free(&trials[index])).min_by(by_run);
     let fastest = (0..trials.len()).min_by(by_run).expect("a request");
     Outcome {
         best: finish.iter().copied().fold(f64::INFINITY, f64::min),
@@ -125,6 +126,6 @@ fn decide(world: &World, hours: f64) -> Outcome {
         fastest: finish[fastest],
         fixed: finish[2],
         is_free: free.is_some(),
-        is_had: free.is_some_and(|own| finish[own] < trials[own].run + 60.0),
+        is_had: free.is_some_and(|index| finish[index] < trials[index].run + 60.0),
     }
 }

@@ -18,7 +18,7 @@ mod world;
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let seed = named.iter().find_map(|own| own.parse::<u64>().ok());
+    let seed = named.iter().find_map(|arg| arg.parse::<u64>().ok());
     let is_wanted = |name: &str| named.is_empty() || named.iter().any(|candidate| candidate == name);
     if is_wanted("speed") {
         speed::main();

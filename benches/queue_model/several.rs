@@ -54,7 +54,7 @@ fn row(jobs: usize, load: f64, seed: u64) {
 
 /// Returns the requests of a job, the first to finish first by the forecasts.
 fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
-    let requests: Vec<Request> = (0..).zip(options).map(|(id, own)| own.request(RequestId(id))).collect();
+    let requests: Vec<Request> = (0..).zip(options).map(|(id, trial)| trial.request(RequestId(id))).collect();
     let question = Question { snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
     let estimates = forecast(&question, &|| false);
     let finish = |request: &Request| {
@@ -64,7 +64,7 @@ fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
     };
     let mut list: Vec<(f64, Trial)> = requests.iter().map(finish).zip(options.iter().copied()).collect();
     list.sort_by(|a, b| a.0.total_cmp(&b.0));
-    list.into_iter().map(|(_, own)| own).collect()
+    list.into_iter().map(|(_, trial)| trial).collect()
 }
 
 fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
@@ -76,8 +76,8 @@ fn alone(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
 fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let mut snapshot = world.snapshot();
     let mut chosen = Vec::new();
-    for (number, own) in options.iter().enumerate() {
-        let best = ranked(&snapshot, own)[0];
+    for (number, trials) in options.iter().enumerate() {
+        let best = ranked(&snapshot, trials)[0];
         let Request { asks, account, limit, .. } = best.request(RequestId::default());
         #[expect(
             clippy::cast_possible_truncation,
@@ -107,7 +107,7 @@ fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let offer =
         |(id, trial): (u32, &Trial)| Offer { request: trial.request(RequestId(id)), rest: 0.0, cost: None };
     let offers: Vec<Vec<Offer>> =
-        ranked.iter().map(|own| (0..).zip(own.iter().take(MOST)).map(offer).collect()).collect();
+        ranked.iter().map(|trials| (0..).zip(trials.iter().take(MOST)).map(offer).collect()).collect();
     let jobs = Jobs {
         snapshot: &snapshot,
         options: &offers,
@@ -120,6 +120,6 @@ fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     chosen
         .iter()
         .zip(&ranked)
-        .map(|(own, list)| list[own.as_ref().map_or(0, |own| own.id.0 as usize)])
+        .map(|(chosen, list)| list[chosen.as_ref().map_or(0, |request| request.id.0 as usize)])
         .collect()
 }

@@ -27,7 +27,8 @@ pub fn main() {
             (estimates, clock.elapsed().as_secs_f64() - begin, processor_seconds() - processor)
         };
         let ((_, at_limits, _), (estimates, time, processor)) = (ask(0), ask(samples));
-        let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |forecast| forecast.starts.len());
+        let futures =
+            |estimate: &StartEstimate| estimate.start.forecast().map_or(0, |forecast| forecast.starts.len());
         let most = estimates.iter().map(futures).max().unwrap_or(0);
         println!(
             "| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s | {processor:.2} s | {} MB |",
@@ -45,9 +46,9 @@ fn beside_each_other() {
         requests.iter().map(|request| starts(&snapshot, std::slice::from_ref(request)).remove(0)).collect();
     let (mut difference, mut wait, mut same, mut count) = (0.0, 0.0, 0, 0);
     for (together, alone) in together.iter().zip(&alone) {
-        for (own, other) in together.iter().zip(alone) {
-            (difference, wait, count) = (difference + (own - other), wait + other, count + 1);
-            same += usize::from((own - other).abs() < 1.0);
+        for (joint, other) in together.iter().zip(alone) {
+            (difference, wait, count) = (difference + (joint - other), wait + other, count + 1);
+            same += usize::from((joint - other).abs() < 1.0);
         }
     }
     println!(
@@ -61,8 +62,8 @@ fn beside_each_other() {
 /// Returns the starts of each request in the same futures.
 fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
     let question = Question { snapshot, requests, seed: 1, samples: 10, calibration: None };
-    let known = |own: &StartEstimate| {
-        let starts = own.start.forecast().map_or(&[][..], |forecast| &forecast.starts);
+    let known = |estimate: &StartEstimate| {
+        let starts = estimate.start.forecast().map_or(&[][..], |forecast| &forecast.starts);
         starts.iter().map(|start| start.0).collect()
     };
     forecast(&question, &|| false).iter().map(known).collect()

@@ -84,7 +84,7 @@ impl Submission {
         }];
         let first = earlier.first().map_or(self.at, |first| first.at);
         snapshot.history_since = Some(Time(first));
-        snapshot.history = Some(earlier.iter().filter_map(|own| own.ended(self.at)).collect());
+        snapshot.history = Some(earlier.iter().filter_map(|submission| submission.ended(self.at)).collect());
         snapshot
     }
 

@@ -85,7 +85,8 @@ impl World {
         let mut random = Random::new(seed);
         let mut coming = Vec::new();
         for gpu_type in 0..TYPES.len() {
-            let gpus = NODES.iter().filter(|own| **own == gpu_type).count() as f64 * f64::from(PER_NODE);
+            let gpus =
+                NODES.iter().filter(|node_type| **node_type == gpu_type).count() as f64 * f64::from(PER_NODE);
             let mut at = 0.0;
             while at < (7.0 + days) * 86_400.0 {
                 let job = draw(&mut random, gpu_type, at);
@@ -121,8 +122,8 @@ impl World {
     pub fn finish(&self, trials: &[Trial]) -> f64 {
         let mut world = self.clone();
         let first = usize::MAX / 2;
-        let own = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
-        world.waiting.extend(trials.iter().enumerate().map(own));
+        let job = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
+        world.waiting.extend(trials.iter().enumerate().map(job));
         world.pass();
         loop {
             if let Some(run) = world.running.iter().find(|run| run.job.id >= first) {
@@ -139,8 +140,8 @@ impl World {
         let mut world = self.clone();
         // Below those of a race, above all others.
         let first = usize::MAX / 4;
-        let own = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
-        world.waiting.extend(trials.iter().enumerate().map(own));
+        let job = |(number, trial): (usize, &Trial)| self.job(first + number, trial);
+        world.waiting.extend(trials.iter().enumerate().map(job));
         world.pass();
         let mut finishes = vec![f64::INFINITY; trials.len()];
         loop {
@@ -282,9 +283,9 @@ impl World {
         let nodes: Vec<Value> = NODES
             .iter()
             .enumerate()
-            .map(|(node, &own)| {
+            .map(|(node, &gpu_type)| {
                 json!({ "name": format!("n{node}"),
-                "gpus": [{ "type": TYPES[own], "count": PER_NODE }] })
+                "gpus": [{ "type": TYPES[gpu_type], "count": PER_NODE }] })
             })
             .collect();
         let mut jobs = Vec::new();

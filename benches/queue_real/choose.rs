@@ -49,19 +49,19 @@ pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Pa
         let (policy, choose) = POLICIES[number % POLICIES.len()];
         let seen = site.look();
         let options = options(&seen);
-        let Some(own) = choose(&site, &seen, &options).map(|own| &options[own]) else { continue };
-        let order = order(own);
+        let Some(request) = choose(&site, &seen, &options).map(|index| &options[index]) else { continue };
+        let order = order(request);
         let Some(job) = site.order(&order) else { continue };
-        let (asks, submitted) = (own.asks.clone(), seen.taken_at.0);
-        println!("{policy}: job {job} for {} GPUs", gpus(own));
-        jobs.push(Chosen { policy, job, asks, run_s: own.run.0, submitted, ended: None });
+        let (asks, submitted) = (request.asks.clone(), seen.taken_at.0);
+        println!("{policy}: job {job} for {} GPUs", gpus(request));
+        jobs.push(Chosen { policy, job, asks, run_s: request.run.0, submitted, ended: None });
     }
     let end = site.clock.now() + f64::from(most_hours) * HOUR;
     while jobs.iter().any(|job| job.ended.is_none()) && site.clock.now() < end {
         site.clock.wait_until(site.clock.now() + LOOK);
         let first = jobs.first().map_or(0.0, |job| job.submitted);
         for Ended { job, end } in site.ended(first) {
-            jobs.iter_mut().filter(|own| own.job == job).for_each(|job| job.ended = Some(end));
+            jobs.iter_mut().filter(|chosen| chosen.job == job).for_each(|job| job.ended = Some(end));
         }
     }
     let mut file = BufWriter::new(File::create(out).expect("the file can be written"));
@@ -75,17 +75,17 @@ pub fn choose(cluster: &Path, (each, gap, most_hours): (u32, u32, u32), out: &Pa
 fn report(jobs: &[Chosen], now: f64) {
     let mut means = BTreeMap::new();
     for (policy, _) in POLICIES {
-        let own: Vec<&Chosen> = jobs.iter().filter(|job| job.policy == policy).collect();
-        let finish = |own: &&&Chosen| (own.ended.unwrap_or(now) - own.submitted) / HOUR;
-        let mut finishes: Vec<f64> = own.iter().map(|own| finish(&own)).collect();
+        let chosen: Vec<&Chosen> = jobs.iter().filter(|job| job.policy == policy).collect();
+        let finish = |job: &&&Chosen| (job.ended.unwrap_or(now) - job.submitted) / HOUR;
+        let mut finishes: Vec<f64> = chosen.iter().map(|job| finish(&job)).collect();
         finishes.sort_by(f64::total_cmp);
         let mean = finishes.iter().sum::<f64>() / finishes.len().max(1) as f64;
         let median = finishes.get(finishes.len() / 2).copied().unwrap_or(0.0);
-        let open = own.iter().filter(|own| own.ended.is_none()).count();
-        let run = own.iter().map(|own| own.run_s).sum::<f64>() / HOUR / own.len().max(1) as f64;
+        let open = chosen.iter().filter(|job| job.ended.is_none()).count();
+        let run = chosen.iter().map(|job| job.run_s).sum::<f64>() / HOUR / chosen.len().max(1) as f64;
         println!(
             "{policy:<12} {:>3} jobs: done after {mean:.1} h on average, {median:.1} h median, of which {run:.1} h run; {open} not done",
-            own.len()
+            chosen.len()
         );
         means.insert(policy, mean);
     }
@@ -98,9 +98,9 @@ fn options(seen: &Snapshot) -> Vec<Request> {
     let mut list = Vec::new();
     for (name, speed) in SPEEDS {
         let gpu_type = GpuType::new(name).expect("a type");
-        let own =
+        let groups =
             seen.nodes.iter().filter_map(|node| node.gpus.iter().find(|gpus| gpus.gpu_type == gpu_type));
-        let sizes: Vec<u32> = own.map(|own| own.count).collect();
+        let sizes: Vec<u32> = groups.map(|group| group.count).collect();
         let most = sizes.iter().copied().max().unwrap_or(0);
         for count in COUNTS {
             let (nodes, per_node) = (count.div_ceil(most.max(1)), count.min(most));
@@ -151,10 +151,10 @@ fn order(request: &Request) -> Order<'_> {
     }
 }
 
-fn gpus(own: &Request) -> String {
-    let ask = &own.asks.gpus[0];
+fn gpus(request: &Request) -> String {
+    let ask = &request.asks.gpus[0];
     let name = ask.gpu_type.as_ref().map_or("gpu", |gpu_type| gpu_type.as_str());
-    format!("{} {name}", ask.count * own.asks.nodes)
+    format!("{} {name}", ask.count * request.asks.nodes)
 }
 
 fn fastest(options: &[Request], of: impl Fn(usize) -> bool) -> Option<usize> {
@@ -172,9 +172,9 @@ fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
         let all: u32 =
             node.gpus.iter().filter(|gpus| gpus.gpu_type == *gpu_type).map(|gpus| gpus.count).sum();
-        let held = seen.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds);
-        let held = held.filter(|own| own.node == node.name).flat_map(|own| &own.gpus);
-        all.saturating_sub(held.filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum())
+        let held = seen.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
+        let held = held.filter(|hold| hold.node == node.name).flat_map(|hold| &hold.gpus);
+        all.saturating_sub(held.filter(|gpus| gpus.gpu_type == *gpu_type).map(|gpus| gpus.count).sum())
     };
     let fits = |number: usize| {
         let ask = &options[number].asks.gpus[0];

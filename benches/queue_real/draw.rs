@@ -45,7 +45,7 @@ impl Draw {
         }
         // As often as there are nodes of the type.
         let types: Vec<(&GpuType, (u32, u32))> =
-            types.into_iter().flat_map(|own| vec![own; own.1.0 as usize]).collect();
+            types.into_iter().flat_map(|entry| vec![entry; entry.1.0 as usize]).collect();
         let (gpu_type, (nodes, most)) = self.pick(&types);
         let count = self.pick(&COUNTS).min(nodes * most);
         let (nodes, per_node) = (count.div_ceil(most), count.min(most));

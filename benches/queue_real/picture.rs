@@ -44,10 +44,10 @@ pub fn svg(points: &[Point]) -> String {
     }
     let (near, far) = (MARGIN, MARGIN + SIDE);
     let _ = writeln!(text, "<path d=\"M{near} {far}L{far} {near}\" stroke=\"#999\"/>");
-    for own in points {
-        let colour = COLOURS.iter().find(|(gpus, _)| *gpus == own.gpus).map_or("#888", |(_, name)| name);
-        let (x, low, high) = (across(own.waited), up(own.low), up(own.high));
-        let y = up(own.median);
+    for point in points {
+        let colour = COLOURS.iter().find(|(gpus, _)| *gpus == point.gpus).map_or("#888", |(_, name)| name);
+        let (x, low, high) = (across(point.waited), up(point.low), up(point.high));
+        let y = up(point.median);
         let _ = writeln!(
             text,
             "<path d=\"M{x:.1} {low:.1}V{high:.1}\" stroke=\"{colour}\" stroke-opacity=\".4\"/>\

@@ -253,9 +253,9 @@ impl Site {
         let printed = self.accounted(first.snapshot.taken_at.0, "JobIDRaw,Start");
         for line in printed.lines() {
             let Some((job, start)) = line.split_once('|') else { continue };
-            let own = submissions.iter_mut().find(|submission| job.parse() == Ok(submission.job));
-            if let Some(own) = own {
-                own.start = time::unix(start).or(own.start);
+            let submission = submissions.iter_mut().find(|submission| job.parse() == Ok(submission.job));
+            if let Some(submission) = submission {
+                submission.start = time::unix(start).or(submission.start);
             }
         }
     }

@@ -44,7 +44,7 @@ pub fn score(files: &[&str], each: bool) {
         let told: Vec<Told> = submissions.iter().filter_map(told).collect();
         let lines =
             submissions.iter().filter(|submission| submission.start.is_some()).zip(&told).filter(|_| each);
-        lines.for_each(|(own, told)| one(own, told));
+        lines.for_each(|(submission, told)| one(submission, told));
         println!("{file}: {} submissions, {started} started, {} foretold", submissions.len(), told.len());
         report(&told);
         recalibrated(&told);
@@ -62,31 +62,33 @@ pub fn picture(files: &[&str]) {
     for file in files {
         let text = fs::read_to_string(file).expect("a recording");
         let submissions = text.lines().map(|line| serde_json::from_str(line).expect("a submission"));
-        points.extend(submissions.filter_map(|submission: Submission| told(&submission)).map(|own| Point {
-            gpus: own.gpus,
-            low: own.estimate.low.0,
-            median: own.estimate.median.0,
-            high: own.estimate.high.0,
-            waited: own.waited,
+        points.extend(submissions.filter_map(|submission: Submission| told(&submission)).map(|start| {
+            Point {
+                gpus: start.gpus,
+                low: start.estimate.low.0,
+                median: start.estimate.median.0,
+                high: start.estimate.high.0,
+                waited: start.waited,
+            }
         }));
     }
     print!("{}", svg(&points));
 }
 
 /// Prints what was foretold of a start and what came of it.
-fn one(own: &Submission, told: &Told) {
+fn one(submission: &Submission, told: &Told) {
     let [low, median, high] =
-        [told.estimate.low, told.estimate.median, told.estimate.high].map(|own| own.0 / 3600.0);
-    let waiting = own.snapshot.jobs.iter().filter(|job| job.running.is_none()).count();
-    let gpu_type = own.asks.gpus.first().and_then(|ask| ask.gpu_type.as_ref());
+        [told.estimate.low, told.estimate.median, told.estimate.high].map(|wait| wait.0 / 3600.0);
+    let waiting = submission.snapshot.jobs.iter().filter(|job| job.running.is_none()).count();
+    let gpu_type = submission.asks.gpus.first().and_then(|ask| ask.gpu_type.as_ref());
     println!(
         "    {} {} {} for {:.0} h in {}, {}: told {median:.1} ({low:.1}-{high:.1}), waited {:.1}, point {:.2}; {waiting} waited",
-        own.job,
+        submission.job,
         told.gpus,
-        gpu_type.map_or("gpu", |own| own.as_str()),
-        own.limit_s / 3600.0,
-        own.partition,
-        own.account.as_deref().unwrap_or("-"),
+        gpu_type.map_or("gpu", |name| name.as_str()),
+        submission.limit_s / 3600.0,
+        submission.partition,
+        submission.account.as_deref().unwrap_or("-"),
         told.waited / 3600.0,
         told.point,
     );
@@ -121,11 +123,12 @@ fn told(submission: &Submission) -> Option<Told> {
 
 fn report(told: &[Told]) {
     line("all", told.iter());
-    line("waited over 10 min", told.iter().filter(|own| own.waited > WAITED));
+    line("waited over 10 min", told.iter().filter(|start| start.waited > WAITED));
     for gpus in [1, 2, 4, 8] {
-        line(&format!("{gpus} GPUs"), told.iter().filter(|own| own.gpus == gpus));
+        line(&format!("{gpus} GPUs"), told.iter().filter(|start| start.gpus == gpus));
     }
-    let points: Vec<f64> = told.iter().filter(|own| own.waited > WAITED).map(|own| own.point).collect();
+    let points: Vec<f64> =
+        told.iter().filter(|start| start.waited > WAITED).map(|start| start.point).collect();
     if let Some(Calibration { low, high }) = Calibration::of(&points) {
         println!(
             "  of those that waited, the 10 and 90 % points lie at {low:.2} and {high:.2} of the samples"
@@ -136,15 +139,15 @@ fn report(told: &[Told]) {
 /// Reports the intervals as `when` would have corrected them by the starts that were known by then, from 30 on.
 fn recalibrated(told: &[Told]) {
     // Of starts at once every point is as right.
-    let waits = |own: &&Told| own.waited > WAITED || own.estimate.median.0 > WAITED;
+    let waits = |start: &&Told| start.waited > WAITED || start.estimate.median.0 > WAITED;
     let corrected: Vec<Told> = told
         .iter()
         .filter(waits)
-        .filter_map(|own| {
-            let before = told.iter().filter(waits).filter(|other| other.at + other.waited < own.at);
+        .filter_map(|start| {
+            let before = told.iter().filter(waits).filter(|other| other.at + other.waited < start.at);
             let points: Vec<f64> = before.map(|other| other.point).collect();
-            let estimate = Estimate::of(&own.starts, Some(Calibration::of(&points)?));
-            Some(Told { estimate, starts: Vec::new(), ..*own })
+            let estimate = Estimate::of(&start.starts, Some(Calibration::of(&points)?));
+            Some(Told { estimate, starts: Vec::new(), ..*start })
         })
         .collect();
     line("corrected", corrected.iter());
@@ -152,20 +155,20 @@ fn recalibrated(told: &[Told]) {
 
 fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
     let told: Vec<&Told> = told.collect();
-    let holds = |own: &&&Told| {
-        own.waited >= own.estimate.low.0 - TOLERANCE && own.waited <= own.estimate.high.0 + TOLERANCE
+    let holds = |start: &&&Told| {
+        start.waited >= start.estimate.low.0 - TOLERANCE && start.waited <= start.estimate.high.0 + TOLERANCE
     };
     let held = told.iter().filter(holds).count();
-    let late = told.iter().filter(|own| own.waited > own.estimate.high.0 + TOLERANCE).count();
+    let late = told.iter().filter(|start| start.waited > start.estimate.high.0 + TOLERANCE).count();
     let errors = |list: Vec<f64>| {
         let mut list = list;
         list.sort_by(f64::total_cmp);
         let mean = list.iter().sum::<f64>() / list.len().max(1) as f64 / 3600.0;
         (list.get(list.len() / 2).copied().unwrap_or(0.0) / 3600.0, mean)
     };
-    let (median, mean) = errors(told.iter().map(|own| own.error).collect());
-    let (other_median, other_mean) = errors(told.iter().filter_map(|own| own.test_only).collect());
-    let (_, waited) = errors(told.iter().map(|own| own.waited).collect());
+    let (median, mean) = errors(told.iter().map(|start| start.error).collect());
+    let (other_median, other_mean) = errors(told.iter().filter_map(|start| start.test_only).collect());
+    let (_, waited) = errors(told.iter().map(|start| start.waited).collect());
     println!(
         "  {name:<19} {:>4} starts, mean wait {waited:>5.1} h: 80 % interval held {:>3.0} % ({late} later); error {median:.2} h median, {mean:.2} h mean; --test-only {other_median:.2} h, {other_mean:.2} h",
         told.len(),

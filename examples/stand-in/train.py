@@ -57,6 +57,8 @@ class Rank:
             self.run, self.plan = env["HSCHED_RUN"], env["HSCHED_PLAN"]
             self.batch, self.global_batch = int(env["HSCHED_LOCAL_BATCH"]), int(env["HSCHED_GLOBAL_BATCH"])
             self.batches = [int(b) for b in env["HSCHED_BATCHES"].split(",")]
+            # Where hsched says nothing of replicas, each rank is one.
+            self.replica, self.replica_rank = int(env.get("HSCHED_REPLICA", self.rank)), int(env.get("HSCHED_REPLICA_RANK", 0))
             self.epochs, self.epochs_done = int(env["HSCHED_EPOCHS"]), int(env["HSCHED_EPOCHS_DONE"])
             self.checkpoint = os.path.join(env["HSCHED_CHECKPOINT_DIR"], "stand-in.json")
             self.report = env["HSCHED_REPORT"]
@@ -84,7 +86,8 @@ class Ring:
         self.me = me
         self.stop = stop
         self.peers = {}  # type: Dict[int, socket.socket]
-        facts = {"stand-in": me.run, "plan": me.plan, "rank": me.rank, "world_size": me.world_size, "batch": me.batch,
+        facts = {"stand-in": me.run, "plan": me.plan, "rank": me.rank, "world_size": me.world_size,
+                 "replica": me.replica, "replica_rank": me.replica_rank, "batch": me.batch,
                  "global_batch": me.global_batch, "batches": me.batches, "epochs_done": me.epochs_done, "step_s": me.step_s}
         self.step_s = me.step_s  # of the slowest rank
         if me.rank == 0:
@@ -181,11 +184,13 @@ def check(facts: List[Dict[str, Any]]) -> Optional[str]:
     for key in ("world_size", "global_batch", "batches", "plan", "epochs_done"):
         if any(f[key] != facts[0][key] for f in facts):
             return "the ranks differ in %s: %s" % (key, [f[key] for f in facts])
-    batches = [f["batch"] for f in facts]
-    if batches != facts[0]["batches"]:
-        return "HSCHED_BATCHES says %s, the ranks have %s" % (facts[0]["batches"], batches)
-    if sum(batches) != facts[0]["global_batch"]:
-        return "the batches %s do not sum to the global batch %d" % (batches, facts[0]["global_batch"])
+    places = [(f["replica"], f["replica_rank"]) for f in facts]
+    if places != sorted(set(places)) or len(facts[0]["batches"]) != places[-1][0] + 1:
+        return "the ranks are in replicas %s, and there are %d batches" % (places, len(facts[0]["batches"]))
+    if any(f["batch"] != facts[0]["batches"][f["replica"]] for f in facts):
+        return "HSCHED_BATCHES says %s, the ranks have %s" % (facts[0]["batches"], [f["batch"] for f in facts])
+    if sum(facts[0]["batches"]) != facts[0]["global_batch"]:
+        return "the batches %s do not sum to the global batch %d" % (facts[0]["batches"], facts[0]["global_batch"])
     return None
 
 
@@ -264,8 +269,8 @@ def block_sizes(me: Rank, samples: int, steps: Optional[int]) -> List[int]:
 
 
 def share(me: Rank, block: int) -> int:
-    """Returns this rank's samples of a step: the shares of all ranks sum to the block exactly."""
-    before = sum(me.batches[:me.rank])
+    """Returns this rank's samples of a step, which are those of its replica: the shares of all replicas sum to the block exactly."""
+    before = sum(me.batches[:me.replica])
     return (before + me.batch) * block // me.global_batch - before * block // me.global_batch
 
 
@@ -276,6 +281,9 @@ def sleep_until(deadline: float) -> None:
 
 
 def report(me: Rank, epoch: int, samples: int, compute_s: float, epoch_s: float) -> None:
+    """Of a replica, the first rank reports."""
+    if me.replica_rank != 0:
+        return
     line = {"epoch": epoch, "rank": me.rank, "samples": samples, "compute_s": round(compute_s, 6), "epoch_s": round(epoch_s, 6),
             "batch": me.batch, "metrics": {"loss": round(2 / (1 + epoch), 6)}}
     with open(me.report, "a") as file:

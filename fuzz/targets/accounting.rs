@@ -7,8 +7,8 @@ use hsched_slurm::{review, time};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(found) = Accounting::parse(bytes, |text| time::without_zone(text).map(Time)) {
-        for own in review::review(&found.runs) {
-            assert!(own.cut_share() <= 0.02, "{own:?}");
+        for name_review in review::review(&found.runs) {
+            assert!(name_review.cut_share() <= 0.02, "{name_review:?}");
         }
     }
 });

@@ -23,8 +23,8 @@ libfuzzer_sys::fuzz_target!(|input: (&[u8], &str, bool)| {
         let again = read(&changed, &words, version);
         // A value of `#PBS` may be translated otherwise once it is another.
         if !script.windows(2).any(|pair| pair == b"#P" || pair == b"#B") {
-            let own = again.options.get(place).map(|own| (own.name.as_str(), own.value.as_deref()));
-            assert_eq!(own, Some((option.name.as_str(), Some("1"))));
+            let second = again.options.get(place).map(|option| (option.name.as_str(), option.value.as_deref()));
+            assert_eq!(second, Some((option.name.as_str(), Some("1"))));
         }
     }
 });

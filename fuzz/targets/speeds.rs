@@ -12,6 +12,6 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         assert!(table.is_some_and(|table| table.estimates().eq(file.cache.estimates())));
     }
     if let Ok(cache) = SpeedFile::parse_csv(text) {
-        assert!(cache.estimates().all(|(_, own)| own.error.is_finite()));
+        assert!(cache.estimates().all(|(_, estimate)| estimate.error.is_finite()));
     }
 });

@@ -27,9 +27,9 @@ pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     }
 }
 
-/// Returns `; did you mean NAME?` for the job whose name is nearest to one that `own` depends on.
-fn did_you_mean(own: &Job, name: &JobName, jobs: &[Job]) -> Option<String> {
-    let others = jobs.iter().filter(|job| job.name != own.name);
+/// Returns `; did you mean NAME?` for the job whose name is nearest to one that `dependent` waits for.
+fn did_you_mean(dependent: &Job, name: &JobName, jobs: &[Job]) -> Option<String> {
+    let others = jobs.iter().filter(|job| job.name != dependent.name);
     let near = formats::nearest(name.as_str(), others.map(|job| job.name.as_str()))?;
     Some(format!("; did you mean {near}?"))
 }

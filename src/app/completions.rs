@@ -77,8 +77,8 @@ pub(crate) fn accounts() -> ArgValueCandidates {
         let slurm = System::new(process_environment(), PATIENCE);
         let printed = slurm.run(&permission::command(&user_name())).map(|output| output.stdout);
         let associations = Associations::parse(&printed.unwrap_or_default(), None);
-        let own = context.settings.jobs.account.clone();
-        Some(associations.accounts().into_iter().map(str::to_owned).chain(own).collect())
+        let default_account = context.settings.jobs.account.clone();
+        Some(associations.accounts().into_iter().map(str::to_owned).chain(default_account).collect())
     })
 }
 

@@ -87,8 +87,8 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
             }
             events.append(&mut seen.events);
         }
-        let (own, impossible) = play(&mut next, command, seen.at, &seen.queue, &session.rules);
-        events.extend(own);
+        let (played, impossible) = play(&mut next, command, seen.at, &seen.queue, &session.rules);
+        events.extend(played);
         taken.push((command, impossible));
     }
     if !taken.is_empty() && !session.dry_run {

@@ -50,18 +50,18 @@ pub(crate) fn entries(
         if placed.is_empty() && without.iter().all(|(behind, _)| *behind != job) {
             without.push((job, Decision::Defer { why }));
         }
-        for (copy, (placement, own)) in (0..).zip(placed) {
+        for (copy, (placement, estimate)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
             let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
             let spares = spares(&input.problem, job, &placement, &input.cluster, goes_elsewhere);
-            let queue_choice = Some(own.option.queue_choice.clone());
+            let queue_choice = Some(estimate.option.queue_choice.clone());
             intents.push(PlannedSubmission {
                 race: true,
                 queue_choice,
                 spares,
                 ..PlannedSubmission::new(job, copy, placement)
             });
-            all.push(own);
+            all.push(estimate);
         }
     }
     let plan = at_one_time(&input, &intents, without)
@@ -82,16 +82,18 @@ pub(crate) fn entries(
 }
 
 /// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
-fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &RequestOption) -> Option<Placement> {
-    let nodes = usize::try_from(own.request.asks.nodes).ok()?;
-    let count = own.per_node();
-    let partition = own.request.partition.as_ref();
+fn placement(problem: &Problem, cluster: &Cluster, job: usize, option: &RequestOption) -> Option<Placement> {
+    let nodes = usize::try_from(option.request.asks.nodes).ok()?;
+    let count = option.per_node();
+    let partition = option.request.partition.as_ref();
     let is_in = |node: usize| {
         let known = cluster.node(&problem.nodes[node].name).map(|node| &node.partitions);
-        known.is_none_or(|own| own.is_empty() || partition.is_none_or(|name| own.contains(name)))
+        known.is_none_or(|partitions| {
+            partitions.is_empty() || partition.is_none_or(|name| partitions.contains(name))
+        })
     };
     let slot = |node: usize| {
-        let mut types = (0..problem.gpu_types.len()).filter(|&ty| problem.gpu_types[ty] == own.gpu_type);
+        let mut types = (0..problem.gpu_types.len()).filter(|&ty| problem.gpu_types[ty] == option.gpu_type);
         let gpu_type = types
             .find(|&ty| problem.jobs[job].types[ty].is_some() && problem.nodes[node].gpus[ty] >= count)?;
         is_in(node).then_some(Slot { node, gpu_type, count })

@@ -6,7 +6,6 @@ use crate::app::context::Context;
 use crate::app::output::FilePart;
 use crate::app::printed::submissions;
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, State};
-use hsched_model::GpuType;
 use hsched_plan::throughput::SpeedKey;
 
 /// What the script says when it is asked to stop.
@@ -24,8 +23,8 @@ pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
         let Some(past) = tracked.past.last().filter(|past| !past.attempt.tells_stops) else { continue };
         let is_false = is_doubtful(tracked, past) && was_stopped(context, tracked, past);
         let past = past.clone();
-        for own in &mut tracked.past {
-            own.attempt.tells_stops = true;
+        for past_attempt in &mut tracked.past {
+            past_attempt.attempt.tells_stops = true;
         }
         changed = true;
         if !is_false {
@@ -36,7 +35,9 @@ pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
             .gpus
             .by_type()
             .into_keys()
-            .filter(|gpu_type| cache.forget_inferred(&key(tracked, gpu_type), contributor, past.ended.0))
+            .filter(|gpu_type| {
+                cache.forget_inferred(&SpeedKey::of(&tracked.job, gpu_type), contributor, past.ended.0)
+            })
             .map(|gpu_type| gpu_type.to_string())
             .collect();
         context.warn(&warning(tracked, &dropped));
@@ -70,11 +71,6 @@ fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     }
     let text = part.tail(TAIL)?;
     Ok(Some(text.windows(STOPPED.len()).any(|candidate| candidate == STOPPED)))
-}
-
-fn key(tracked: &JobState, gpu_type: &GpuType) -> SpeedKey {
-    let job = &tracked.job;
-    SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision }
 }
 
 fn warning(tracked: &JobState, dropped: &[String]) -> String {

@@ -13,13 +13,13 @@ pub(crate) fn remarks(jobs: &[Job], now: Time) -> Vec<String> {
     for job in jobs.iter().filter(|job| job.stop.rule == StopRule::Halving) {
         *sweeps.entry(&job.model).or_default() += 1;
     }
-    let own = |job: &Job| {
+    let remarks_of = |job: &Job| {
         let size = sweeps.get(job.model.as_str()).copied().unwrap_or(0);
         [passed(job, now), never_stops(job), no_value(job), alone(job, size)]
     };
     let remarks = jobs
         .iter()
-        .flat_map(|job| own(job).into_iter().flatten().map(|what| format!("{}: {what}", job.name)));
+        .flat_map(|job| remarks_of(job).into_iter().flatten().map(|what| format!("{}: {what}", job.name)));
     remarks.collect()
 }
 

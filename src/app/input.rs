@@ -195,20 +195,20 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
         let message = format!("templates: {} is not a directory", directory.display());
         return Err(Failure::new(Exit::BadInput, message).id(ErrorId::Template));
     }
-    let own = |file: &str| {
+    let replacement = |file: &str| {
         let path = directory.join(file);
         path.exists().then(|| text(&path)).transpose()
     };
-    if let Some(text) = own("job.sh.j2")? {
+    if let Some(text) = replacement("job.sh.j2")? {
         template.name = directory.join("job.sh.j2").display().to_string();
         template.job = text;
     }
-    template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
-    template.fence_functions = own("fence.sh")?.unwrap_or(template.fence_functions);
-    template.sample_functions = own("samples.sh")?.unwrap_or(template.sample_functions);
-    template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
-    template.end_functions = own("ends.sh")?.unwrap_or(template.end_functions);
-    template.preflight_functions = own("preflight.sh")?.unwrap_or(template.preflight_functions);
+    template.rank_functions = replacement("rank.sh")?.unwrap_or(template.rank_functions);
+    template.fence_functions = replacement("fence.sh")?.unwrap_or(template.fence_functions);
+    template.sample_functions = replacement("samples.sh")?.unwrap_or(template.sample_functions);
+    template.batch_functions = replacement("batch.sh")?.unwrap_or(template.batch_functions);
+    template.end_functions = replacement("ends.sh")?.unwrap_or(template.end_functions);
+    template.preflight_functions = replacement("preflight.sh")?.unwrap_or(template.preflight_functions);
     let single = directory.join("hsched_ddp.py");
     if single.exists() {
         let message = format!("{}: the training helper is a package of several files", single.display());
@@ -217,7 +217,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
         return Err(Failure::new(Exit::BadInput, message).id(ErrorId::Template).hint(hint));
     }
     for helper in &mut template.helpers {
-        helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
+        helper.1 = replacement(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
     }
     Ok(template)
 }
@@ -232,7 +232,9 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
     };
     let entries = std::fs::read_dir(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let ends = |file: &PathBuf| {
-        file.extension().and_then(|extension| extension.to_str()).is_some_and(|own| endings.contains(&own))
+        file.extension()
+            .and_then(|extension| extension.to_str())
+            .is_some_and(|ending| endings.contains(&ending))
             && file.is_file()
     };
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ends).collect();

@@ -21,10 +21,9 @@ pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionK
     let (before, last) = (&all[..place], &all[place]);
     let output = last.told_apart()?;
     // Errors may have a file of their own, of which nobody notes where those of a submission begin.
-    let errors = last
-        .parts
-        .get(1)
-        .filter(|own| before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != own.path));
+    let errors = last.parts.get(1).filter(|stderr| {
+        before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != stderr.path)
+    });
     errors
         .into_iter()
         .chain([output])

@@ -9,8 +9,8 @@ use hsched_engine::{JobState, State, SubmissionRecord};
 
 /// Returns a metric of each job that has reported some.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
-    let own = |tracked: &JobState| Some((tracked.job.name.clone(), metric_of(root, tracked)?));
-    state.jobs.iter().filter(|tracked| tracked.epochs_done > 0).filter_map(own).collect()
+    let named_metric = |tracked: &JobState| Some((tracked.job.name.clone(), metric_of(root, tracked)?));
+    state.jobs.iter().filter(|tracked| tracked.epochs_done > 0).filter_map(named_metric).collect()
 }
 
 /// Returns a metric that a job has reported: its target's, else its loss, else one that is named after a loss, else the first by name.
@@ -36,8 +36,8 @@ pub(crate) fn curve_of(root: &Path, tracked: &JobState, metric: &str) -> Vec<f64
         let epochs =
             reports::epochs(&folder(root, tracked, attempt), 1, 0, attempt.meant).unwrap_or_default();
         for report in epochs {
-            let own = report.metrics.iter().find(|(name, _)| name == metric);
-            values.extend(own.map(|(_, value)| (report.epoch, *value)));
+            let found = report.metrics.iter().find(|(name, _)| name == metric);
+            values.extend(found.map(|(_, value)| (report.epoch, *value)));
         }
     }
     values.into_values().collect()

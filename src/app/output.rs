@@ -119,9 +119,9 @@ impl Growth {
 
     /// Listens for the growth of a file, from when it is there.
     pub(crate) fn watch(&self, path: &Path) {
-        if let Some(own) = &self.0 {
+        if let Some(inotify) = &self.0 {
             // The same file again is the same watch. Without one the next look finds what is new.
-            let _ = own.add_watch(path, AddWatchFlags::IN_MODIFY);
+            let _ = inotify.add_watch(path, AddWatchFlags::IN_MODIFY);
         }
     }
 
@@ -132,7 +132,11 @@ impl Growth {
 
     /// Forgets what was told.
     pub(crate) fn forget(&self) {
-        while self.0.as_ref().is_some_and(|own| own.read_events().is_ok_and(|events| !events.is_empty())) {}
+        while self
+            .0
+            .as_ref()
+            .is_some_and(|inotify| inotify.read_events().is_ok_and(|events| !events.is_empty()))
+        {}
     }
 }
 

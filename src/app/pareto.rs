@@ -1,11 +1,11 @@
 //! Plans between mean completion time, fairness and cost, each with the file that `submit` reads.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
-use crate::app::replicas;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::ProgressLine;
@@ -41,7 +41,6 @@ pub(crate) fn front(
 ) -> Result<ParetoFront, Failure> {
     let PlanningInput { jobs, cluster, capacity, access, notes, problem, .. } =
         prepare(args, context, text, path)?;
-    replicas::refuse(&jobs, "--pareto")?;
     let mut policy = args.policy.find(POLICY, Parameters::default())?;
     let prices = prices(&problem);
     let stop = args.stop_by_parts(context, USUAL_BUDGET);
@@ -90,14 +89,23 @@ impl ParetoFront {
 
     /// Returns the prices and weights that prove a plan's bound, by name.
     pub(crate) fn certificate(&self, plan: &ParetoPlan) -> serde_json::Value {
-        let Bound { root, prices, weights, .. } = &plan.certificate;
+        let Bound { root, prices, replica_prices, weights, .. } = &plan.certificate;
         let by_type: serde_json::Map<_, _> =
             self.problem.labels.iter().cloned().zip(prices.iter().map(|price| (*price).into())).collect();
         let name = |job: usize| self.problem.jobs[job].name.to_string();
         let placed = plan.plan.placed().into_iter().map(name);
         let by_job: serde_json::Map<_, _> =
             placed.zip(weights.iter().map(|weight| (*weight).into())).collect();
-        serde_json::json!({ "prices": by_type, "weights": by_job, "root_bound": root })
+        let mut certificate = serde_json::json!({ "prices": by_type, "weights": by_job, "root_bound": root });
+        if replica_prices.iter().any(|prices| !prices.is_empty()) {
+            let of_type = |(label, prices): (&String, &BTreeMap<u32, f64>)| {
+                (!prices.is_empty()).then(|| (label.clone(), serde_json::json!(prices)))
+            };
+            let by_size: serde_json::Map<_, _> =
+                self.problem.labels.iter().zip(replica_prices).filter_map(of_type).collect();
+            certificate["replica_prices"] = by_size.into();
+        }
+        certificate
     }
 }
 

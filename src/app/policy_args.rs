@@ -185,14 +185,14 @@ fn unregistered(error: &RegistryError) -> Failure {
 }
 
 impl Tuning {
-    /// Returns the flags that say it: the policy, what is not as usual, and `own`.
-    fn words(&self, policy: &str, own: Vec<String>) -> String {
+    /// Returns the flags that say it: the policy, what is not as usual, and `policy_words`.
+    fn words(&self, policy: &str, policy_words: Vec<String>) -> String {
         let usual = Nothing::parse_from([""]).policy.tuning;
         let mut words = vec![format!("--policy {policy}")];
         words.extend(
             (self.objective != usual.objective).then(|| format!("--objective {}", self.objective.name())),
         );
-        words.extend(own);
+        words.extend(policy_words);
         words.extend((self.seed != usual.seed).then(|| format!("--seed {}", self.seed)));
         words.join(" ")
     }

@@ -83,12 +83,12 @@ impl<O: Offer> PolicyFlags<O> {
     /// Returns the flags of a policy that were given otherwise than usual, as on a command line.
     pub(crate) fn words(&self, policy: &str) -> Vec<String> {
         let registry = hsched_lab::registry();
-        let own: Vec<&str> =
+        let known_flags: Vec<&str> =
             registry.entry(policy).iter().flat_map(|entry| entry.flags).map(|flag| flag.name).collect();
         let given = self
             .values
             .iter()
-            .filter(|(flag, value)| own.contains(&flag.name) && flag.usual != Some(value.as_str()));
+            .filter(|(flag, value)| known_flags.contains(&flag.name) && flag.usual != Some(value.as_str()));
         given
             .map(|(flag, value)| match flag.kind {
                 FlagKind::Switch => format!("--{}", flag.name),

@@ -37,7 +37,7 @@ pub(crate) fn needed<'a>(
     at_most: u32,
 ) -> u32 {
     let capacity = u64::from(capacity.max(1));
-    let wants = |job: &Job| job.max_gpus.map_or(capacity, |most| u64::from(most).min(capacity));
+    let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
     let devices: u64 = waiting.map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))
@@ -57,7 +57,7 @@ pub(crate) fn choose(
     let queue = Queue::live(context, looked).with_site(context);
     let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
     let types: Vec<&GpuType> =
-        types.filter(|own| shape.gpu_type.is_none_or(|wanted| wanted == *own)).collect();
+        types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
     let stop = planning.stop(context, Some(USUAL_BUDGET));

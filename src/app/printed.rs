@@ -63,7 +63,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
     for (attempt, stage) in past.chain(present) {
         let next = printed(context, &root, tracked, attempt, stage, &all)?;
         // What comes after in the same file is not of those before.
-        for other in all.iter_mut().flat_map(|own| &mut own.parts) {
+        for other in all.iter_mut().flat_map(|printed| &mut printed.parts) {
             let here = next.parts.iter().find(|part| next.has_begun && part.path == other.path);
             if let Some(part) = here.filter(|part| part.position >= other.position) {
                 other.end = other.end.or(Some(part.position));
@@ -99,7 +99,7 @@ fn printed(
             .id(ErrorId::FileUnreadable)
     })?;
     let (workdir, notes, files) = files(context, tracked, attempt, &key);
-    let is_later = before.iter().flat_map(|own| &own.parts).any(|part| files.contains(&part.path));
+    let is_later = before.iter().flat_map(|printed| &printed.parts).any(|part| files.contains(&part.path));
     let part = |(place, path): (usize, &PathBuf)| {
         // The note is about the output; of a file of errors nothing is noted.
         let position = if place == 0 { begin.unwrap_or(0) } else { 0 };
@@ -139,7 +139,7 @@ fn error_pattern(options: &[String]) -> Option<&str> {
     for (place, word) in options.iter().enumerate() {
         let next = options.get(place + 1).map(String::as_str);
         value = match word.strip_prefix("--err") {
-            Some(rest) => rest.split_once('=').map(|(_, own)| own).or(next),
+            Some(rest) => rest.split_once('=').map(|(_, file)| file).or(next),
             None if word == "-e" => next,
             None => word.strip_prefix("-e").filter(|_| !word.starts_with("--")).or(value),
         };

@@ -291,8 +291,12 @@ impl Prober<'_> {
     fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
         let name = &tracked.job.name;
         let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
-        let mut samples: Vec<Sample> =
-            round.learnt.iter().filter(|(own, _)| own == name).flat_map(|(_, own)| own.clone()).collect();
+        let mut samples: Vec<Sample> = round
+            .learnt
+            .iter()
+            .filter(|(job_name, _)| job_name == name)
+            .flat_map(|(_, samples)| samples.clone())
+            .collect();
         for sample in &mut samples {
             if sample.source == SampleSource::Report {
                 sample.source = SampleSource::Probe;
@@ -300,10 +304,10 @@ impl Prober<'_> {
         }
         if samples.is_empty() {
             let at = state::now(self.context).0;
-            let trial = |own: Timed| Sample {
+            let trial = |timed: Timed| Sample {
                 key: key.clone(),
-                batch: own.batch,
-                seconds: own.time.0,
+                batch: timed.batch,
+                seconds: timed.time.0,
                 steps: 1,
                 at,
                 source: SampleSource::Probe,
@@ -343,11 +347,11 @@ impl Prober<'_> {
             Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
-        let own = |tracked: &JobState| {
+        let queue_job = |tracked: &JobState| {
             let attempt = tracked.phase.attempt()?;
             Some((attempt.key(&tracked.job.name), attempt.job_id?))
         };
-        let jobs: Vec<(SubmissionKey, JobId)> = left.filter_map(own).collect();
+        let jobs: Vec<(SubmissionKey, JobId)> = left.filter_map(queue_job).collect();
         let list = jobs.iter().map(|(_, id)| id.to_string()).collect::<Vec<_>>().join(" ");
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {

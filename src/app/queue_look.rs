@@ -83,8 +83,8 @@ fn seen(
     jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
 ) -> Result<Looked, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
-    let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
-    let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
+    let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
+    let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
     let site = Site {
         slurm: System::new(crate::settings::process_environment(), limit),
         clock: &context.clock,

@@ -5,23 +5,6 @@ use crate::exit::Exit;
 use hsched_model::{ErrorId, Job};
 use hsched_plan::Problem;
 
-/// Refuses jobs whose replicas have several GPUs, because `what` does not know them.
-///
-/// # Errors
-/// When there is such a job.
-pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) -> Result<(), Failure> {
-    match jobs.into_iter().find(|job| job.has_replicas()) {
-        None => Ok(()),
-        Some(job) => {
-            let message =
-                format!("{}: {what} cannot be used for a job with replicas of several GPUs", job.name);
-            Err(Failure::new(Exit::BadInput, message)
-                .id(ErrorId::Replicas)
-                .hint("hsched plan --policy optimal plans such jobs"))
-        }
-    }
-}
-
 /// Refuses jobs whose replicas may be on several nodes: a job script starts the ranks of a node one after the other.
 ///
 /// # Errors

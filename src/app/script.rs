@@ -184,8 +184,8 @@ pub(crate) fn past_runs_of(
     name: &str,
     snapshot: &Snapshot,
 ) -> Result<(PastRuns, Option<String>), Failure> {
-    let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
-    let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
+    let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
+    let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
     let slurm = System::new(crate::settings::process_environment(), limit);
     let answers = OutputCache::of(&state::root(context)?);
     let file = answer_name("past-runs", [name.as_bytes()].into_iter());

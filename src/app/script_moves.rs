@@ -117,7 +117,7 @@ fn better(
 ) -> Result<Option<Move>, Failure> {
     let Some(job_id) = script.submission.job_id else { return Ok(None) };
     let found = finder.find(&job_id.to_string())?;
-    let job = found.iter().filter_map(|own| own.job.as_ref()).find(|job| job.running.is_none());
+    let job = found.iter().filter_map(|found_job| found_job.job.as_ref()).find(|job| job.running.is_none());
     let Some(job) = job.filter(|job| !is_component(&job.id)) else { return Ok(None) };
     let Some(pending) = PendingJob::take(&finder.queue.snapshot, &job.id) else { return Ok(None) };
     let kept = KeptScript::read(context, script)?;
@@ -156,9 +156,10 @@ fn better(
     };
     let estimates = estimate_changes(&question, &stop);
     let before = estimates.as_is.forecast().map(|forecast| forecast.start.median);
-    let best = estimates.list.into_iter().filter(|own| is_worth(own, before));
-    let start =
-        |own: &ChangeEstimate| own.start.forecast().map_or(f64::INFINITY, |forecast| forecast.start.median.0);
+    let best = estimates.list.into_iter().filter(|change| is_worth(change, before));
+    let start = |change: &ChangeEstimate| {
+        change.start.forecast().map_or(f64::INFINITY, |forecast| forecast.start.median.0)
+    };
     let best = best.min_by(|one, other| start(one).total_cmp(&start(other)));
     let Some(ChangeEstimate { set, request: changed, sooner, .. }) = best else { return Ok(None) };
     let options = settings(&reading, &request, &set.changes).map(|list| words(&list)).unwrap_or_default();
@@ -225,14 +226,14 @@ fn carry_out(
     let wrong = |error: StateError| state::failure(&error);
     let at = state::now(context);
     let Some(job_id) = script.submission.job_id else { return Ok(None) };
-    let Some(own) = session.state.script_mut(&script.name) else { return Ok(None) };
+    let Some(script_job) = session.state.script_mut(&script.name) else { return Ok(None) };
     let note = match &chosen.kind {
         MoveKind::InPlace(..) => {
-            own.submission.change = Some(chosen.words);
+            script_job.submission.change = Some(chosen.words);
             None
         }
         MoveKind::Anew(options) => {
-            own.submit_again(at, options.clone());
+            script_job.submit_again(at, options.clone());
             Some(format!("{}: submitting it again with {}", script.name, chosen.words))
         }
     };
@@ -245,10 +246,10 @@ fn carry_out(
     let event = Event::Answer { of: script.key(), answer };
     session.ledger.add(at, &event).map_err(wrong)?;
     apply(&mut session.state, at, &event, &session.rules);
-    if let (MoveKind::InPlace(_, options), true, Some(own)) =
+    if let (MoveKind::InPlace(_, options), true, Some(script_job)) =
         (chosen.kind, is_amended, session.state.script_mut(&script.name))
     {
-        own.options = options;
+        script_job.options = options;
         session.keep(at, &[], &[]).map_err(wrong)?;
     }
     tell(&event);

@@ -55,14 +55,15 @@ impl Outlook<'_> {
             Some(start) => estimates.corrected(start),
             None => estimates,
         };
-        for own in &mut estimates.list {
-            let speed = own.set.gpu_type().and_then(|to| self.speeds.get(to)).copied();
-            own.set
+        for change in &mut estimates.list {
+            let speed = change.set.gpu_type().and_then(|to| self.speeds.get(to)).copied();
+            change
+                .set
                 .drawbacks
                 .extend(speed.filter(|speed| *speed > 0.0).map(|speed| Drawback::RunsLonger(1.0 / speed)));
         }
         let of = |set: &hsched_queue::ChangeEstimate| settings(self.reading, &request, &set.set.changes);
-        let settings = estimates.list.iter().map(|own| of(own).unwrap_or_default()).collect();
+        let settings = estimates.list.iter().map(|change| of(change).unwrap_or_default()).collect();
         let obstacle = obstacle(&self.queue.snapshot, &request);
         Some(ScriptOutlook { request, components, not_counted, obstacle, estimates, settings })
     }
@@ -136,15 +137,15 @@ pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) 
         return false;
     }
     let Some(SiteRequest { requests, .. }) = site_request(reading, &queue.snapshot) else { return false };
-    let [own] = requests.as_slice() else { return false };
+    let [request] = requests.as_slice() else { return false };
     let is_within =
-        |own: Option<u64>, meant: Option<u64>| own.zip(meant).is_none_or(|(own, meant)| own <= meant);
-    (own.asks.nodes, &own.asks.gpus) == (meant.asks.nodes, &meant.asks.gpus)
-        && (&own.partition, &own.account, &own.further.qos)
+        |value: Option<u64>, meant: Option<u64>| value.zip(meant).is_none_or(|(value, meant)| value <= meant);
+    (request.asks.nodes, &request.asks.gpus) == (meant.asks.nodes, &meant.asks.gpus)
+        && (&request.partition, &request.account, &request.further.qos)
             == (&meant.partition, &meant.account, &meant.further.qos)
-        && own.limit == meant.limit
-        && is_within(own.asks.cpus, meant.asks.cpus)
-        && is_within(own.asks.memory_mib, meant.asks.memory_mib)
+        && request.limit == meant.limit
+        && is_within(request.asks.cpus, meant.asks.cpus)
+        && is_within(request.asks.memory_mib, meant.asks.memory_mib)
 }
 
 /// Returns what is wrong with a script's partitions on a cluster, with the line.

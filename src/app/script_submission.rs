@@ -139,9 +139,9 @@ impl KeptScript {
         });
         let limit = Duration::try_from_secs_f64(context.settings.slurm_timeout.0).unwrap_or(System::LIMIT);
         let runner = System::new(variables, limit).in_directory(Path::new(&script.submitted_in));
-        let own = PathBuf::from(&script.script);
-        let is_same = script.script != "-" && input::raw_bytes(&own).is_ok_and(|text| text == bytes);
-        Ok(Self { path: if is_same { own } else { kept }, bytes, environment, runner })
+        let original = PathBuf::from(&script.script);
+        let is_same = script.script != "-" && input::raw_bytes(&original).is_ok_and(|text| text == bytes);
+        Ok(Self { path: if is_same { original } else { kept }, bytes, environment, runner })
     }
 }
 
@@ -164,8 +164,8 @@ pub(crate) fn submit_next(
         let kept = match KeptScript::read(context, &script) {
             Ok(kept) => kept,
             Err(failure) => {
-                if let Some(own) = session.state.script_mut(&script.name) {
-                    own.give_up(at, &format!("cannot be submitted again: {}", failure.message));
+                if let Some(script_job) = session.state.script_mut(&script.name) {
+                    script_job.give_up(at, &format!("cannot be submitted again: {}", failure.message));
                 }
                 session.keep(at, &[], &[]).map_err(wrong)?;
                 continue;
@@ -173,16 +173,16 @@ pub(crate) fn submit_next(
         };
         let files = files(&file_name(&script), &kept.bytes, Some(&kept.environment));
         session.directory.create_run(&run, &files).map_err(wrong)?;
-        let Some(own) = session.state.script_mut(&script.name) else { continue };
-        own.begin_next(&run, at);
-        let job = own.clone();
+        let Some(script_job) = session.state.script_mut(&script.name) else { continue };
+        script_job.begin_next(&run, at);
+        let job = script_job.clone();
         session.keep(at, &[], &[]).map_err(wrong)?;
         let path = kept.path.display().to_string();
         let answer = session.world.submit_script(&job, &path, Some(&kept.runner));
         if let Answer::Deferred { message } | Answer::Unreachable { message } = &answer {
             context.note(&format!("{} is submitted again at the next turn: {message}", script.name));
-            if let Some(own) = session.state.script_mut(&script.name) {
-                *own = script;
+            if let Some(script_job) = session.state.script_mut(&script.name) {
+                *script_job = script;
             }
             session.keep(at, &[], &[]).map_err(wrong)?;
             session.directory.remove_run(&run);
@@ -235,7 +235,7 @@ fn refuse_taken(
     if let Some(queued) = queue.iter().find(|candidate| candidate.name == name.as_str()) {
         return twice(format!("job {}, {}", queued.id, queued.state));
     }
-    if let Some(known) = state.script(name).filter(|own| !own.is_over()) {
+    if let Some(known) = state.script(name).filter(|script_job| !script_job.is_over()) {
         return twice(known.submission.job_id.map_or_else(
             || "Slurm has not confirmed the submission yet; try again in a minute".to_owned(),
             |id| format!("job {id}, not in Slurm's queue at the moment"),

@@ -93,11 +93,13 @@ impl SiteWaits {
         let player: Vec<Option<Estimate>> = requests.iter().map(told).collect();
         let learnt = self.model.estimates(snapshot, requests, &player, &|name| self.last.number(name));
         for (request, start) in requests.iter().zip(learnt) {
-            let Some(own) = estimates.iter_mut().find(|estimate| estimate.id == request.id) else { continue };
-            let is_hidden = snapshot.others_hidden && matches!(own.start, Start::Unknown(_));
-            let known = own.start.forecast();
+            let Some(estimate) = estimates.iter_mut().find(|estimate| estimate.id == request.id) else {
+                continue;
+            };
+            let is_hidden = snapshot.others_hidden && matches!(estimate.start, Start::Unknown(_));
+            let known = estimate.start.forecast();
             if known.is_some() || is_hidden {
-                own.start = Start::Estimated(forecast(basis, start, request, known));
+                estimate.start = Start::Estimated(forecast(basis, start, request, known));
             }
         }
     }

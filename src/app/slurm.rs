@@ -105,12 +105,12 @@ pub(crate) fn held_by(
     let is_of = |queued: &&QueuedJob| {
         queued.tag().is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
     };
-    let own: Vec<&QueuedJob> = queue.iter().filter(is_of).collect();
-    for queued in own.iter().filter(|queued| queued.holds_nodes()) {
+    let queued_jobs: Vec<&QueuedJob> = queue.iter().filter(is_of).collect();
+    for queued in queued_jobs.iter().filter(|queued| queued.holds_nodes()) {
         let (id, name) = (&queued.shown_id, &queued.name);
         notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
     }
-    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    let (held, unclear) = holdings(queued_jobs.iter().copied(), cluster);
     notes.extend(unclear);
     Ok((held, notes))
 }

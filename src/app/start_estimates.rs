@@ -301,13 +301,13 @@ pub(crate) fn possible(
         return Ok(possible);
     }
     for queue in queues {
-        let (mut own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
+        let (mut options, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
         possible.nothing = possible.nothing.or(none);
         let known: usize = possible.requests.iter().map(Vec::len).sum();
-        for (number, option) in own.iter_mut().enumerate() {
+        for (number, option) in options.iter_mut().enumerate() {
             option.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
         }
-        possible.requests.push(own);
+        possible.requests.push(options);
     }
     Ok(possible)
 }
@@ -331,8 +331,8 @@ pub(crate) fn estimate_starts(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> JobEstimates {
     let mut list = Vec::new();
-    for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {
-        let asked: Vec<Request> = own.iter().map(|option| option.request.clone()).collect();
+    for ((number, queue), options) in queues.iter().enumerate().zip(&possible.requests) {
+        let asked: Vec<Request> = options.iter().map(|option| option.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
@@ -340,7 +340,7 @@ pub(crate) fn estimate_starts(
         if let Some(site) = &queue.site {
             site.correct(&queue.snapshot, &asked, &mut estimates);
         }
-        for option in own {
+        for option in options {
             let Some(start) = StartEstimate::of(&estimates, option.request.id).cloned() else { continue };
             let priority = queue.snapshot.priority_of(&option.request);
             let done = done(option, &start);
@@ -380,7 +380,9 @@ pub(crate) fn without_beaten(
     let best = worth_showing(list);
     let is_chosen =
         |option_estimate: &OptionEstimate| chosen.is_some_and(|chosen| chosen.id() == option_estimate.id());
-    let kept = list.iter().filter(|own| best.contains(&own.id()) || is_chosen(own));
+    let kept = list
+        .iter()
+        .filter(|option_estimate| best.contains(&option_estimate.id()) || is_chosen(option_estimate));
     kept.cloned().collect()
 }
 
@@ -394,5 +396,10 @@ fn candidates(list: &[OptionEstimate]) -> Vec<Candidate> {
     let start = |option_estimate: &OptionEstimate| {
         option_estimate.start.forecast().map(|forecast| forecast.start.mean)
     };
-    Candidate::of(&list.iter().map(|own| (&own.option, start(own))).collect::<Vec<_>>())
+    Candidate::of(
+        &list
+            .iter()
+            .map(|option_estimate| (&option_estimate.option, start(option_estimate)))
+            .collect::<Vec<_>>(),
+    )
 }

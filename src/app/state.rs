@@ -157,17 +157,17 @@ pub(crate) fn failure(error: &StateError) -> Failure {
                 shell_words::quote(&path.display().to_string())
             ))
             .hint("or use another directory: HSCHED_STATE_DIR=DIR, or the setting state_dir"),
-        StateError::OtherCluster { path, own, here } if own == LOCAL_CLUSTER || here == LOCAL_CLUSTER => {
-            let whose = if own == LOCAL_CLUSTER { "under hsched run" } else { "in Slurm's queue" };
+        StateError::OtherCluster { path, saved, here } if saved == LOCAL_CLUSTER || here == LOCAL_CLUSTER => {
+            let whose = if saved == LOCAL_CLUSTER { "under hsched run" } else { "in Slurm's queue" };
             let message = format!("the jobs in {} are {whose}", path.display());
             let go_on =
-                if own == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
+                if saved == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
             Failure::new(exit, message).id(ErrorId::OtherCluster).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
                 "for other jobs, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir",
             )
         }
-        StateError::OtherCluster { path, own, .. } => failure
-            .hint(format!("run hsched watch and hsched cancel for them on cluster {own}"))
+        StateError::OtherCluster { path, saved, .. } => failure
+            .hint(format!("run hsched watch and hsched cancel for them on cluster {saved}"))
             .hint(
                 "for jobs here, use another state directory: HSCHED_STATE_DIR=DIR, or the setting \
                 state_dir",

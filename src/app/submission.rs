@@ -241,9 +241,9 @@ fn forget_refused(
     at: Time,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
-        let mut own = answers.iter().filter(|answer| answer.job == *name).peekable();
+        let mut job_answers = answers.iter().filter(|answer| answer.job == *name).peekable();
         // Of several requests for one job Slurm may have taken some.
-        own.peek().is_some() && own.all(Answered::is_not_submitted)
+        job_answers.peek().is_some() && job_answers.all(Answered::is_not_submitted)
     };
     let mut kept = Vec::new();
     for tracked in session.state.jobs.drain(..) {

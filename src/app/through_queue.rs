@@ -43,18 +43,20 @@ pub(crate) fn choose(
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let own = start_estimates::possible(context, speeds, job, queues)?;
-        notes.extend(own.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
-        possible.push(own);
+        let job_requests = start_estimates::possible(context, speeds, job, queues)?;
+        notes.extend(
+            job_requests.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>(),
+        );
+        possible.push(job_requests);
     }
-    for (number, own) in possible.iter().enumerate() {
+    for (number, job_requests) in possible.iter().enumerate() {
         let first = Possible::first_alike(&possible, number);
         if first < number {
             alone.push(alone[first].clone());
             nothing.push(nothing[first].clone());
             continue;
         }
-        let mut found = start_estimates::estimate_starts(own, queues, seed, futures, stop);
+        let mut found = start_estimates::estimate_starts(job_requests, queues, seed, futures, stop);
         found.list.truncate(MOST_OF_JOB);
         alone.push(found.list);
         nothing.push(found.nothing);

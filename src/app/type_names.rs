@@ -14,8 +14,8 @@ pub(crate) fn note_misspelt(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<Str
     for job in jobs {
         for name in job.named_types().into_iter().filter(|name| !is_known(name) && recognise(name).is_none())
         {
-            let own = known.iter().map(GpuType::as_str);
-            if let Some(near) = formats::nearest(name, own.chain(table.iter().copied())) {
+            let on_cluster = known.iter().map(GpuType::as_str);
+            if let Some(near) = formats::nearest(name, on_cluster.chain(table.iter().copied())) {
                 notes.push(format!("{}: unknown GPU type {name}; did you mean {near}?", job.name));
             }
         }

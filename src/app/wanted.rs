@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
-use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Seconds, Speed};
+use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
 use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
@@ -48,7 +48,7 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     wanted
 }
 
-/// Returns the batches to try: what one GPU can take of the global batch, and about a quarter of that.
+/// Returns the batches to try: what one GPU or replica can take of the global batch, and about a quarter of that.
 fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
     let quantum = job.batch_quantum.max(1);
     let whole = |batch: u64| (batch / quantum * quantum).max(quantum);
@@ -61,11 +61,10 @@ fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
 
 impl MissingSpeed {
     pub(crate) fn key(&self) -> SpeedKey {
-        let Job { model, precision, .. } = &self.job;
-        SpeedKey { model: model.clone(), gpu_type: self.gpu_type.clone(), precision: *precision }
+        SpeedKey::of(&self.job, &self.gpu_type)
     }
 
-    /// Returns the short job that measures a batch: its owner's command on one GPU, for one epoch or `limit`.
+    /// Returns the short job that measures a batch: its owner's command on one GPU or replica, for one epoch or `limit`.
     ///
     /// `checkpoints` is where it may save: never where the job itself does.
     pub(crate) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
@@ -84,7 +83,10 @@ impl MissingSpeed {
             epochs: 1,
             global_batch: batch,
             min_gpus: 1,
-            max_gpus: Some(1),
+            max_gpus: self.job.replica.is_none().then_some(1),
+            min_replicas: 1,
+            max_replicas: self.job.replica.is_some().then_some(1),
+            replica: self.job.replica.as_ref().map(|_| Replica::of(self.key().gpus)),
             gpu_types: Some([self.gpu_type.clone()].into()),
             throughput: guess.map(|speed| (self.gpu_type.clone(), speed)).into_iter().collect(),
             estimate: Some(Estimates::Off),
@@ -117,8 +119,10 @@ mod tests {
     fn check(more: &str, all: bool, expected: &[(&str, &[u64])]) {
         let types = ["t4", "v100"].map(|name| GpuType::new(name).expect("a type"));
         let found = wanted(&jobs(more), &types, &Cache::default(), all);
-        let found: Vec<(&str, &[u64])> =
-            found.iter().map(|own| (own.gpu_type.as_str(), own.batches.as_slice())).collect();
+        let found: Vec<(&str, &[u64])> = found
+            .iter()
+            .map(|missing_speed| (missing_speed.gpu_type.as_str(), missing_speed.batches.as_slice()))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -143,5 +147,20 @@ mod tests {
         let checkpoint = &probe.launch.checkpoint;
         assert_eq!(checkpoint.dir.as_deref(), Some("/state/runs/r/checkpoints/a.probe-t4-25"));
         assert_eq!((checkpoint.grace, probe.launch.time), (Some(Seconds(20.0)), Some(Seconds(60.0))));
+    }
+
+    #[test]
+    fn a_probe_of_replicas_has_one() {
+        let types = ["t4", "v100", "a100"].map(|name| GpuType::new(name).expect("a type"));
+        let found = wanted(&jobs(", replica: {gpus: {t4: 4, v100: 2}}"), &types, &Cache::default(), true);
+        let sizes: Vec<(&str, u32)> = found
+            .iter()
+            .filter(|own| own.job.name.as_str() == "a")
+            .map(|own| (own.gpu_type.as_str(), own.key().gpus))
+            .collect();
+        assert_eq!(sizes, [("t4", 4), ("v100", 2)]);
+        let probe = found[0].probe(100, Seconds(60.0), Path::new("/state")).expect("a job");
+        assert_eq!(probe.replica, Some(Replica::of(4)));
+        assert_eq!((probe.min_replicas, probe.max_replicas, probe.max_gpus), (1, Some(1), None));
     }
 }

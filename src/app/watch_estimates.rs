@@ -131,7 +131,8 @@ impl Teller<'_> {
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Stay> {
-        let pending = PendingJob::take(snapshot, &id.to_string()).filter(|own| !own.job.waits_for_other)?;
+        let pending = PendingJob::take(snapshot, &id.to_string())
+            .filter(|pending_job| !pending_job.job.waits_for_other)?;
         // Far from the ids of what it could be changed to.
         let as_it_is = pending.request(RequestId(u32::MAX));
         let mut positions = vec![(as_it_is.id, pending.position())];

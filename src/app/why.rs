@@ -76,7 +76,7 @@ impl<'a> JobFinder<'a> {
         }
         let name = |job: &QueueJob| {
             let is_meant = |queued_job: &&QueuedJob| queued_job.shown_id == job.id;
-            named.iter().find(is_meant).map(|own| own.name.clone())
+            named.iter().find(is_meant).map(|queued_job| queued_job.name.clone())
         };
         let pending = self.queue.snapshot.jobs.iter().filter(|job| job.ours && job.running.is_none());
         let found = pending.map(|job| FoundJob {
@@ -182,9 +182,9 @@ impl<'a> JobFinder<'a> {
                 .id(ErrorId::UnknownJob)
                 .hint("give the id of a job"));
         }
-        let own: Vec<QueuedJob> = self.own_jobs()?.into_iter().filter(|job| job.name == name).collect();
-        let in_queue: Vec<&QueuedJob> = own.iter().filter(|job| !job.state.is_final()).collect();
-        let meant = if in_queue.is_empty() { own.iter().rev().take(1).collect() } else { in_queue };
+        let queued: Vec<QueuedJob> = self.own_jobs()?.into_iter().filter(|job| job.name == name).collect();
+        let in_queue: Vec<&QueuedJob> = queued.iter().filter(|job| !job.state.is_final()).collect();
+        let meant = if in_queue.is_empty() { queued.iter().rev().take(1).collect() } else { in_queue };
         let mut found: Vec<FoundJob> = Vec::new();
         for job in meant {
             found.extend(self.find(&job.id.to_string())?);

@@ -137,14 +137,15 @@ impl Args {
         }
         let mut names = Vec::new();
         for name in &self.jobs {
-            let mut own: Vec<&JobName> = known().filter(|own| is_meant(name, own.as_str())).collect();
-            if own.is_empty() {
+            let mut meant: Vec<&JobName> =
+                known().filter(|known_name| is_meant(name, known_name.as_str())).collect();
+            if meant.is_empty() {
                 return Err(unknown_job(name, state));
             }
-            if own.iter().any(|name| !is_over(state, name)) && name.contains('*') {
-                own.retain(|name| !is_over(state, name));
+            if meant.iter().any(|name| !is_over(state, name)) && name.contains('*') {
+                meant.retain(|name| !is_over(state, name));
             }
-            names.extend(own.into_iter().cloned());
+            names.extend(meant.into_iter().cloned());
         }
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));

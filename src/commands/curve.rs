@@ -331,9 +331,9 @@ fn meaning(reason: Reason, asked: &CurveQuestion) -> String {
     }
 }
 
-fn expectation(own: &Prediction, epochs: u64) -> String {
-    let (low, high) = own.band();
-    format!("predicted at epoch {epochs}: {:.4} (90 % interval: {low:.4} to {high:.4})", own.mean)
+fn expectation(prediction: &Prediction, epochs: u64) -> String {
+    let (low, high) = prediction.band();
+    format!("predicted at epoch {epochs}: {:.4} (90 % interval: {low:.4} to {high:.4})", prediction.mean)
 }
 
 fn json(asked: &CurveQuestion, verdict: &CurveVerdict) -> Value {

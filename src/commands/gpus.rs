@@ -87,7 +87,7 @@ fn find(name: &str) -> Result<Recognised, Failure> {
         near.extend(names().filter(|name| lower.len() > 1 && name.contains(&lower)));
         near.extend(names().filter(|name| name.len() > 2 && lower.contains(name)));
         let mut seen = std::collections::BTreeSet::new();
-        near.retain(|own| seen.insert(*own));
+        near.retain(|similar| seen.insert(*similar));
         near.truncate(5);
         if !near.is_empty() {
             return failure.hint(format!("similar names: {}; `hsched gpus` lists all", near.join(", ")));

@@ -79,7 +79,8 @@ fn words_of(topic: &Topic) -> String {
 /// # Errors
 /// When there is none; the hint names the most similar one.
 fn topic(name: &str) -> Result<&'static str, Failure> {
-    let commands = Cli::command().get_subcommands().map(|own| own.get_name().to_owned()).collect::<Vec<_>>();
+    let commands =
+        Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
     let known = TOPICS.iter().map(|topic| topic.name).chain(commands.iter().map(String::as_str));
     let found = Topic::named(name).map(|topic| topic.page);
     found.ok_or_else(|| unknown("command or topic", name, known, "hsched help topics"))

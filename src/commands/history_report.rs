@@ -134,7 +134,7 @@ fn figures(rows: &[HistoryRow]) -> PolicyRow {
 /// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction that no measurement was
 /// behind predicts nothing.
 fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
-    let own = |submission: &RunSubmission| {
+    let report_epochs = |submission: &RunSubmission| {
         let epochs = to_f64(usize::try_from(submission.epochs).ok().filter(|epochs| *epochs > 0)?);
         let observed_s = submission.trained_s? / epochs;
         let is_predicted = submission.epoch_s > 0.0 && !submission.unmeasured;
@@ -146,7 +146,7 @@ fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
             observed_s,
         })
     };
-    run.submissions.iter().filter_map(own).collect()
+    run.submissions.iter().filter_map(report_epochs).collect()
 }
 
 fn wait(predicted: &Predicted) -> ReportWait {
@@ -164,8 +164,8 @@ fn wait(predicted: &Predicted) -> ReportWait {
 
 fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
     let speed = |(key, measured): (SpeedKey, Measured)| ReportSpeed {
+        gpu_type: key.place(),
         model: key.model,
-        gpu_type: key.gpu_type.to_string(),
         speed: measured.speed.to_string(),
         samples_per_s: match measured.speed {
             Speed::Rate { samples_per_second } => Some(samples_per_second),
@@ -192,13 +192,13 @@ fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportS
             let (_, value) = values.iter().find(|(name, _)| *name == metric.name)?;
             Some((*epoch, *value))
         });
-        let own = sweeps.entry((name.clone(), metric.name.clone())).or_insert_with(|| ReportSweep {
+        let sweep = sweeps.entry((name.clone(), metric.name.clone())).or_insert_with(|| ReportSweep {
             name,
             metric: metric.name.clone(),
             mode: mode.to_owned(),
             runs: Vec::new(),
         });
-        own.runs.push(SweepCurve {
+        sweep.runs.push(SweepCurve {
             name: run.name.to_string(),
             parameters: run.parameters.clone(),
             best: metric.best,

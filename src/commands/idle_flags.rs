@@ -12,12 +12,13 @@ const CHOOSING: [&str; 2] = ["policy", "compare"];
 /// Returns a sentence for each flag of the command line that none of the chosen policies has. The help of a policy's own flag
 /// begins with the policy's name and a colon.
 pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> {
-    let Some((name, own)) = matches.subcommand() else { return Vec::new() };
+    let Some((name, submatches)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = program.find_subcommand(name) else { return Vec::new() };
-    let values = |argument| own.try_get_many::<String>(argument).ok().flatten().into_iter().flatten();
+    let values = |argument| submatches.try_get_many::<String>(argument).ok().flatten().into_iter().flatten();
     let chosen: Vec<&str> = CHOOSING.into_iter().flat_map(values).map(String::as_str).collect();
-    let given =
-        |argument: &&Arg| own.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let given = |argument: &&Arg| {
+        submatches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
     let sentence = |argument: &Arg| {
         let owner = owner(argument)?;
         let flag = argument.get_long()?;

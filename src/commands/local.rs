@@ -12,10 +12,11 @@ use hsched_model::{BitRate, Bytes, Cluster, GpuType};
 ///
 /// A rate that the settings name goes over the estimate.
 pub(super) fn seen(context: &Context, facts: &Facts) -> ClusterWithNotes {
-    let mut own = node(facts);
-    own.intra_node = context.settings.node_rates.get(&own.name).copied().or(own.intra_node);
+    let mut local_node = node(facts);
+    local_node.intra_node =
+        context.settings.node_rates.get(&local_node.name).copied().or(local_node.intra_node);
     ClusterWithNotes {
-        cluster: Cluster { nodes: vec![own], ..Cluster::default() },
+        cluster: Cluster { nodes: vec![local_node], ..Cluster::default() },
         notes: facts.notes.clone(),
     }
 }

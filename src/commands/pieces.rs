@@ -126,13 +126,13 @@ impl PiecesArgs {
         let grace = Seconds(usual.0.min(chain.limit.0 / 4.0).floor());
         let (wrapper, script) =
             (utf8(&folder.join(WRAPPER).join(name))?, utf8(&folder.join("script").join(name))?);
-        let own = Pieces::options(chain.limit, grace).into_iter().map(|option| vec![option]);
+        let chain_options = Pieces::options(chain.limit, grace).into_iter().map(|option| vec![option]);
         let asked = (!chain.sbatch.is_empty()).then(|| chain.sbatch.to_vec());
         let pieces = Pieces {
             name,
             run: chain.run,
             header: &header(text),
-            options: asked.into_iter().chain(own).collect(),
+            options: asked.into_iter().chain(chain_options).collect(),
             wrapper: &wrapper,
             script: &script,
             report_dir: &utf8(&folder.join("report"))?,

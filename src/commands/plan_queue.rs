@@ -141,7 +141,7 @@ impl<'a> QueuePlan<'a> {
             let marked = list.iter().position(is_chosen).map(|row| (row, how));
             let place = "the chosen request, and the requests that no other request beats in both time and cost \
                          (each as if it were the only job)";
-            let unit = list.iter().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
+            let unit = list.iter().find_map(|estimate| estimate.option.cost).map(|cost| cost.unit.word());
             let job = WhenJob {
                 names: vec![job.name.as_str()],
                 place: Some(place.to_owned()),
@@ -156,15 +156,16 @@ impl<'a> QueuePlan<'a> {
 
     fn mean_finish(&self) -> Option<f64> {
         let all = self.together.iter().flatten();
-        let known: Vec<f64> = all.filter_map(|own| Some(own.done?.mean.0)).collect();
+        let known: Vec<f64> = all.filter_map(|estimate| Some(estimate.done?.mean.0)).collect();
         let count = to_f64(known.len());
         (count > 0.0).then(|| known.iter().sum::<f64>() / count)
     }
 
     fn json(&self) -> Value {
         let queue = self.queue;
-        let job = |((job, own), nothing): ((&Job, &Option<OptionEstimate>), &Option<String>)| {
-            let request = own.as_ref().map(|own| option_json(own, std::slice::from_ref(queue)));
+        let job = |((job, estimate), nothing): ((&Job, &Option<OptionEstimate>), &Option<String>)| {
+            let request =
+                estimate.as_ref().map(|estimate| option_json(estimate, std::slice::from_ref(queue)));
             json!({ "name": job.name.as_str(), "request": request, "reason": nothing })
         };
         json!({
@@ -181,16 +182,20 @@ impl<'a> QueuePlan<'a> {
     }
 
     fn table(&'a self, context: &Context) -> String {
-        let unit =
-            self.together.iter().flatten().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
-        let job = |((job, own), nothing): ((&'a Job, &'a Option<OptionEstimate>), &Option<String>)| {
+        let unit = self
+            .together
+            .iter()
+            .flatten()
+            .find_map(|estimate| estimate.option.cost)
+            .map(|cost| cost.unit.word());
+        let job = |((job, estimate), nothing): ((&'a Job, &'a Option<OptionEstimate>), &Option<String>)| {
             let how =
                 if self.jobs.len() > 1 { "chosen together with the other jobs of the file" } else { CHOSEN };
-            let together = own.as_ref().map(|_| how.to_owned());
+            let together = estimate.as_ref().map(|_| how.to_owned());
             WhenJob {
                 names: vec![job.name.as_str()],
                 place: together.or_else(|| nothing.clone()),
-                rows: own.iter().map(row).collect(),
+                rows: estimate.iter().map(row).collect(),
                 chosen: None,
                 notes: Vec::new(),
             }

@@ -71,7 +71,7 @@ impl Subcommand for Args {
             context.note(note);
         }
         let scripts = script_chains(&root);
-        let (own, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
+        let (job_names, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
             (Vec::new(), scripts)
         } else {
             let is_script =
@@ -81,13 +81,13 @@ impl Subcommand for Args {
                 let name = JobName::new(name).ok();
                 name.is_some_and(|name| state.find(&name).is_some() || state.script(&name).is_some())
             };
-            let own = self.jobs.iter().filter(|name| is_known(name) || !named.contains(name)).collect();
+            let job_names = self.jobs.iter().filter(|name| is_known(name) || !named.contains(name)).collect();
             let is_meant = |chain: &&ScriptChain| named.contains(&&chain.name) || named.contains(&&chain.run);
-            (own, scripts.iter().filter(is_meant).cloned().collect())
+            (job_names, scripts.iter().filter(is_meant).cloned().collect())
         };
-        let chosen = self.chosen(&own, &state)?;
+        let chosen = self.chosen(&job_names, &state)?;
         let is_chosen = |script: &&ScriptJob| {
-            self.jobs.is_empty() || own.iter().any(|name| **name == script.name.as_str())
+            self.jobs.is_empty() || job_names.iter().any(|name| **name == script.name.as_str())
         };
         let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
         let output = |script: &ScriptJob| {

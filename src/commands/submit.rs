@@ -167,12 +167,12 @@ impl Args {
             predicted = predictions::of_run(&run, &foretold, at);
         }
         let scripts = submission::prepare(context, &run, options)?;
-        let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
+        let chosen_jobs: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         if !self.dry_run {
-            file_kind::refuse_examples(&text, &self.input, &own)?;
-            permissions::refuse_accounts(context, &own)?;
+            file_kind::refuse_examples(&text, &self.input, &chosen_jobs)?;
+            permissions::refuse_accounts(context, &chosen_jobs)?;
         }
-        note_shared_checkpoints(context, &own);
+        note_shared_checkpoints(context, &chosen_jobs);
         let submitted: BTreeSet<usize> = run.submissions.iter().map(|submission| submission.job).collect();
         let reason =
             |index: usize| planned.plan.verdicts()[index].reason().filter(|_| !submitted.contains(&index));
@@ -311,7 +311,7 @@ fn submit(
         }
     };
     let outcome = submission::submit(context, run, planned, options, &tell)?;
-    let is_queued = |own: &Answered| own.job_id().is_some();
+    let is_queued = |answered: &Answered| answered.job_id().is_some();
     if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
         context.note(FOLLOW);
     }

@@ -91,10 +91,14 @@ impl ThroughArgs {
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();
-        notes.extend(jobs.iter().zip(&requests).filter_map(|(job, own)| fewer(job, own, wanted)));
+        notes.extend(jobs.iter().zip(&requests).filter_map(|(job, estimates)| fewer(job, estimates, wanted)));
         let all_behind = jobs.iter().all(|job| behind(job).is_some());
-        let chosen_for = |(own, nothing): (Vec<OptionEstimate>, &Option<String>)| {
-            if own.is_empty() { Err(nothing.clone().unwrap_or_else(|| NOTHING.to_owned())) } else { Ok(own) }
+        let chosen_for = |(estimates, nothing): (Vec<OptionEstimate>, &Option<String>)| {
+            if estimates.is_empty() {
+                Err(nothing.clone().unwrap_or_else(|| NOTHING.to_owned()))
+            } else {
+                Ok(estimates)
+            }
         };
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
@@ -143,8 +147,8 @@ fn told(job: &Job, estimate: &OptionEstimate) -> String {
 }
 
 /// Returns that a job has fewer requests than wanted, if so. Why it has none is said when it is not submitted.
-fn fewer(job: &Job, own: &[OptionEstimate], wanted: usize) -> Option<String> {
-    let (name, found) = (&job.name, own.len());
+fn fewer(job: &Job, estimates: &[OptionEstimate], wanted: usize) -> Option<String> {
+    let (name, found) = (&job.name, estimates.len());
     (0 < found && found < wanted)
         .then(|| format!("{name}: only {found} of {wanted} requests, because it can use no other GPUs"))
 }

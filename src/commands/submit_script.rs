@@ -85,7 +85,7 @@ impl FollowArgs {
         let path = if is_stdin { PathBuf::from("script") } else { absolute(&context.directory, input.path) };
         let file = ScriptFile { path: path.clone(), bytes: input.bytes.to_vec() };
         let script = Script::new(Some(file), input.sbatch);
-        let version = context.config().and_then(|own| SlurmVersion::parse(own.get("SLURM_VERSION")?));
+        let version = context.config().and_then(|config| SlurmVersion::parse(config.get("SLURM_VERSION")?));
         let reading = script.reading(version);
         refuse(&crate::app::input::name(input.path), &reading)?;
         let job = self.job(context, input, &script, &path, &reading)?;
@@ -254,14 +254,14 @@ mod tests {
 
     #[test]
     fn every_name_of_slurm_becomes_one_of_hsched() {
-        for (slurm, own) in [
+        for (slurm, expected) in [
             ("train.sh", "train.sh"),
             ("a b/c", "a_b_c"),
             ("_x", "script_x"),
             ("é", "script_"),
             ("", "script"),
         ] {
-            assert_eq!(job_name(slurm).map(|name| name.to_string()).ok().as_deref(), Some(own));
+            assert_eq!(job_name(slurm).map(|name| name.to_string()).ok().as_deref(), Some(expected));
         }
     }
 }

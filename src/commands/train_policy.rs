@@ -130,7 +130,7 @@ impl Args {
                     .id(ErrorId::TraceFile);
             return Err(failure.hint("hsched tests the network on traces that it was not trained on"));
         }
-        let (mut own, mut held_out) = (Vec::new(), Vec::new());
+        let (mut training, mut held_out) = (Vec::new(), Vec::new());
         for (number, path) in files.iter().enumerate() {
             let file = trace::parse(&input::text(path)?).map_err(|error| {
                 Failure::new(Exit::BadInput, format!("{}: {error}", path.display())).id(ErrorId::TraceFile)
@@ -138,9 +138,9 @@ impl Args {
             let cluster = ClusterArgs::of_file(clusters[number % clusters.len()].clone());
             let trace = on_cluster(context, &file, &cluster, &self.speeds)?;
             let is_out = (number + 1) % HELD_OUT == 0 || number + 1 == files.len() && held_out.is_empty();
-            if is_out { held_out.push(trace) } else { own.push(trace) }
+            if is_out { held_out.push(trace) } else { training.push(trace) }
         }
-        Ok((own, held_out))
+        Ok((training, held_out))
     }
 
     fn json(&self, rows: &[(String, Score)], trained: &Trained, learnt: usize, held_out: usize) -> Value {

@@ -123,7 +123,7 @@ impl Subcommand for Args {
             Format::Table => table(context, &told, &queues),
         };
         print(context, &text)?;
-        Ok(start_estimates::exit(told.iter().map(|own| (own.job, own.choice.is_some()))))
+        Ok(start_estimates::exit(told.iter().map(|estimated| (estimated.job, estimated.choice.is_some()))))
     }
 }
 
@@ -265,7 +265,7 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let unit = told
         .iter()
-        .flat_map(|own| &own.list)
+        .flat_map(|estimated| &estimated.list)
         .find_map(|estimate| estimate.option.cost)
         .map(|cost| cost.unit.word());
     let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
@@ -294,9 +294,9 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
 
 /// Returns the jobs of the table; those with the same requests are one.
 fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
-    let list = || told.iter().flat_map(|own| &own.list);
-    let differs = |own: &dyn Fn(&OptionEstimate) -> Option<String>| {
-        list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b))
+    let list = || told.iter().flat_map(|estimated| &estimated.list);
+    let differs = |value: &dyn Fn(&OptionEstimate) -> Option<String>| {
+        list().zip(list().skip(1)).any(|(a, b)| value(a) != value(b))
     };
     let several_partitions = differs(&|estimate| estimate.option.request.partition.clone());
     let several_accounts = differs(&|estimate| estimate.option.request.account.clone());
@@ -309,12 +309,19 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
             ..row
         }
     };
-    let first = told.iter().enumerate().filter(|(number, own)| own.first == *number);
+    let first = told.iter().enumerate().filter(|(number, estimated)| estimated.first == *number);
     first
-        .map(|(number, own)| {
-            let names = told.iter().filter(|own| own.first == number).map(|own| own.job.name.as_str());
-            let kept = if told.len() > 1 { worth_showing(own) } else { (0..own.list.len()).collect() };
-            when_job(own, names.collect(), &kept, kept.iter().map(|&number| row(&own.list[number])).collect())
+        .map(|(number, estimated)| {
+            let names =
+                told.iter().filter(|alike| alike.first == number).map(|alike| alike.job.name.as_str());
+            let kept =
+                if told.len() > 1 { worth_showing(estimated) } else { (0..estimated.list.len()).collect() };
+            when_job(
+                estimated,
+                names.collect(),
+                &kept,
+                kept.iter().map(|&number| row(&estimated.list[number])).collect(),
+            )
         })
         .collect()
 }
@@ -325,9 +332,9 @@ fn worth_showing(told: &Told) -> Vec<usize> {
     let good = start_estimates::worth_showing(&told.list);
     let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);
     (0..told.list.len())
-        .filter(|&own| {
-            let id = told.list[own].id();
-            own < FIRST_TO_FINISH || is_chosen(id) || good.contains(&id)
+        .filter(|&index| {
+            let id = told.list[index].id();
+            index < FIRST_TO_FINISH || is_chosen(id) || good.contains(&id)
         })
         .collect()
 }
@@ -349,8 +356,8 @@ fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<W
         notes.push(format!("{UNKNOWN}: {why}"));
     } else if let Some(OptionEstimate { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
-    } else if let Some(own) = chosen {
-        notes.push(format!("priority {}", own.priority.source.word()));
+    } else if let Some(estimate) = chosen {
+        notes.push(format!("priority {}", estimate.priority.source.word()));
     }
     WhenJob {
         names,

@@ -10,13 +10,13 @@ use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns what is known of each job's requests, as JSON.
 pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let job = |own: &Told| {
+    let job = |estimated: &Told| {
         json!({
-            "name": own.job.name.as_str(),
-            "chosen": own.choice.and_then(|choice| own.list.iter().position(|option| option.id() == choice.id)),
-            "reason": own.reason(),
-            "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
-            "notes": own.notes,
+            "name": estimated.job.name.as_str(),
+            "chosen": estimated.choice.and_then(|choice| estimated.list.iter().position(|option| option.id() == choice.id)),
+            "reason": estimated.reason(),
+            "options": estimated.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
+            "notes": estimated.notes,
         })
     };
     json!({
@@ -28,13 +28,13 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
 }
 
 /// Returns a queue and when it was looked at, as JSON.
-pub(super) fn queue(own: &Queue) -> Value {
-    json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
-        "corrected_by": own.learnt.map(|(_, count)| count),
-        "learnt": own.site.as_ref().map(|site| site_json(site, own)),
-        "growth": growth(own.snapshot.growth()),
-        "reached_limits": own.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
-        "notes": own.snapshot.notes })
+pub(super) fn queue(queue: &Queue) -> Value {
+    json!({ "cluster": queue.name, "taken_at": queue.snapshot.taken_at, "age_s": queue.age,
+        "corrected_by": queue.learnt.map(|(_, count)| count),
+        "learnt": queue.site.as_ref().map(|site| site_json(site, queue)),
+        "growth": growth(queue.snapshot.growth()),
+        "reached_limits": queue.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
+        "notes": queue.snapshot.notes })
 }
 
 /// Returns what was learnt of a queue's waits, as JSON.

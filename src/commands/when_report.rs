@@ -11,15 +11,15 @@ use hsched_queue::Estimate;
 pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, Value)]) -> Report {
     let mut report = Report::new(ReportKind::When, Clock::Elapsed);
     report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    for own in told {
-        let name = own.job.name.as_str();
-        let chosen = own.choice.map(|choice| choice.id);
+    for estimated in told {
+        let name = estimated.job.name.as_str();
+        let chosen = estimated.choice.map(|choice| choice.id);
         let option = |estimate: &OptionEstimate| {
             option(name, estimate, queues, chosen.is_some_and(|id| id == estimate.id()))
         };
-        report.options.extend(own.list.iter().map(option));
-        report.notes.extend(own.reason().map(|reason| format!("{name}: {reason}")));
-        report.notes.extend(own.notes.iter().cloned());
+        report.options.extend(estimated.list.iter().map(option));
+        report.notes.extend(estimated.reason().map(|reason| format!("{name}: {reason}")));
+        report.notes.extend(estimated.notes.iter().cloned());
     }
     report
 }

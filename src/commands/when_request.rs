@@ -169,9 +169,9 @@ fn memory(request: &ResourceRequest) -> String {
     };
     match (request.mem_mb_per_node, request.mem_mb_per_cpu, request.mem_mb_per_gpu) {
         (Some(0), ..) | (None, Some(0), _) => "all of each node".to_owned(),
-        (Some(own), ..) => format!("{} on each node", amount(own)),
-        (_, Some(own), _) => format!("{} for each CPU", amount(own)),
-        (.., Some(own)) => format!("{} for each GPU", amount(own)),
+        (Some(mebibytes), ..) => format!("{} on each node", amount(mebibytes)),
+        (_, Some(mebibytes), _) => format!("{} for each CPU", amount(mebibytes)),
+        (.., Some(mebibytes)) => format!("{} for each GPU", amount(mebibytes)),
         (None, None, None) => "the default of the site".to_owned(),
     }
 }

@@ -88,7 +88,7 @@ fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> 
     ]);
     for (name, score) in groups {
         let [error, mean, wait] =
-            [score.median_error, score.mean_error, score.mean_wait].map(|own| duration(Seconds(own)));
+            [score.median_error, score.mean_error, score.mean_wait].map(|seconds| duration(Seconds(seconds)));
         let held = format!("{:.0} %", 100.0 * score.held);
         table.row([name.clone(), score.starts.to_string(), held, error, mean, wait]);
     }

@@ -206,7 +206,7 @@ impl ScriptQuestion<'_> {
             // Nothing was shown: --dry-run alone comes here, and shows it.
             None => number - 1,
         };
-        let Some(own) = list.get(place) else {
+        let Some(chosen) = list.get(place) else {
             let there = match list.len() {
                 0 => "no change brings its start forward".to_owned(),
                 1 => "there is only change 1".to_owned(),
@@ -216,14 +216,14 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::NoChange));
         };
         let is_allowed = |gpu_type: &str| self.args.may.iter().any(|candidate| candidate == gpu_type);
-        if let Some(to) = own.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
+        if let Some(to) = chosen.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
             let message = format!("change {number} is to another GPU type, {to}; nothing was changed");
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::ChangeToType)
                 .hint(format!("if {to} is fast enough, add --may {to}")));
         }
-        Ok((place, own))
+        Ok((place, chosen))
     }
 
     /// Keeps the changes that are shown, for their numbers.
@@ -231,8 +231,12 @@ impl ScriptQuestion<'_> {
     /// # Errors
     /// When the state directory cannot be written.
     fn keep_list(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
-        let shown: Vec<Vec<String>> =
-            report.outlook.iter().flat_map(|own| &own.settings).map(|setting| words(setting)).collect();
+        let shown: Vec<Vec<String>> = report
+            .outlook
+            .iter()
+            .flat_map(|outlook| &outlook.settings)
+            .map(|setting| words(setting))
+            .collect();
         let root = state::root(context)?;
         let text =
             serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
@@ -269,7 +273,7 @@ impl ScriptQuestion<'_> {
             return Err(Failure::new(Exit::Usage, "--apply needs a script: give its file before --")
                 .id(ErrorId::OptionNeeds));
         };
-        let (place, own) = self.change(context, report, number)?;
+        let (place, chosen) = self.change(context, report, number)?;
         let (Some(outlook), name) = (&report.outlook, self.script.name()) else { return Ok(Exit::Unplaced) };
         let failure = |error: NotInScript| {
             Failure::new(Exit::Unplaced, format!("{name}: {error}; nothing was changed"))
@@ -278,7 +282,7 @@ impl ScriptQuestion<'_> {
         let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
         // What Slurm would read otherwise than it is meant must not be written.
         let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
-        if !is_meant(&read_again, report.queue, &own.set.applied(&outlook.request)) {
+        if !is_meant(&read_again, report.queue, &chosen.set.applied(&outlook.request)) {
             let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
             return Err(Failure::new(Exit::Unplaced, message)
                 .id(ErrorId::NoChange)
@@ -287,10 +291,10 @@ impl ScriptQuestion<'_> {
         let shown: Vec<DiffLine> = rewritten
             .lines
             .iter()
-            .map(|own| DiffLine { line: own.line, before: own.before.as_deref(), after: &own.after })
+            .map(|line| DiffLine { line: line.line, before: line.before.as_deref(), after: &line.after })
             .collect();
         let mut text = script_diff(&name, &shown);
-        let _ = writeln!(text, "Costs you: {}.", when_script_text::costs(own));
+        let _ = writeln!(text, "Costs you: {}.", when_script_text::costs(chosen));
         if !self.args.dry_run {
             let older = free_name(path, bytes);
             rewrite_output(path, &older, bytes, &rewritten.text).map_err(|error| {
@@ -372,9 +376,9 @@ impl ScriptReport<'_> {
         if self.outlook.is_some() {
             return None;
         }
-        let unknown = self.reading.unknown.iter().map(|own| {
-            let line = own.line.map_or_else(String::new, |line| format!("line {line}, "));
-            format!("{line}{:?}: {}", own.text, own.why)
+        let unknown = self.reading.unknown.iter().map(|unread| {
+            let line = unread.line.map_or_else(String::new, |line| format!("line {line}, "));
+            format!("{line}{:?}: {}", unread.text, unread.why)
         });
         let unknown = unknown.collect::<Vec<_>>().join("; ");
         let example =
@@ -386,7 +390,7 @@ impl ScriptReport<'_> {
 
     /// Returns whether Slurm refuses a line only because something in it is still to be replaced.
     fn is_of_placeholder(&self, why: &str) -> bool {
-        let lines = self.reading.unknown.iter().filter_map(|own| own.line);
+        let lines = self.reading.unknown.iter().filter_map(|unread| unread.line);
         lines.into_iter().any(|line| why.starts_with(&format!("line {line}: ")))
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn json(report: &ScriptReport) -> Value {
             "refused": report.refused,
             "unknown": reading["unknown"],
             "notes": reading["notes"],
-            "not_counted": outlook.map_or(&[][..], |own| own.not_counted.as_slice()),
+            "not_counted": outlook.map_or(&[][..], |outlook| outlook.not_counted.as_slice()),
             "past_runs": report.past.0.len(),
             "as_is": outlook.map(as_is),
             "changes": outlook.map_or_else(Vec::new, changes),
@@ -42,7 +42,7 @@ fn as_is(outlook: &ScriptOutlook) -> Value {
 
 fn changes(outlook: &ScriptOutlook) -> Vec<Value> {
     let numbered = (1..).zip(outlook.estimates.list.iter().zip(&outlook.settings));
-    numbered.map(|(number, own)| change(number, own)).collect()
+    numbered.map(|(number, pair)| change(number, pair)).collect()
 }
 
 fn change(number: u32, (change_estimate, settings): (&ChangeEstimate, &Vec<Setting>)) -> Value {

@@ -32,7 +32,7 @@ pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
             .list
             .iter()
             .enumerate()
-            .map(|(place, own)| row(report, outlook, (place, own)))
+            .map(|(place, estimate)| row(report, outlook, (place, estimate)))
             .collect();
     }
     let notes = notes(report, &rows);
@@ -43,7 +43,8 @@ pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
 fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> String {
     let Request { asks, partition, limit, .. } = &outlook.request;
     let per_node: u64 = asks.gpus.iter().map(|ask| u64::from(ask.count)).sum();
-    let gpu_type = asks.gpus.iter().find_map(|ask| ask.gpu_type.as_ref()).map_or("", |own| own.as_str());
+    let gpu_type =
+        asks.gpus.iter().find_map(|ask| ask.gpu_type.as_ref()).map_or("", |gpu_type| gpu_type.as_str());
     let total = per_node.saturating_mul(u64::from(asks.nodes));
     let space = if gpu_type.is_empty() { "" } else { " " };
     let gpus = match total {
@@ -60,7 +61,7 @@ fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> Strin
         .iter()
         .find(|partition| partition.default)
         .map(|partition| partition.name.as_str());
-    parts.extend(partition.as_deref().or(default).map(|own| format!("partition {own}")));
+    parts.extend(partition.as_deref().or(default).map(|partition| format!("partition {partition}")));
     let nodes = u64::from(asks.nodes);
     parts.extend(asks.cpus.map(|cpus| match cpus.saturating_mul(nodes) {
         1 => "1 CPU".to_owned(),
@@ -170,15 +171,15 @@ pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
 /// Returns a change in words: its options, or the numbers of those rows that it is made of.
 fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> String {
     let list = &outlook.estimates.list;
-    let own = &list[place].set.changes;
+    let changes = &list[place].set.changes;
     let parts: Vec<usize> = (0..list.len())
         .filter(|other| {
             let part = &list[*other].set.changes;
-            part.len() < own.len() && part.iter().all(|change| own.contains(change))
+            part.len() < changes.len() && part.iter().all(|change| changes.contains(change))
         })
         .collect();
     if let [first, second] = parts[..]
-        && list[first].set.changes.len() + list[second].set.changes.len() == own.len()
+        && list[first].set.changes.len() + list[second].set.changes.len() == changes.len()
     {
         return format!("{} and {}", first + 1, second + 1);
     }
@@ -208,9 +209,9 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
         })
         .collect();
     if let Some(outlook) = &report.outlook {
-        let unknown = report.reading.unknown.iter().map(|own| {
-            let line = own.line.map_or_else(String::new, |line| format!("line {line}, "));
-            format!("{line}{:?}: {}", own.text, own.why)
+        let unknown = report.reading.unknown.iter().map(|unread| {
+            let line = unread.line.map_or_else(String::new, |line| format!("line {line}, "));
+            format!("{line}{:?}: {}", unread.text, unread.why)
         });
         notes.extend(unknown);
         if !outlook.not_counted.is_empty() {

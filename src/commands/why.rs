@@ -119,7 +119,8 @@ impl Subcommand for Args {
         let share = self.budget / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
         let samples = usize::try_from(self.view.search.futures_alone()).unwrap_or(usize::MAX);
         let progress = ProgressLine::start("simulating the queue".to_owned());
-        let explain = |own| JobPage::new(look.explained(own, !is_list, self.seed, samples, share));
+        let explain =
+            |found_job| JobPage::new(look.explained(found_job, !is_list, self.seed, samples, share));
         let shown: Vec<JobPage> = found.into_iter().map(explain).collect();
         drop(progress);
         if let ([job], [one]) = (self.jobs.as_slice(), shown.as_slice()) {
@@ -237,9 +238,9 @@ fn why_line(shown: &JobPage) -> WhyLine<'_> {
 
 fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String]) -> String {
     let mut pages = Vec::new();
-    for own in shown {
-        let request = own.request();
-        let advice = (1..).zip(numbered(own)).map(|(number, (advice, command))| WhyAdvice {
+    for job_page in shown {
+        let request = job_page.request();
+        let advice = (1..).zip(numbered(job_page)).map(|(number, (advice, command))| WhyAdvice {
             number,
             command,
             change: advice.remedy.words(&request),
@@ -249,10 +250,10 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
             keeps_job: advice.remedy.keeps_job(),
         });
         let job = WhyJob {
-            headline: headline(own, look),
-            why: &own.explained.explanation.why,
-            way_out: &own.explained.explanation.way_out,
-            start: own.explained.starts.as_is.as_ref(),
+            headline: headline(job_page, look),
+            why: &job_page.explained.explanation.why,
+            way_out: &job_page.explained.explanation.way_out,
+            start: job_page.explained.starts.as_is.as_ref(),
             now: look.queue.snapshot.taken_at,
             advice: advice.collect(),
         };

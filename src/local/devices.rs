@@ -75,8 +75,8 @@ pub struct DevicesError {
 /// Returns what is wrong with a list of devices: types without a count are the usual mistake.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
-        let own = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
-        own.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{own}:1"))
+        let gpu_type = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
+        gpu_type.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{gpu_type}:1"))
     };
     let has_no_slot = |part: &str| {
         part.rsplit_once(['x', ':']).is_some_and(|(count, slots)| slots == "0" && count.contains(':'))
@@ -228,9 +228,9 @@ impl Devices {
         for lease in self.taken.values() {
             for (name, _) in &lease.devices {
                 let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { continue };
-                let add = |usage: &mut Option<Usage>, own: u64| {
+                let add = |usage: &mut Option<Usage>, taken: u64| {
                     if let Some(usage) = usage {
-                        usage.used = (usage.used + own).min(usage.total);
+                        usage.used = (usage.used + taken).min(usage.total);
                     }
                 };
                 add(&mut node.cpus, lease.needs.cpus);
@@ -306,13 +306,16 @@ impl Devices {
 
     /// Returns a lease for a script: a line for each node.
     pub fn words(&self, lease: &Lease) -> String {
-        let mut own: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
+        let mut by_node: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
         for (name, device) in &lease.devices {
             let devices = self.nodes.iter().find(|(node, _)| node.name == *name).map(|(_, devices)| devices);
-            own.entry(name).or_default().push(devices.map_or("", |devices| devices[*device].name.as_str()));
+            by_node
+                .entry(name)
+                .or_default()
+                .push(devices.map_or("", |devices| devices[*device].name.as_str()));
         }
         let mut words = String::new();
-        for (name, devices) in own {
+        for (name, devices) in by_node {
             let imagined = devices.iter().all(|device| device.is_empty());
             let name = MemberId::plain(name);
             let _ = writeln!(words, "{name} {}", if imagined { String::new() } else { devices.join(",") });

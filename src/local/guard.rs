@@ -189,20 +189,20 @@ fn reap(script: Pid) -> Option<u8> {
 }
 
 /// Asks all that descends from this process to end, and waits until it has, for this long at most.
-fn say_farewell(own: i32, signals: &SignalFd, most: Duration) {
+fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     let clock = SystemClock::default();
-    for process in Process::descendants(own) {
+    for process in Process::descendants(pid) {
         process.signal(Signal::SIGTERM);
     }
-    while clock.elapsed() < most && !Process::descendants(own).is_empty() {
+    while clock.elapsed() < most && !Process::descendants(pid).is_empty() {
         rest(signals);
     }
 }
 
 /// Kills all that descends from this process, until nothing is left.
-fn end_all(own: i32, signals: &SignalFd) {
+fn end_all(pid: i32, signals: &SignalFd) {
     loop {
-        let left = Process::descendants(own);
+        let left = Process::descendants(pid);
         for process in &left {
             process.signal(Signal::SIGKILL);
         }

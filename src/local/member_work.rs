@@ -106,9 +106,9 @@ impl MemberWork {
 
     fn report_ends(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {
         let open = self.worker.submissions().iter().filter(|submission| submission.ended.is_none());
-        let ended = open.filter_map(|own| {
-            let (end, at) = here.end_of(&own.of)?;
-            Some((own.of.clone(), end, at))
+        let ended = open.filter_map(|submission| {
+            let (end, at) = here.end_of(&submission.of)?;
+            Some((submission.of.clone(), end, at))
         });
         let ended: Vec<(SubmissionKey, End, Time)> = ended.collect();
         if ended.is_empty() { Ok(()) } else { self.worker.ended(ended) }

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
         let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: ParkingStep| {
-            let held: Vec<u64> = held.iter().map(|own| own * GIB).collect();
+            let held: Vec<u64> = held.iter().map(|gibibytes| gibibytes * GIB).collect();
             let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
             let need = need.map(|need| need * GIB);
             let spare = spare.map(|spare| spare << 30);

@@ -64,14 +64,14 @@ impl OtherMembers {
         Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
     }
 
-    /// Reads what the others say of themselves; `own` is the member that leads, `elapsed` the time since it began, and `grace` what jobs
+    /// Reads what the others say of themselves; `local` is the member that leads, `elapsed` the time since it began, and `grace` what jobs
     /// that do not say need to save.
     ///
     /// # Errors
     /// When a file of the pool cannot be read or written.
     pub(super) fn look(
         &mut self,
-        own: &MemberId,
+        local: &MemberId,
         state: &State,
         (now, elapsed): (Time, Duration),
         grace: Seconds,
@@ -88,7 +88,7 @@ impl OtherMembers {
         let members = self.leader.members()?;
         self.others.retain(|id, _| members.iter().any(|(member, _)| member == id));
         for (member, report) in members {
-            if member == *own {
+            if member == *local {
                 continue;
             }
             let before = self.others.remove(&member);
@@ -325,11 +325,11 @@ fn node(member_node: &MemberNode) -> (Node, Vec<Device>) {
 
 /// Returns the nodes of a member for its report.
 pub fn member_nodes(devices: &Devices) -> Vec<MemberNode> {
-    let nodes = devices.nodes().iter().map(|(node, own)| MemberNode {
+    let nodes = devices.nodes().iter().map(|(node, node_devices)| MemberNode {
         name: node.name.clone(),
         cpus: node.cpus.map(|cpus| cpus.total),
         memory: node.memory.map(|memory| memory.total),
-        devices: own
+        devices: node_devices
             .iter()
             .map(|device| hsched_engine::pool::MemberDevice {
                 gpu_type: device.gpu_type.clone(),

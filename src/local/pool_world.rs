@@ -26,7 +26,7 @@ pub struct Lead<'a> {
     clock: &'a dyn Clock,
     pub others: OtherMembers,
     /// What it says of itself.
-    own: Worker<PoolFolder>,
+    worker: Worker<PoolFolder>,
     /// When it said so last.
     beat: Duration,
 }
@@ -34,12 +34,12 @@ pub struct Lead<'a> {
 impl<'a> Lead<'a> {
     /// Returns the lead of a pool, by a member that holds the lock.
     pub fn new(clock: &'a dyn Clock, others: OtherMembers, worker: Worker<PoolFolder>) -> Self {
-        Self { clock, others, own: worker, beat: Duration::ZERO }
+        Self { clock, others, worker, beat: Duration::ZERO }
     }
 
     /// Returns the member that leads.
     pub fn id(&self) -> &MemberId {
-        self.own.id()
+        self.worker.id()
     }
 
     /// Returns the time since this process began.
@@ -50,15 +50,15 @@ impl<'a> Lead<'a> {
     fn look(&mut self, state: &State, grace: Seconds) -> Result<(), StateError> {
         let elapsed = self.clock.elapsed();
         if elapsed.saturating_sub(self.beat) >= BEAT {
-            self.own.beat()?;
+            self.worker.beat()?;
             self.beat = elapsed;
         }
-        self.others.look(&self.own.id().clone(), state, (self.clock.time(), elapsed), grace)
+        self.others.look(&self.worker.id().clone(), state, (self.clock.time(), elapsed), grace)
     }
 
     /// Gives the lead up.
     pub fn into_worker(self) -> Worker<PoolFolder> {
-        self.own
+        self.worker
     }
 
     /// Says that it asks to leave.
@@ -66,7 +66,7 @@ impl<'a> Lead<'a> {
     /// # Errors
     /// When that cannot be written down.
     pub fn ask_to_leave(&mut self) -> Result<(), StateError> {
-        self.own.ask_to_leave()
+        self.worker.ask_to_leave()
     }
 
     /// Says that it has left: nothing of it runs.
@@ -74,7 +74,7 @@ impl<'a> Lead<'a> {
     /// # Errors
     /// When that cannot be written down.
     pub fn leave(&mut self) -> Result<(), StateError> {
-        self.own.leave()
+        self.worker.leave()
     }
 }
 
@@ -94,8 +94,8 @@ impl PoolWorld<'_> {
         let Some(lead) = &mut self.lead else { return self.here.start(run, intent) };
         let (of, ranks) = (run.key(intent), named_ranks(&run.problem, &intent.placement));
         let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
-        if member.as_ref() == Some(lead.own.id()) {
-            lead.others.claim(&of, lead.own.id())?;
+        if member.as_ref() == Some(lead.worker.id()) {
+            lead.others.claim(&of, lead.worker.id())?;
             return self.here.start(run, intent);
         }
         let (start, _) = self.here.describe(run, intent)?;

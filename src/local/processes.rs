@@ -126,14 +126,14 @@ impl Mark {
 
     /// Returns what is left of a guard among all processes: itself, its session, and all that carry its token.
     fn left(&self, all: &[Process]) -> Vec<Process> {
-        let own = i32::try_from(std::process::id()).unwrap_or_default();
+        let this_process = i32::try_from(std::process::id()).unwrap_or_default();
         // Its number stays taken while its session has members; another leader means that none of them is left.
         let leader = all.iter().find(|other| other.pid == self.pid);
         let has_session = leader.is_none_or(|leader| leader.start == self.start);
         let is_left = |other: &&Process| {
             let is_member = || has_session && other.session == self.pid;
             let carries = || self.token.as_ref().is_some_and(|token| other.carries(token));
-            other.pid != own && other.start >= self.start && (is_member() || carries())
+            other.pid != this_process && other.start >= self.start && (is_member() || carries())
         };
         all.iter().filter(is_left).copied().collect()
     }
@@ -205,9 +205,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("mark");
         let (mut child, process) = start(&[&format!("{TOKEN}=abc")]);
-        let own = Mark { pid: process.pid, start: process.start, boot: boot(), token: None };
-        let later = Mark { start: own.start + 1, token: Some("abc".to_owned()), ..own.clone() };
-        for text in [later.text(), own.text().replace('-', "+"), String::new(), "x y".to_owned()] {
+        let mark = Mark { pid: process.pid, start: process.start, boot: boot(), token: None };
+        let later = Mark { start: mark.start + 1, token: Some("abc".to_owned()), ..mark.clone() };
+        for text in [later.text(), mark.text().replace('-', "+"), String::new(), "x y".to_owned()] {
             fs::write(&path, text).expect("writes");
             end_leftovers(&path);
             assert_eq!(child.try_wait().expect("asks"), None);
@@ -217,12 +217,12 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_as_it_was_written_and_as_hsched_0_1_0_wrote_it() {
-        let own = Process::find(std::process::id().cast_signed()).expect("is alive");
-        let mark = Mark::new(own).expect("random numbers");
+        let process = Process::find(std::process::id().cast_signed()).expect("is alive");
+        let mark = Mark::new(process).expect("random numbers");
         assert_eq!(Mark::parse(&mark.text()), Some(mark.clone()));
         assert_eq!(mark.token.as_ref().map(String::len), Some(32));
         let before = Mark { token: None, ..mark };
-        assert_eq!(Mark::parse(&format!("{} {} {}\n", own.pid, own.start, boot())), Some(before));
+        assert_eq!(Mark::parse(&format!("{} {} {}\n", process.pid, process.start, boot())), Some(before));
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Running {
 
     /// Returns whether these processes were started for a submission.
     pub(super) fn is_of(&self, origin: &SubmissionKey) -> bool {
-        self.guarded.as_ref().is_some_and(|own| own.origin == *origin)
+        self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }
 
     /// Asks it to save and end; one that has ended is heard of soon.

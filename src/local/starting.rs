@@ -45,7 +45,7 @@ impl LocalWorld<'_> {
     pub(super) fn describe(&self, run: &Run, intent: &PlannedSubmission) -> Result<(Start, String), Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
-        let script = prepared.and_then(|(_, own)| Some((own.path(&of), own.script(&of)?)));
+        let script = prepared.and_then(|(_, scripts)| Some((scripts.path(&of), scripts.script(&of)?)));
         let Some((path, script)) = script else {
             return Err(Answer::Refused { message: "its script was not written".into() });
         };

@@ -26,15 +26,17 @@ impl LocalWorld<'_> {
     pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
         let (now, left) = (self.now(), self.epoch_left(of));
         // One that has ended is seen to have at the next look.
-        let Some(own) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else { return };
-        if let Step::Asked | Step::Parking { .. } = own.step {
+        let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
+            return;
+        };
+        if let Step::Asked | Step::Parking { .. } = running.step {
             return;
         }
-        let Some(guarded) = &mut own.guarded else { return };
-        let why = match &own.step {
+        let Some(guarded) = &mut running.guarded else { return };
+        let why = match &running.step {
             // It never went on, and waits already; or nothing of it was started.
             Step::Held { .. } if guarded.gate.parked().is_some() => {
-                own.step = Step::Parking { until: now };
+                running.step = Step::Parking { until: now };
                 return;
             }
             Step::Held { .. } => None,
@@ -44,7 +46,7 @@ impl LocalWorld<'_> {
             }
             _ => match guarded.gate.say(Want::Park) {
                 Ok(()) => {
-                    own.step = Step::Parking { until: now.after(TO_PARK) };
+                    running.step = Step::Parking { until: now.after(TO_PARK) };
                     return;
                 }
                 Err(error) => Some(format!("hsched could not ask it to wait: {error}")),
@@ -53,7 +55,7 @@ impl LocalWorld<'_> {
         if let Some(why) = why {
             self.said.push((of.job.clone(), format!("saves and exits instead of parking: {why}")));
         }
-        own.stop();
+        running.stop();
     }
 
     /// Returns how long the epoch goes on in which a submission is, where that is known.
@@ -137,7 +139,7 @@ impl LocalWorld<'_> {
             self.running.iter().filter(|(_, running)| of_step(running)).map(|(of, _)| of.clone()).collect();
         for of in moving {
             let Some(running) = self.running.get_mut(&of) else { continue };
-            let gate = running.guarded.as_ref().map(|own| &own.gate);
+            let gate = running.guarded.as_ref().map(|guarded| &guarded.gate);
             match running.step {
                 Step::Parking { until } => match gate.and_then(Gate::parked) {
                     Some(words) => self.park(&of, &words, now),
@@ -181,8 +183,11 @@ impl LocalWorld<'_> {
     /// Lets those go on that wait for nobody any more.
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
-        for (of, own) in running.iter_mut() {
-            let (Step::Held { after }, Some(guarded)) = (&mut own.step, &mut own.guarded) else { continue };
+        for (of, running_job) in running.iter_mut() {
+            let (Step::Held { after }, Some(guarded)) = (&mut running_job.step, &mut running_job.guarded)
+            else {
+                continue;
+            };
             // Whoever has a lease is on a GPU that this one waits to have to itself.
             after.retain(|other| parking.is_in_the_way(other) || devices.lease(other).is_some());
             if !after.is_empty() {
@@ -190,12 +195,12 @@ impl LocalWorld<'_> {
             }
             if guarded.origin == *of {
                 let _ = guarded.go();
-                (own.step, own.since) = (Step::AtWork, clock.time());
+                (running_job.step, running_job.since) = (Step::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
                 // Where it cannot be said now it is at the next look.
                 if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
-                    own.step = Step::GoingOn;
+                    running_job.step = Step::GoingOn;
                 }
             }
         }

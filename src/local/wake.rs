@@ -51,9 +51,9 @@ impl Waker {
         let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
         // DeferredCommands get their name when they are whole.
         let deferred = files.add_watch(deferred, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
-        let (own, tell) = (Arc::clone(&files), sender.clone());
+        let (inotify, tell) = (Arc::clone(&files), sender.clone());
         let listen = move || {
-            while let Ok(events) = own.read_events() {
+            while let Ok(events) = inotify.read_events() {
                 for event in events {
                     let name = event.name.as_ref().and_then(|name| name.to_str()).unwrap_or_default();
                     let wake = match event.wd {

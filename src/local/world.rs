@@ -105,12 +105,12 @@ impl<'a> LocalWorld<'a> {
             self.leave(parked.guarded.watch);
             return;
         }
-        let Some((of, own)) = self.running.iter_mut().find(|(_, running)| running.is_of(origin)) else {
+        let Some((of, running)) = self.running.iter_mut().find(|(_, running)| running.is_of(origin)) else {
             return;
         };
         let of = of.clone();
-        let mut end = own.end(status, self.is_closing);
-        let watches = [own.guarded.take().and_then(|own| own.watch), own.watch.take()];
+        let mut end = running.end(status, self.is_closing);
+        let watches = [running.guarded.take().and_then(|guarded| guarded.watch), running.watch.take()];
         if matches!(end, End::Failed { .. })
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
@@ -134,7 +134,7 @@ impl<'a> LocalWorld<'a> {
         if end == End::NodeFailed {
             (self.lost, self.asked) = (Some(now), None);
         }
-        own.ended = Some((end, now));
+        running.ended = Some((end, now));
         self.devices.give_back(&of);
         for watch in watches {
             self.leave(watch);
@@ -227,7 +227,7 @@ impl<'a> LocalWorld<'a> {
 
     /// Forgets a submission that has ended.
     pub(super) fn forget(&mut self, of: &SubmissionKey) {
-        self.running.retain(|own, running| running.ended.is_none() || own != of);
+        self.running.retain(|key, running| running.ended.is_none() || key != of);
     }
 
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {

@@ -28,9 +28,9 @@ impl Float {
     pub(super) fn numbers(self, bytes: &[u8]) -> Vec<f64> {
         match self {
             Self::F64 => read(bytes, f64::from_le_bytes),
-            Self::F32 => read(bytes, |own| f32::from_le_bytes(own).into()),
-            Self::F16 => read(bytes, |own| f16::from_le_bytes(own).into()),
-            Self::Bf16 => read(bytes, |own| bf16::from_le_bytes(own).into()),
+            Self::F32 => read(bytes, |element| f32::from_le_bytes(element).into()),
+            Self::F16 => read(bytes, |element| f16::from_le_bytes(element).into()),
+            Self::Bf16 => read(bytes, |element| bf16::from_le_bytes(element).into()),
         }
     }
 
@@ -38,15 +38,15 @@ impl Float {
     pub(super) fn bytes(self, numbers: &[f64]) -> Vec<u8> {
         match self {
             Self::F64 => write(numbers, f64::to_le_bytes),
-            Self::F32 => write(numbers, |own| single(own).to_le_bytes()),
-            Self::F16 => write(numbers, |own| f16::from_f32(to_odd(own)).to_le_bytes()),
-            Self::Bf16 => write(numbers, |own| bf16::from_f32(to_odd(own)).to_le_bytes()),
+            Self::F32 => write(numbers, |number| single(number).to_le_bytes()),
+            Self::F16 => write(numbers, |number| f16::from_f32(to_odd(number)).to_le_bytes()),
+            Self::Bf16 => write(numbers, |number| bf16::from_f32(to_odd(number)).to_le_bytes()),
         }
     }
 }
 
 fn read<const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> f64) -> Vec<f64> {
-    bytes.as_chunks().0.iter().map(|own| number(*own)).collect()
+    bytes.as_chunks().0.iter().map(|element| number(*element)).collect()
 }
 
 fn write<const SIZE: usize>(numbers: &[f64], element: impl Fn(f64) -> [u8; SIZE]) -> Vec<u8> {
@@ -140,10 +140,10 @@ mod tests {
             let number = low + (high - low) * if tie { 0.5 } else { part };
             let number = f64::from_bits(number.to_bits().saturating_add_signed(beside));
             let rounded = u16::from_le_bytes(float.bytes(&[number]).try_into().expect("an element"));
-            let own = distance(float, rounded, number);
+            let near = distance(float, rounded, number);
             for other in [rounded.saturating_sub(1), rounded + 1] {
                 let far = distance(float, other, number);
-                prop_assert!(own < far || (own == far && rounded % 2 == 0) || other == rounded, "{number:e} {rounded:#x} {other:#x}");
+                prop_assert!(near < far || (near == far && rounded % 2 == 0) || other == rounded, "{number:e} {rounded:#x} {other:#x}");
             }
         }
 

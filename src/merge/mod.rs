@@ -63,20 +63,22 @@ pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
         check_names(part, first)?;
     }
     let mut merged = BTreeMap::new();
-    for (name, own) in first.tensors.iter() {
+    for (name, tensor) in first.tensors.iter() {
         for (part, _) in &taken[1..] {
-            let other =
-                part.tensors.get(name).filter(|other| (other.kind, &other.shape) == (own.kind, &own.shape));
+            let other = part
+                .tensors
+                .get(name)
+                .filter(|other| (other.kind, &other.shape) == (tensor.kind, &tensor.shape));
             if other.is_none() {
                 let (file, other, tensor) = (part.name.clone(), first.name.clone(), name.to_owned());
                 return Err(MergeError::Shape { file, other, tensor });
             }
         }
-        let bytes = match Float::of(own.kind) {
+        let bytes = match Float::of(tensor.kind) {
             Some(float) => mean_of(&taken, name, float)?,
             None => integers(&taken, name)?,
         };
-        merged.insert(name.to_owned(), own.with(bytes));
+        merged.insert(name.to_owned(), tensor.with(bytes));
     }
     Ok(Tensors::new(merged, first.tensors.metadata().cloned()))
 }
@@ -94,8 +96,9 @@ fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
 
 /// Returns a tensor's numbers of one copy.
 fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
-    let own = part.tensors.get(name).and_then(|tensor| Some(Float::of(tensor.kind)?.numbers(&tensor.bytes)));
-    let numbers = own.unwrap_or_default();
+    let found =
+        part.tensors.get(name).and_then(|tensor| Some(Float::of(tensor.kind)?.numbers(&tensor.bytes)));
+    let numbers = found.unwrap_or_default();
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(MergeError::NotFinite { file: part.name.clone(), tensor: name.to_owned() });
     }
@@ -114,9 +117,9 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
     // Squares of the means themselves would cancel where these are large.
     let centres = sum(taken, |part| numbers(part, &mean_name))?;
     let variance = sum(taken, |part| {
-        let (own, means) = (numbers(part, name)?, numbers(part, &mean_name)?);
+        let (variances, means) = (numbers(part, name)?, numbers(part, &mean_name)?);
         let offsets = means.iter().zip(&centres).map(|(mean, centre)| mean - centre);
-        Ok(own.iter().zip(offsets).map(|(own, offset)| own + offset * offset).collect())
+        Ok(variances.iter().zip(offsets).map(|(variance, offset)| variance + offset * offset).collect())
     })?;
     Ok(float.bytes(&variance))
 }
@@ -128,10 +131,10 @@ fn sum(
 ) -> Result<Vec<f64>, MergeError> {
     let mut total: Option<Vec<f64>> = None;
     for (part, weight) in taken {
-        let own = values(part)?;
+        let part_values = values(part)?;
         match &mut total {
-            None => total = Some(own.iter().map(|value| value * weight).collect()),
-            Some(total) => total.iter_mut().zip(own).for_each(|(sum, value)| *sum += value * weight),
+            None => total = Some(part_values.iter().map(|value| value * weight).collect()),
+            Some(total) => total.iter_mut().zip(part_values).for_each(|(sum, value)| *sum += value * weight),
         }
     }
     Ok(total.unwrap_or_default())
@@ -142,12 +145,12 @@ fn integers(taken: &[(&Part<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeErro
     let first = taken[0].0;
     let mut largest: &[u8] = &[];
     for (part, _) in taken {
-        let Some(own) = part.tensors.get(name) else { continue };
-        let is_counter = is_integer(own.kind) && 8 * own.bytes.len() == own.kind.bitsize();
-        let is_larger = || integer(own.kind, &own.bytes) > integer(own.kind, largest);
+        let Some(tensor) = part.tensors.get(name) else { continue };
+        let is_counter = is_integer(tensor.kind) && 8 * tensor.bytes.len() == tensor.kind.bitsize();
+        let is_larger = || integer(tensor.kind, &tensor.bytes) > integer(tensor.kind, largest);
         if largest.is_empty() || (is_counter && is_larger()) {
-            largest = &own.bytes;
-        } else if !is_counter && own.bytes != largest {
+            largest = &tensor.bytes;
+        } else if !is_counter && tensor.bytes != largest {
             let (file, other, tensor) = (part.name.clone(), first.name.clone(), name.to_owned());
             return Err(MergeError::Integers { file, other, tensor });
         }

@@ -81,7 +81,7 @@ impl Tensors {
         if header.data_len() != data.len() {
             return Err(FileError::Form("its tensors are not as long as its header says"));
         }
-        let metadata = header.metadata().clone().map(|own| own.into_iter().collect());
+        let metadata = header.metadata().clone().map(|entries| entries.into_iter().collect());
         let tensors = header.tensors().into_iter().map(|(name, info)| tensor(name, info, data));
         Ok(Self { tensors: tensors.collect::<Result<_, _>>()?, metadata })
     }

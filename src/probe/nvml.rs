@@ -79,12 +79,12 @@ fn gpu(device: &Device<'_>) -> Gpu {
 fn slices(device: &Device<'_>) -> Vec<Slice> {
     let slice = |index| {
         // Numbers between slices may be unused.
-        let own = device.mig_device_by_index(index).ok()?;
+        let mig_device = device.mig_device_by_index(index).ok()?;
         Some(Slice {
-            name: own.name().unwrap_or_default(),
-            uuid: own.uuid().unwrap_or_default(),
-            memory: memory(&own),
-            processes: processes(&own),
+            name: mig_device.name().unwrap_or_default(),
+            uuid: mig_device.uuid().unwrap_or_default(),
+            memory: memory(&mig_device),
+            processes: processes(&mig_device),
         })
     };
     (0..device.mig_device_count().unwrap_or(0)).filter_map(slice).collect()

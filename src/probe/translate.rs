@@ -50,8 +50,12 @@ fn units(gpu: &Gpu) -> Vec<(GpuType, Option<Bytes>, bool)> {
         // The device's own name is in front also where NVML gives the profile alone.
         gpu_type(&format!("{} {profile}", gpu.name))
     };
-    let own = gpu.slices.iter();
-    own.map(|own| (slice(&own.name), own.memory.map(Bytes), !own.processes.is_empty())).collect()
+    let slices = gpu.slices.iter();
+    slices
+        .map(|gpu_slice| {
+            (slice(&gpu_slice.name), gpu_slice.memory.map(Bytes), !gpu_slice.processes.is_empty())
+        })
+        .collect()
 }
 
 /// Returns the type that Slurm's `AutoDetect=nvml` gives: small letters, underscores for blanks.
@@ -214,7 +218,8 @@ mod tests {
         assert_eq!(rate(vec![v100("0", &["1"]), v100("1", &["0", "2"]), v100("2", &["1"])]), Some(200.0));
         assert_eq!(rate(vec![v100("A", &["s", "s"]), v100("B", &["S", "S"])]), Some(400.0));
         // Two bridged pairs: between the pairs is PCI Express.
-        let pairs = [("0", "1"), ("1", "0"), ("2", "3"), ("3", "2")].map(|(own, peer)| v100(own, &[peer]));
+        let pairs =
+            [("0", "1"), ("1", "0"), ("2", "3"), ("3", "2")].map(|(device, peer)| v100(device, &[peer]));
         assert_eq!(rate(pairs.to_vec()), Some(126.0));
         assert_eq!(rate(vec![v100("0", &[])]), None);
         assert_eq!(rate(vec![v100("0", &[]), Gpu { pcie: None, ..v100("1", &[]) }]), None);

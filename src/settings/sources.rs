@@ -103,8 +103,8 @@ pub fn is_ascii() -> bool {
         .iter()
         .filter_map(std::env::var_os)
         .find(|candidate| !candidate.is_empty());
-    set.is_some_and(|own| {
-        let name = own.to_string_lossy().to_lowercase();
+    set.is_some_and(|locale| {
+        let name = locale.to_string_lossy().to_lowercase();
         name == "c"
             || name == "posix"
             || name.contains('.') && !name.contains("utf8") && !name.contains("utf-8")
@@ -207,8 +207,8 @@ impl Sources {
             return true;
         };
         let open_to_all = directory.metadata().is_ok_and(|data| data.mode() & WRITABLE_BY_ALL != 0);
-        let own = path.symlink_metadata().is_ok_and(|data| data.uid() == user || data.uid() == 0);
-        own || !open_to_all
+        let is_owned = path.symlink_metadata().is_ok_and(|data| data.uid() == user || data.uid() == 0);
+        is_owned || !open_to_all
     }
 }
 

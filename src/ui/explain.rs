@@ -89,8 +89,13 @@ impl Explained<'_> {
             ("PRICE", Align::Right),
         ]);
         let types = self.problem.labels.iter().zip(&self.explanation.types);
-        for (gpu_type, own) in types.filter(|(_, market)| market.offered > 0) {
-            table.row([gpu_type.clone(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
+        for (gpu_type, market) in types.filter(|(_, market)| market.offered > 0) {
+            table.row([
+                gpu_type.clone(),
+                market.offered.to_string(),
+                market.free.to_string(),
+                time(market.price),
+            ]);
         }
         if table.is_empty() {
             return "No GPUs are available.\n".into();
@@ -326,8 +331,8 @@ impl Explained<'_> {
     }
 
     fn gpus(&self, counts: &[u32]) -> String {
-        let own = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
-        own.map(|(count, gpu_type)| format!("{count} {gpu_type}")).collect::<Vec<_>>().join(", ")
+        let taken = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
+        taken.map(|(count, gpu_type)| format!("{count} {gpu_type}")).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -13,12 +13,12 @@ impl Explained<'_> {
         let types: Vec<Value> = types
             .map(|(gpu_type, market)| {
                 let (offered, free, price) = (market.offered, market.free, market.price);
-                let mut own =
+                let mut value =
                     json!({ "type": gpu_type.as_str(), "on_offer": offered, "free": free, "price_s": price });
                 if !market.replica_prices.is_empty() {
-                    own["replica_prices_s"] = json!(market.replica_prices);
+                    value["replica_prices_s"] = json!(market.replica_prices);
                 }
-                own
+                value
             })
             .collect();
         let jobs: Vec<Value> = self.explanation.jobs.iter().map(|job| self.job_json(job)).collect();
@@ -45,7 +45,7 @@ impl Explained<'_> {
                 Ok(alone) => self.alternative(job, alone),
                 Err(obstacle) => not(obstacle),
             };
-            let mut own = json!({
+            let mut value = json!({
                 "type": self.problem.labels[ty].as_str(),
                 "speed_source": sources.iter().find(|(source, _)| *source == ty).map(|(_, source)| source.to_string()),
                 "has": job.counts[ty],
@@ -59,7 +59,7 @@ impl Explained<'_> {
                 "alone_at_hand": explanation.alone_now.as_ref().map(|alternative| self.alternative(job, alternative)),
             });
             if let Some(replicas) = job.replicas.get(ty) {
-                own["replica"] = json!({
+                value["replica"] = json!({
                     "gpus": replicas.size,
                     "count": job.counts[ty] / replicas.size,
                     "price_s": job.price(market, ty, replicas.size),
@@ -67,7 +67,7 @@ impl Explained<'_> {
                     "most_free": replicas.most_free,
                 });
             }
-            own
+            value
         };
         json!({
             "name": self.problem.jobs[job.job].name.as_str(),
@@ -85,18 +85,18 @@ impl Explained<'_> {
         })
     }
 
-    fn alternative(&self, job: &JobExplanation, own: &Alternative) -> Value {
+    fn alternative(&self, job: &JobExplanation, alternative: &Alternative) -> Value {
         json!({
-            "gpus": self.gpus_json(&own.counts),
-            "node": own.node.map(|node| self.problem.nodes[node].name.as_str()),
-            "jct_s": own.jct,
-            "pays_s": job.pays(&self.explanation.types, &own.counts),
+            "gpus": self.gpus_json(&alternative.counts),
+            "node": alternative.node.map(|node| self.problem.nodes[node].name.as_str()),
+            "jct_s": alternative.jct,
+            "pays_s": job.pays(&self.explanation.types, &alternative.counts),
         })
     }
 
     fn gpus_json(&self, counts: &[u32]) -> Value {
-        let own = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
-        own.map(|(count, gpu_type)| json!({ "type": gpu_type.as_str(), "count": count })).collect()
+        let taken = counts.iter().zip(&self.problem.labels).filter(|(count, _)| **count > 0);
+        taken.map(|(count, gpu_type)| json!({ "type": gpu_type.as_str(), "count": count })).collect()
     }
 
     fn limit_json(&self, limit: &Limit) -> Value {

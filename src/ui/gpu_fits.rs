@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Bytes;
-use hsched_model::catalogue::{Recognised, gpus};
+use hsched_model::catalogue::{Recognised, count_for, gpus};
 
 /// A model, or a slice of one, its memory in GB, and how many are needed; `None` where one is too small and several do not work together.
 struct Fit {
@@ -15,26 +15,18 @@ struct Fit {
     count: Option<u32>,
 }
 
-/// Bytes of a GB of the catalogue, as its sources count them.
-const GB: u64 = 1_000_000_000;
-
 /// Returns what is needed of all models, or of those named.
 fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
-    let least = |gb: u32| need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two();
-    let count = |gb: u32| u32::try_from(least(gb)).ok();
     if known.is_empty() {
         let fit = |gpu: &hsched_model::catalogue::Gpu| {
             let gb = gpu.memory.gb;
-            Fit { name: gpu.name.clone(), gb, count: count(gb) }
+            Fit { name: gpu.name.clone(), gb, count: count_for(gb, need) }
         };
         return gpus().iter().map(fit).collect();
     }
     let of_name = |(name, known): &(&String, Recognised)| {
         // Of several models that a name may mean, the smallest is safe.
-        let whole = known.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
-        let gb = known.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
-        let count = count(gb).filter(|count| known.slice.is_none() || *count == 1);
-        Fit { name: (*name).clone(), gb, count }
+        Fit { name: (*name).clone(), gb: known.least_memory_gb(), count: known.count_for(need) }
     };
     known.iter().map(of_name).collect()
 }

@@ -58,10 +58,10 @@ pub fn history_table(rows: &[HistoryRow], slow: &[SlowNode], now: Time, terminal
     ]);
     let mut starts = 0;
     for row in rows {
-        let own = row.run.submissions.iter().filter(|submission| submission.started.is_some()).count();
-        starts += own;
+        let started = row.run.submissions.iter().filter(|submission| submission.started.is_some()).count();
+        starts += started;
         let wait = row.wait().map_or_else(|| "-".to_owned(), duration);
-        let cells = [row.run.name.to_string(), row.run.state.clone(), wait, own.to_string()];
+        let cells = [row.run.name.to_string(), row.run.state.clone(), wait, started.to_string()];
         table.row(cells.into_iter().chain(amounts(&row.usage, is_billed)));
     }
     let cells = [format!("all {}", rows.len()), String::new(), String::new(), starts.to_string()];

@@ -22,9 +22,16 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
         ("MINE", Align::Right),
     ]);
     for (gpu_type, counts) in cluster.summary(needs) {
-        let own: u32 = mine.values().filter_map(|held| held.gpus.get(&gpu_type)).sum();
-        let numbers =
-            [counts.total, counts.free, counts.stranded, counts.used, counts.down, counts.reserved, own];
+        let held_count: u32 = mine.values().filter_map(|held| held.gpus.get(&gpu_type)).sum();
+        let numbers = [
+            counts.total,
+            counts.free,
+            counts.stranded,
+            counts.used,
+            counts.down,
+            counts.reserved,
+            held_count,
+        ];
         types.row([gpu_type.to_string()].into_iter().chain(numbers.map(|count| count.to_string())));
     }
     let mut nodes = Table::new(&[
@@ -101,14 +108,14 @@ fn gibibytes(bytes: u64) -> String {
 
 /// Returns the inventory as one JSON value (schema `hsched.inventory/1`).
 pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, notes: &[String]) -> Value {
-    let own = |gpu_type| -> u32 { mine.values().filter_map(|held| held.gpus.get(gpu_type)).sum() };
+    let held_count = |gpu_type| -> u32 { mine.values().filter_map(|held| held.gpus.get(gpu_type)).sum() };
     let types: BTreeMap<String, Value> = cluster
         .summary(needs)
         .iter()
         .map(|(gpu_type, counts)| {
             let value = json!({
                 "total": counts.total, "free": counts.free, "stranded": counts.stranded, "used": counts.used,
-                "down": counts.down, "reserved": counts.reserved, "mine": own(gpu_type),
+                "down": counts.down, "reserved": counts.reserved, "mine": held_count(gpu_type),
                 "model": recognise(gpu_type.as_str()).map(|known| known.label()),
             });
             (gpu_type.to_string(), value)
@@ -139,10 +146,10 @@ fn node_json(node: &Node, needs: RankNeeds, mine: &Holdings) -> Value {
         .iter()
         .zip(node.usable_gpus(needs))
         .map(|(stock, free)| {
-            let own = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
+            let held_count = held.and_then(|held| held.gpus.get(&stock.gpu_type)).copied().unwrap_or(0);
             json!({
                 "type": stock.gpu_type.as_str(), "total": stock.total, "used": stock.used,
-                "free": free, "mine": own,
+                "free": free, "mine": held_count,
             })
         })
         .collect();

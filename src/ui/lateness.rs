@@ -35,7 +35,7 @@ fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
     let attempt = tracked.phase.running()?;
     let batch = to_f64(tracked.job.global_batch);
     let rate = |speed: &Speed| speed.rate_at(batch);
-    let own = attempt
+    let current_rate = attempt
         .gpus
         .by_type()
         .keys()
@@ -46,8 +46,8 @@ fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
         .job
         .throughput
         .iter()
-        .filter(|(_, speed)| rate(speed) >= factor * own)
-        .map(|(gpu_type, speed)| format!("{gpu_type} ({:.1} times)", rate(speed) / own))
+        .filter(|(_, speed)| rate(speed) >= factor * current_rate)
+        .map(|(gpu_type, speed)| format!("{gpu_type} ({:.1} times)", rate(speed) / current_rate))
         .collect();
     let known = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
     Some(format!("GPUs {factor:.1} times as fast would be enough{known}"))

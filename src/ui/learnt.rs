@@ -50,7 +50,7 @@ impl LearntSpeeds {
         let batch = to_f64(change.sample.batch);
         let rate = change.after.speed.rate_at(batch);
         let is_notable = |before: f64| (rate / before - 1.0).abs() >= NOTABLE;
-        let of_file = given.and_then(|own| own.get(&key.gpu_type)).map(|speed| speed.rate_at(batch));
+        let of_file = given.and_then(|speeds| speeds.get(&key.gpu_type)).map(|speed| speed.rate_at(batch));
         let before = self.known.get(key).copied().or(change.before.map(|measured| measured.speed));
         let before = before.map(|speed| speed.rate_at(batch));
         if !before.or(of_file).is_none_or(is_notable) {
@@ -69,7 +69,7 @@ impl LearntSpeeds {
             None if given.is_none() => "unknown before".to_owned(),
             None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
         };
-        Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))
+        Some(format!("{} {}{at} ({than})", key.place(), per_second(rate)))
     }
 }
 

@@ -103,7 +103,9 @@ fn picture(rows: &[ParetoRow], width: usize) -> String {
     let columns = COLUMNS.min(width.saturating_sub(MARGIN + 2)).max(10);
     let range = |value: fn(&ParetoRow) -> f64| {
         let all = rows.iter().map(value);
-        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), own| (low.min(own), high.max(own)))
+        all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), figure| {
+            (low.min(figure), high.max(figure))
+        })
     };
     let (means, fairness) = (range(|row| row.mean), range(|row| row.fairness));
     let mut cells = vec![vec![' '; columns]; LINES];

@@ -69,9 +69,9 @@ impl<'a> PlanEntry<'a> {
     fn all(jobs: &'a [Job], problem: &'a Problem, plan: &'a CheckedPlan) -> Vec<Self> {
         let mut begin = 0;
         let entry = |jobs: &'a [Job]| {
-            let own = begin..begin + jobs.len();
-            begin = own.end;
-            Self { jobs, models: &problem.jobs[own.clone()], verdicts: &plan.verdicts()[own] }
+            let range = begin..begin + jobs.len();
+            begin = range.end;
+            Self { jobs, models: &problem.jobs[range.clone()], verdicts: &plan.verdicts()[range] }
         };
         jobs.chunk_by(|a, b| a.training().is_some() && a.training() == b.training()).map(entry).collect()
     }

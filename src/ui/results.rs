@@ -83,8 +83,9 @@ pub fn results_csv(rows: &[ResultRow]) -> Result<String, csv::Error> {
     };
     let (first, rest) = RESULT_COLUMNS.split_at(2);
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let own = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    writer.write_record([own(first), parameters.iter().map(heading).collect(), own(rest)].concat())?;
+    let headings = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    writer
+        .write_record([headings(first), parameters.iter().map(heading).collect(), headings(rest)].concat())?;
     for ResultRow { run, metric } in rows {
         let mut cells = vec![run.name.to_string(), run.sweep.clone().unwrap_or_default()];
         let value = |name: &&str| run.parameters.get(*name).map(plain).unwrap_or_default();

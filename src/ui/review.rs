@@ -43,9 +43,11 @@ pub fn review_text(reviewed: &Reviewed, terminal: Terminal) -> String {
         text.push('\n');
         let _ = writeln!(text, "{}", wrap(LEGEND, width, "  "));
     }
-    for (own, saved) in names.iter().zip(reviewed.saved).filter(|(own, _)| !own.sbatch.is_empty()) {
+    for (name_review, saved) in
+        names.iter().zip(reviewed.saved).filter(|(name_review, _)| !name_review.sbatch.is_empty())
+    {
         text.push('\n');
-        text.push_str(&recommendation(own, *saved, width));
+        text.push_str(&recommendation(name_review, *saved, width));
     }
     let notes = notes(reviewed);
     if !notes.is_empty() {
@@ -150,24 +152,26 @@ fn notes(reviewed: &Reviewed) -> Vec<String> {
     let mut notes = Vec::new();
     let kept = |is: &dyn Fn(&NameReview) -> bool| {
         let kept = names.iter().filter(|name| name.sbatch.is_empty() && is(name));
-        kept.map(|own| shown(&own.name)).collect::<Vec<_>>().join(", ")
+        kept.map(|name_review| shown(&name_review.name)).collect::<Vec<_>>().join(", ")
     };
     for (what, names) in [
-        ("nothing to change", kept(&|own| own.runs >= ENOUGH)),
-        ("too few runs to recommend anything", kept(&|own| own.runs < ENOUGH)),
+        ("nothing to change", kept(&|name_review| name_review.runs >= ENOUGH)),
+        ("too few runs to recommend anything", kept(&|name_review| name_review.runs < ENOUGH)),
     ] {
         if !names.is_empty() {
             notes.push(format!("{what}: {names}"));
         }
     }
-    notes.extend(names.iter().filter(|name| is_idle(name)).map(|own| {
-        let (name, share) = (shown(&own.name), own.idle_share.unwrap_or(0.0));
+    notes.extend(names.iter().filter(|name| is_idle(name)).map(|name_review| {
+        let (name, share) = (shown(&name_review.name), name_review.idle_share.unwrap_or(0.0));
         format!("{name}: its GPUs were idle {} of the time; does it need them?", percent(share))
     }));
-    notes.extend(names.iter().filter(|name| name.runs >= ENOUGH && failed_share(name) >= OFTEN).map(|own| {
-        let (name, kinds) = (shown(&own.name), failures(own));
-        format!("{name}: {} of the runs did not complete: {kinds}", percent(failed_share(own)))
-    }));
+    notes.extend(names.iter().filter(|name| name.runs >= ENOUGH && failed_share(name) >= OFTEN).map(
+        |name_review| {
+            let (name, kinds) = (shown(&name_review.name), failures(name_review));
+            format!("{name}: {} of the runs did not complete: {kinds}", percent(failed_share(name_review)))
+        },
+    ));
     if !accounting.missing.is_empty() {
         notes.push(format!("columns that are missing: {}", accounting.missing.join(", ")));
     }

@@ -98,8 +98,8 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let jobs = if count == 1 { "job" } else { "jobs" };
     let options = &first.cell.options;
     let restart = duration(options.restart_cost.unwrap_or(options.usual_restart_cost));
-    let own = if options.restart_cost.is_some() { "" } else { " unless a job has its own" };
-    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{own}\n");
+    let exception = if options.restart_cost.is_some() { "" } else { " unless a job has its own" };
+    let mut text = format!("{count} {jobs} on {gpus} GPUs{load}; a restart costs {restart}{exception}\n");
     if let Some(lower) = first.lower_bound() {
         let lower = duration(Seconds(lower));
         let but = if runs.iter().all(Simulated::keeps_jobs_whole) {

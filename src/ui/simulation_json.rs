@@ -135,8 +135,8 @@ fn policy(run: &Simulated) -> Value {
 /// Returns what a policy of single tasks says of all jobs.
 fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
     let problem = &run.cell.trace.problem;
-    let mut own = Map::new();
-    let mut put = |name: &str, value: Value| drop(own.insert(name.to_owned(), value));
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     if let Some(assign) = facts.assign {
         let prices = problem.labels.iter().zip(&facts.prices);
         put("assign", json!(assign));
@@ -147,7 +147,7 @@ fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
         let group = |gpus: &Vec<Gpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
         put("groups", facts.groups.iter().map(group).collect());
     }
-    own
+    fields
 }
 
 /// Adds what a policy of single tasks says of one job.

@@ -69,19 +69,22 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
                 continue;
             }
         };
-        let own = JobSummary::new(tracked);
+        let summary = JobSummary::new(tracked);
         let metric = metrics.get(&tracked.job.name).map_or_else(|| "-".to_owned(), metric);
         let row = [
             tracked.job.name.to_string(),
             tracked.phase.word().to_owned(),
-            own.race_gpus().or_else(|| Some(own.attempt?.gpus.to_string())).unwrap_or_else(|| "-".to_owned()),
+            summary
+                .race_gpus()
+                .or_else(|| Some(summary.attempt?.gpus.to_string()))
+                .unwrap_or_else(|| "-".to_owned()),
             format!("{}/{}", tracked.epochs_done, tracked.job.epochs),
-            own.epoch_time().unwrap_or_else(|| "-".to_owned()),
-            own.ends(now).unwrap_or_else(|| "-".to_owned()),
+            summary.epoch_time().unwrap_or_else(|| "-".to_owned()),
+            summary.ends(now).unwrap_or_else(|| "-".to_owned()),
             metric,
         ];
         table.row(row.into_iter().take(columns.len()));
-        if let Some(note) = own.note(now) {
+        if let Some(note) = summary.note(now) {
             table.note(harmless(&note));
         }
     }

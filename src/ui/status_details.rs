@@ -13,7 +13,7 @@ use hsched_model::{Seconds, Time};
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
 pub fn status_details(
     summary: JobSummary<'_>,
-    own: Option<&(String, f64)>,
+    named_metric: Option<&(String, f64)>,
     files: &Files,
     now: Time,
     terminal: Terminal,
@@ -26,8 +26,8 @@ pub fn status_details(
     line("last", &summary.last(now));
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
-    if let Some(own) = own {
-        line("metric", &metric(own));
+    if let Some(named_metric) = named_metric {
+        line("metric", &metric(named_metric));
     }
     if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));

@@ -277,7 +277,7 @@ impl Story {
 fn is_overtaken(event: &Event, events: &[Event]) -> bool {
     let Event::News { of, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
     let ended =
-        |other: &Event| matches!(other, Event::News { of: own, news: News::Ended { .. } } if own == of);
+        |other: &Event| matches!(other, Event::News { of: key, news: News::Ended { .. } } if key == of);
     events.iter().any(ended)
 }
 
@@ -289,17 +289,17 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         let job = &of.job;
         // A job that races has several submissions in the queue, each with a reason of its own.
         let queued = events.iter().find_map(|event| match event {
-            Event::News { of: own, news: News::Queued { job_id, .. } } if own == of => {
+            Event::News { of: key, news: News::Queued { job_id, .. } } if key == of => {
                 Some(format!("job {job_id}"))
             }
             _ => None,
         });
         let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
-        let own = |line: &&mut StoryLine| {
+        let is_meant = |line: &&mut StoryLine| {
             let is_queued = queued.as_ref().is_some_and(|queued| line.text.ends_with(queued.as_str()));
             line.job.as_ref() == Some(job) && line.topic == Topic::Queue && is_queued
         };
-        if let Some(line) = lines.iter_mut().find(own) {
+        if let Some(line) = lines.iter_mut().find(is_meant) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
             if reason.is_stuck {
                 line.topic = Topic::Stuck;
@@ -321,15 +321,15 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
             && matches!(a.topic, Topic::Queue | Topic::Stuck)
             && (a.at, a.topic, &a.text) == (b.at, b.topic, &b.text)
     };
-    let one = |own: &[StoryLine]| {
-        if let [only] = own {
+    let one = |alike: &[StoryLine]| {
+        if let [only] = alike {
             return only.clone();
         }
-        let names = own.iter().take(NAMED).filter_map(|line| line.job.as_ref()).map(JobName::as_str);
+        let names = alike.iter().take(NAMED).filter_map(|line| line.job.as_ref()).map(JobName::as_str);
         let names = names.collect::<Vec<_>>().join(", ");
-        let more = own.len().saturating_sub(NAMED);
+        let more = alike.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        StoryLine { job: None, text: format!("{names}{more}: {}", own[0].text), ..own[0].clone() }
+        StoryLine { job: None, text: format!("{names}{more}: {}", alike[0].text), ..alike[0].clone() }
     };
     lines.chunk_by(same).map(one).collect()
 }

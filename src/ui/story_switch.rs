@@ -5,10 +5,10 @@ use hsched_model::JobName;
 
 /// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
 pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {
-    let own = |story_line: &&mut StoryLine| {
+    let is_switch = |story_line: &&mut StoryLine| {
         story_line.job.as_ref() == Some(job) && matches!(story_line.topic, Topic::Saved | Topic::Submission)
     };
-    match lines.iter_mut().rev().find(own) {
+    match lines.iter_mut().rev().find(is_switch) {
         Some(line) => line.text = format!("{}; {text}", line.text),
         None => lines.push(StoryLine { at: None, job: Some(job.clone()), topic: Topic::Switch, text }),
     }

@@ -77,8 +77,8 @@ fn cells(point: &Point<'_>) -> Vec<String> {
     cells.push(point.runs.len().to_string());
     let time = |seconds: f64| duration(Seconds(seconds));
     let mean = |figure: Figure| point.mean(figure);
-    let text = |own: Option<Mean>, show: &dyn Fn(f64) -> String| {
-        own.map_or_else(|| "-".to_owned(), |mean| show(mean.mean))
+    let text = |value: Option<Mean>, show: &dyn Fn(f64) -> String| {
+        value.map_or_else(|| "-".to_owned(), |mean| show(mean.mean))
     };
     let jct = mean(|run| Some(run.figures?.mean_jct));
     let margin = jct.as_ref().and_then(|mean| mean.margin).map_or_else(|| "-".to_owned(), time);

@@ -60,7 +60,7 @@ const PLAIN: [(&str, char); 12] = [
 
 /// Returns a text with ASCII in place of what hsched draws; what it does not draw stays.
 fn plain(text: &str) -> String {
-    let stands_for = |c: char| PLAIN.iter().find(|(all, _)| all.contains(c)).map_or(c, |(_, own)| *own);
+    let stands_for = |c: char| PLAIN.iter().find(|(all, _)| all.contains(c)).map_or(c, |(_, ascii)| *ascii);
     text.replace('±', "+/-").chars().map(stands_for).collect()
 }
 

@@ -165,7 +165,7 @@ fn table(when: &When, width: usize) -> Table {
     // A narrow table has one column for all that tells requests apart; its notes stand below the rows.
     let is_narrow = width < NARROW;
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
-    let named = |own: fn(&WhenRow) -> bool| !is_narrow && rows().any(own);
+    let named = |has: fn(&WhenRow) -> bool| !is_narrow && rows().any(has);
     let names = when.jobs.iter().map(|job| label(job).chars().count()).max().unwrap_or(0);
     let is_common = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
     let is_marked = when.jobs.iter().any(|job| job.chosen.is_some());
@@ -204,8 +204,8 @@ fn table(when: &When, width: usize) -> Table {
             cells.extend(is_marked.then(|| if is_chosen { "*" } else { "" }.to_owned()));
             cells.extend(is_common.then(|| label(job)));
             cells.push([&[row.gpus.as_str()], &places[..]].concat().join(", "));
-            for ((_, is), own) in columns.iter().zip(all) {
-                cells.extend(is.then(|| own.unwrap_or("").to_owned()));
+            for ((_, is), cell) in columns.iter().zip(all) {
+                cells.extend(is.then(|| cell.unwrap_or("").to_owned()));
             }
             cells.extend(estimates(row, when.unit.is_some()));
             if picture > 0 {

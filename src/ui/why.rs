@@ -70,9 +70,9 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
         }
         text.push_str(heading);
         text.push('\n');
-        for own in list {
-            let _ = writeln!(text, "{:>3}  {}", own.number, own.command);
-            let words = format!("     {}", wrap(&own.words(job.now), width.saturating_sub(5), "     "));
+        for advice in list {
+            let _ = writeln!(text, "{:>3}  {}", advice.number, advice.command);
+            let words = format!("     {}", wrap(&advice.words(job.now), width.saturating_sub(5), "     "));
             text.push_str(&words);
             text.push('\n');
         }

@@ -9,13 +9,13 @@ use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{attempt, cluster, how, job, name, running, state, take, words};
 
 fn waits(name: &str, after: &str) -> JobState {
-    let own: Job = job(name, "{v100: 100}", &format!(", max_gpus: 1, after: [{after}]"));
-    JobState::new(own, Time(0.0))
+    let job: Job = job(name, "{v100: 100}", &format!(", max_gpus: 1, after: [{after}]"));
+    JobState::new(job, Time(0.0))
 }
 
 fn over(name: &str, outcome: Outcome) -> JobState {
-    let own = JobState::new(job(name, "{v100: 100}", ""), Time(0.0));
-    JobState { phase: Phase::Ended { at: Time(5.0), outcome }, ..own }
+    let state = JobState::new(job(name, "{v100: 100}", ""), Time(0.0));
+    JobState { phase: Phase::Ended { at: Time(5.0), outcome }, ..state }
 }
 
 fn lab() -> Cluster {
@@ -83,8 +83,8 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
     let line = "simulate --trace jobs.yaml --cluster lab.yaml --format json --policy";
     for policy in ["fifo", "srtf", "horizon", "optimal", "las"] {
         let value = sandbox.run(&format!("{line} {policy}")).json();
-        let own = value["policies"][0]["jobs"].as_array().expect("jobs").clone();
-        let time = |job: usize, key: &str| own[job][key].as_f64().expect("a time");
+        let jobs = value["policies"][0]["jobs"].as_array().expect("jobs").clone();
+        let time = |job: usize, key: &str| jobs[job][key].as_f64().expect("a time");
         for (job, before) in [(1, 0), (2, 0), (2, 1), (4, 2)] {
             let (started, completed) = (time(job, "started_s"), time(before, "completion_s"));
             assert!(started >= completed, "{policy}: {started} {completed}");

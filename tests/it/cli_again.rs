@@ -28,8 +28,8 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     ");
     let script = sandbox.text(&sandbox.state("runs/r2/vgg19.sbatch"));
     assert!(script.contains("hs_epochs_done=2"), "{script}");
-    let own = sandbox.run("status vgg19 --format json").exits(0).json()["jobs"][0].clone();
-    assert_eq!((&own["epochs_done"], own["runs"].as_array().map(Vec::len)), (&json!(2), Some(2)));
+    let job = sandbox.run("status vgg19 --format json").exits(0).json()["jobs"][0].clone();
+    assert_eq!((&job["epochs_done"], job["runs"].as_array().map(Vec::len)), (&json!(2), Some(2)));
     let ended = |id, job| line(id, job, "CANCELLED").replace("\"r1\"", "\"r2\"");
     let sandbox = sandbox.printing("squeue", &[&ended(3, "resnet18"), &ended(4, "vgg19")]);
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"

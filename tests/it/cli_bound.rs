@@ -86,7 +86,7 @@ fn proven(certificate: &Value, gpus: f64, jobs: &[(f64, f64)]) -> f64 {
     let until = |number: usize| from.get(number + 1).copied().unwrap_or(f64::INFINITY);
     let cost = |(arrival, work): (f64, f64), end: f64| {
         let piece = |number: usize| (prices[number], until(number).min(end) - from[number].max(arrival));
-        let mut pieces: Vec<(f64, f64)> = (0..from.len()).map(piece).filter(|own| own.1 > 0.0).collect();
+        let mut pieces: Vec<(f64, f64)> = (0..from.len()).map(piece).filter(|part| part.1 > 0.0).collect();
         pieces.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut left, mut cost) = (work, end - arrival);
         for (price, seconds) in pieces {

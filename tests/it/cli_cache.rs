@@ -86,12 +86,12 @@ fn changes_are_told_in_json() {
     let sandbox = Sandbox::new().file("speeds.json", SPEEDS);
     let told = |line: &str| sandbox.run(&format!("cache {line} --format json")).exits(0).json();
     let brief = |value: &Value| {
-        let changes = value["changes"].as_array().expect("changes").iter().map(|own| {
+        let changes = value["changes"].as_array().expect("changes").iter().map(|change| {
             json!([
-                own["model"],
-                own["gpu_type"],
-                own["before"]["samples_per_s"],
-                own["after"]["samples_per_s"]
+                change["model"],
+                change["gpu_type"],
+                change["before"]["samples_per_s"],
+                change["after"]["samples_per_s"]
             ])
         });
         json!([value["schema"], value["dry_run"], value["known"], changes.collect::<Vec<_>>()])

@@ -32,7 +32,7 @@ fn names_of_jobs_and_sweeps_are_offered() {
     for command in ["status", "logs", "cancel", "why"] {
         let names = offered(&sandbox, &[command, ""]);
         for name in ["resnet18", "vgg19", "bert", "bert-lr1", "bert-lr2"] {
-            assert!(names.iter().any(|own| own == name), "{command}: {names:?}");
+            assert!(names.iter().any(|offer| offer == name), "{command}: {names:?}");
         }
     }
     assert_eq!(offered(&sandbox, &["results", "vgg"]), ["vgg19"]);

@@ -10,7 +10,10 @@ const CASE: &str = r#"{"mode": "min", "epochs": 24, "rule": "epochs", "when_busy
     [11, 0.2105], [12, 0.2102], [13, 0.2101], [14, 0.2103], [15, 0.2100], [16, 0.2102], [17, 0.2101], [18, 0.2100]]}"#;
 
 fn near(value: &Value, expected: f64) {
-    assert!(value.as_f64().is_some_and(|own| (own - expected).abs() < 1e-8), "{value} is not {expected}");
+    assert!(
+        value.as_f64().is_some_and(|number| (number - expected).abs() < 1e-8),
+        "{value} is not {expected}"
+    );
 }
 
 #[test]

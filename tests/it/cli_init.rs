@@ -34,7 +34,7 @@ fn a_cluster_gives_types_partitions_and_accounts() {
         "partition = \"big\\\"one\"",
         "#\"a100_3g.20gb\" = 2",
     ] {
-        assert!(settings.lines().any(|own| own == line), "{line}\n{settings}");
+        assert!(settings.lines().any(|settings_line| settings_line == line), "{line}\n{settings}");
     }
     let call = sandbox.calls("sacctmgr").remove(0);
     assert_eq!((call.len(), &call[..4]), (6, &["-n", "-P", "show", "assoc"].map(str::to_owned)[..]));

@@ -72,10 +72,10 @@ fn the_users_own_formats_do_not_reach_slurm() {
     sandbox.run("inventory").succeeds();
     for program in ["sinfo", "squeue"] {
         let environment = sandbox.environment(program);
-        let own = environment.lines().filter(|line| line.starts_with('S') || line.starts_with("LC"));
-        let mut own: Vec<&str> = own.filter(|line| !line.starts_with("SHLVL")).collect();
-        own.sort_unstable();
-        assert_eq!(own, ["LC_ALL=C", "SLURM_CLUSTERS=north", "SLURM_TIME_FORMAT=standard"]);
+        let variables = environment.lines().filter(|line| line.starts_with('S') || line.starts_with("LC"));
+        let mut variables: Vec<&str> = variables.filter(|line| !line.starts_with("SHLVL")).collect();
+        variables.sort_unstable();
+        assert_eq!(variables, ["LC_ALL=C", "SLURM_CLUSTERS=north", "SLURM_TIME_FORMAT=standard"]);
     }
 }
 

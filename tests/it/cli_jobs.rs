@@ -173,13 +173,13 @@ fn status_counts_what_ranks_have_reported_since() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let calls = sandbox.calls("squeue").len();
     let value = sandbox.run("status vgg19 --format json").exits(0).json();
-    let own = &value["jobs"][0];
+    let job = &value["jobs"][0];
     assert_eq!(
-        [&own["epochs_done"], &own["observed_epoch_s"], &own["state"], &own["job_id"]],
+        [&job["epochs_done"], &job["observed_epoch_s"], &job["state"], &job["job_id"]],
         [&json!(2), &json!(16.0), &json!("running"), &json!("2")]
     );
-    assert_eq!(own["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
-    assert_eq!(own["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
+    assert_eq!(job["gpus"], json!([{"node": "a", "type": "v100", "count": 1}]));
+    assert_eq!(job["runs"][0]["files"]["reports"], "ROOT/home/.local/state/hsched/runs/r1/report/vgg19");
     assert_eq!((value["jobs"].as_array().map(Vec::len), sandbox.calls("squeue").len()), (Some(1), calls));
 }
 

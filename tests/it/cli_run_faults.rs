@@ -82,10 +82,10 @@ fn a_job_whose_guard_is_asked_to_end_is_interrupted_and_uses_no_retry() {
     let guard = status()["jobs"][0]["job_id"].as_str().and_then(|id| id.parse().ok()).expect("a process");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGTERM).expect("is there");
     bench.end(session).exits(0);
-    let own = &status()["jobs"][0];
+    let job = &status()["jobs"][0];
     let ends: Vec<&str> =
-        own["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str()).collect();
-    assert_eq!((ends, &own["failures"]), (vec!["was interrupted", "completed"], &0.into()));
+        job["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str()).collect();
+    assert_eq!((ends, &job["failures"]), (vec!["was interrupted", "completed"], &0.into()));
     bench.did_each_epoch_once("a", 6);
 }
 

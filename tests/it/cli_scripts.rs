@@ -47,12 +47,12 @@ fn a_script_is_submitted_as_it_is_with_a_comment() {
     assert_snapshot!(ran.stderr, @"note: hsched watch follows it; hsched logs train.sh prints its output");
     assert_eq!(sandbox.text(&sandbox.work("train.sh")), SCRIPT);
     assert_eq!(sandbox.text(&sandbox.state("runs/r1/train.sh")), SCRIPT);
-    let own = script(&sandbox);
+    let status = script(&sandbox);
     assert_eq!(
-        [&own["state"], &own["job_id"], &own["limit_s"], &own["options"]],
+        [&status["state"], &status["job_id"], &status["limit_s"], &status["options"]],
         [&json!("pending"), &json!("1"), &json!(7200.0), &json!(["-p", "gpu"])]
     );
-    assert_eq!(own["output"], "ROOT/home/desk/log-train.sh-0001");
+    assert_eq!(status["output"], "ROOT/home/desk/log-train.sh-0001");
 }
 
 #[test]
@@ -128,11 +128,11 @@ fn only_an_exit_status_of_0_is_a_completion() {
     ] {
         let sandbox = with_script();
         sandbox.run("submit train.sh").exits(0);
-        let own = line(&sandbox, (1, "1"), state, exit);
-        let sandbox = sandbox.printing("squeue", &[&own]);
+        let queue_line = line(&sandbox, (1, "1"), state, exit);
+        let sandbox = sandbox.printing("squeue", &[&queue_line]);
         sandbox.run("watch --once").exits(0);
-        let own = script(&sandbox);
-        assert_eq!((&own["state"], &own["reason"]), (&json!(word), &reason), "{state}");
+        let status = script(&sandbox);
+        assert_eq!((&status["state"], &status["reason"]), (&json!(word), &reason), "{state}");
     }
 }
 
@@ -146,8 +146,8 @@ fn an_array_has_completed_when_all_of_its_tasks_have() {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let sandbox = sandbox.printing("squeue", &lines);
         sandbox.run("watch --once").exits(0);
-        let own = script(&sandbox);
-        format!("{} {}", own["state"].as_str().expect("a word"), own["reason"])
+        let status = script(&sandbox);
+        format!("{} {}", status["state"].as_str().expect("a word"), status["reason"])
     };
     assert_eq!(tasks(&["COMPLETED", "COMPLETED", "COMPLETED"]), "completed null");
     assert_eq!(tasks(&["COMPLETED", "RUNNING", "COMPLETED"]), "running null");
@@ -183,14 +183,14 @@ fn its_output_is_the_file_that_slurm_makes_of_the_pattern() {
 fn a_script_is_cancelled_by_its_name_and_a_name_with_blanks_too() {
     let sandbox = with_script();
     sandbox.run("submit train.sh -- -J 'my job'").exits(0);
-    let own = line(&sandbox, (1, "1"), "PENDING", 0).replace("|train.sh|", "|my job|");
-    let sandbox = sandbox.printing("squeue", &[&own]);
+    let queue_line = line(&sandbox, (1, "1"), "PENDING", 0).replace("|train.sh|", "|my job|");
+    let sandbox = sandbox.printing("squeue", &[&queue_line]);
     assert_snapshot!(sandbox.run("cancel my_job --dry-run").succeeds(), @"my_job: would be cancelled (job 1)");
     assert!(sandbox.calls("scancel").is_empty());
     assert_snapshot!(sandbox.run("cancel my_job").succeeds(), @"my_job: cancelling (job 1)");
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=my job", "1"]]);
-    let own = own.replace("PENDING", "CANCELLED");
-    let sandbox = sandbox.printing("squeue", &[&own]);
+    let queue_line = queue_line.replace("PENDING", "CANCELLED");
+    let sandbox = sandbox.printing("squeue", &[&queue_line]);
     sandbox.run("watch --once").exits(0);
     assert_snapshot!(sandbox.run("cancel --all").succeeds(), @"all jobs have already ended");
     assert_eq!(script(&sandbox)["state"], "cancelled");
@@ -201,9 +201,9 @@ fn between(sandbox: &Sandbox) {
     let path = sandbox.state("state.json");
     let text = fs::read_to_string(&path).expect("a state");
     let mut state: Value = serde_json::from_str(&text).expect("JSON");
-    let own = &mut state["scripts"][0];
-    own["submission"]["stage"] = json!({"stopping": {"since": 0.0, "then": "go_on", "request": "meant"}});
-    own["next"] = json!(["--gres=gpu:t4:1"]);
+    let script = &mut state["scripts"][0];
+    script["submission"]["stage"] = json!({"stopping": {"since": 0.0, "then": "go_on", "request": "meant"}});
+    script["next"] = json!(["--gres=gpu:t4:1"]);
     state["sha256"] = json!("edited");
     fs::write(&path, state.to_string()).expect("a file");
 }
@@ -231,8 +231,8 @@ fn a_move_goes_on_where_hsched_was_killed() {
     let next = line(&sandbox, (2, "2"), "PENDING", 0);
     let sandbox = sandbox.printing("squeue", &[&next]);
     sandbox.run("watch --once").exits(0);
-    let own = script(&sandbox);
-    assert_eq!((&own["job_id"], &own["options"]), (&json!("2"), &json!(["--gres=gpu:t4:1"])));
+    let status = script(&sandbox);
+    assert_eq!((&status["job_id"], &status["options"]), (&json!("2"), &json!(["--gres=gpu:t4:1"])));
     assert_eq!(sandbox.calls("sbatch").len(), 2);
 }
 
@@ -241,11 +241,11 @@ fn a_script_that_has_started_is_not_submitted_again() {
     let sandbox = with_script();
     sandbox.run("submit train.sh --may type").exits(0);
     between(&sandbox);
-    let own = line(&sandbox, (1, "1"), "RUNNING", 0);
-    let sandbox = sandbox.printing("squeue", &[&own]);
+    let queue_line = line(&sandbox, (1, "1"), "RUNNING", 0);
+    let sandbox = sandbox.printing("squeue", &[&queue_line]);
     sandbox.run("watch --once").exits(0);
     assert_eq!(script(&sandbox)["state"], "running");
-    let sandbox = sandbox.printing("squeue", &[&own.replace("RUNNING", "CANCELLED")]);
+    let sandbox = sandbox.printing("squeue", &[&queue_line.replace("RUNNING", "CANCELLED")]);
     sandbox.run("watch --once").exits(0);
     assert_eq!((script(&sandbox)["state"].clone(), sandbox.calls("sbatch").len()), (json!("cancelled"), 1));
 }
@@ -280,9 +280,9 @@ fn an_ended_chain_hides_no_job_of_its_name() {
     sandbox.run("submit train.sh --run-id r1").exits(0);
     let value = sandbox.run("status train.sh --format json").json();
     let states: Vec<&Value> =
-        value["scripts"].as_array().expect("scripts").iter().map(|own| &own["state"]).collect();
+        value["scripts"].as_array().expect("scripts").iter().map(|script| &script["state"]).collect();
     assert_eq!(states, ["cancelled", "pending"]);
-    let own = line(&sandbox, (2, "2"), "PENDING", 0);
-    let sandbox = sandbox.printing("squeue", &[&own]);
+    let queue_line = line(&sandbox, (2, "2"), "PENDING", 0);
+    let sandbox = sandbox.printing("squeue", &[&queue_line]);
     assert_snapshot!(sandbox.run("cancel train.sh").succeeds(), @"train.sh: cancelling (job 2)");
 }

@@ -93,9 +93,10 @@ fn events_come_in_order_and_end_with_the_summary() {
     let first = "{\"event\":\"arrived\",\"job\":\"a\",\"policy\":\"fifo\",\"t\":0.0}";
     assert_eq!(events[0].to_string(), first);
     for policy in ["fifo", "las"] {
-        let own: Vec<&Value> = events.iter().filter(|event| event["policy"] == policy).collect();
-        let ended = own.iter().filter(|event| event["event"] == "completed").count();
-        let times: Vec<f64> = own.iter().map(|event| event["t"].as_f64().expect("a time")).collect();
+        let policy_events: Vec<&Value> = events.iter().filter(|event| event["policy"] == policy).collect();
+        let ended = policy_events.iter().filter(|event| event["event"] == "completed").count();
+        let times: Vec<f64> =
+            policy_events.iter().map(|event| event["t"].as_f64().expect("a time")).collect();
         assert!(ended == 5 && times.is_sorted(), "{policy}");
     }
 }

@@ -197,7 +197,7 @@ fn made_up_traces_have_the_load_that_is_asked_for() {
     sandbox.run("generate trace --rules gavel --throughputs s.csv --recorded week.csv -o week.yaml").exits(0);
     let times = times(&sandbox, "week.yaml", "fifo-het");
     assert!(
-        times.iter().zip([100.0, 300.0, 50.0]).all(|(own, as_was)| (own / as_was - 1.0).abs() < 0.5),
+        times.iter().zip([100.0, 300.0, 50.0]).all(|(time, as_was)| (time / as_was - 1.0).abs() < 0.5),
         "{times:?}"
     );
     sandbox.run("generate trace --rules gavel").fails(2);

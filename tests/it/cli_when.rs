@@ -304,8 +304,12 @@ fn the_example_runs_as_its_file_says() {
         Sandbox::new().file("queue.yaml", example("queue.yaml")).file("queue.json", example("queue.json"));
     let when = "when queue.yaml --snapshot queue.json --format json --futures 4 --budget 1h";
     let json = sandbox.run(when).json();
-    let accounts: Vec<&Value> =
-        json["jobs"][0]["options"].as_array().expect("options").iter().map(|own| &own["account"]).collect();
+    let accounts: Vec<&Value> = json["jobs"][0]["options"]
+        .as_array()
+        .expect("options")
+        .iter()
+        .map(|option| &option["account"])
+        .collect();
     assert!(accounts.contains(&&Value::from("def-you")) && accounts.contains(&&Value::from("rrg-you")));
     let partitions =
         |value: &Value| value["partition"] == "short" && value["limit_s"].as_f64() <= Some(10_800.0);
@@ -343,12 +347,12 @@ fn where_the_queue_is_hidden_past_waits_of_ones_own_count() {
         serde_json::json!({ "asks": { "gpus": [{ "type": "a100", "count": 4 }] }, "submitted": 1_795_000_000.0,
             "started": 1_795_000_000.0 + wait, "ended": 1_795_300_000.0 })
     };
-    hidden["history"] = (1..=10).map(|own| past(f64::from(own) * 600.0)).collect();
+    hidden["history"] = (1..=10).map(|number| past(f64::from(number) * 600.0)).collect();
     let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", hidden.to_string());
     let json = sandbox.run("when jobs.yaml --snapshot queue.json --format json").json();
-    let own = option(&json, "a100", 4);
+    let option = option(&json, "a100", 4);
     assert_eq!(
-        (&own["method"], &own["past_waits"], &own["start"]["q50_s"]),
+        (&option["method"], &option["past_waits"], &option["start"]["q50_s"]),
         (&"past-waits".into(), &10.into(), &3300.0.into())
     );
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();

@@ -38,7 +38,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     };
     let when = &json("when jobs.yaml")["jobs"][0];
     let options = when["options"].as_array().expect("options");
-    assert!(options.iter().all(|own| own["type"] == "a100" && own["pieces"] == 1), "{when}");
+    assert!(options.iter().all(|option| option["type"] == "a100" && option["pieces"] == 1), "{when}");
     let note = format!("train: 1 of {} requests are left out: {why}", options.len() + 1);
     assert!(when["notes"].as_array().expect("notes").contains(&note.as_str().into()), "{when}");
     let plan = json("plan jobs.yaml --queue");

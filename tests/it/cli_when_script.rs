@@ -51,7 +51,7 @@ fn changes(json: &Value) -> Vec<String> {
             .map(|word| word.as_str().expect("text").to_owned())
             .collect::<Vec<_>>()
     };
-    list.iter().map(|own| words(own).join(" ")).collect()
+    list.iter().map(|change| words(change).join(" ")).collect()
 }
 
 #[test]

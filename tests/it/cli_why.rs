@@ -78,8 +78,12 @@ fn a_limit_that_is_full_has_its_use_and_the_job_to_cancel() {
         (&json!("a:bio"), &json!(4.0), &json!(3.0), &json!(2.0))
     );
     assert!(told["start"]["q50_s"].as_f64().is_some_and(|wait| wait > 600.0), "{told}");
-    let commands: Vec<&str> =
-        told["advice"].as_array().expect("a list").iter().filter_map(|own| own["command"].as_str()).collect();
+    let commands: Vec<&str> = told["advice"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|advice| advice["command"].as_str())
+        .collect();
     assert!(commands.contains(&"scancel 1"), "{commands:?}");
 }
 

@@ -68,7 +68,7 @@ fn copies_train_on_devices_and_every_step_is_merged_once() {
     let mut done: BTreeMap<(u64, u64), u32> = BTreeMap::new();
     for round in rounds.windows(2) {
         let merged = round[1]["merged"].as_object().expect("copies").values();
-        for range in merged.flat_map(|own| own["ranges"].as_array().expect("ranges")) {
+        for range in merged.flat_map(|copy| copy["ranges"].as_array().expect("ranges")) {
             let steps = range[0].as_u64().expect("a step")..range[1].as_u64().expect("a step");
             for step in steps {
                 *done.entry((round[0]["epoch"].as_u64().expect("an epoch"), step)).or_default() += 1;

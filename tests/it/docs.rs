@@ -145,7 +145,7 @@ fn a_folder_that_cannot_be_written_is_named() {
 fn what_policies_know_is_in_the_table() {
     let page = fs::read_to_string("docs/policies.md").expect("a page");
     for entry in hsched_lab::registry().entries() {
-        let cells = Knowledge::ALL.map(|own| if entry.knows.contains(&own) { "yes" } else { "" });
+        let cells = Knowledge::ALL.map(|knowledge| if entry.knows.contains(&knowledge) { "yes" } else { "" });
         let row = format!("| `{}` | {} |", entry.name, cells.join(" | "));
         assert!(page.contains(&row), "docs/policies.md lacks the row {row}");
     }

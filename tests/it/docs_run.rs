@@ -113,7 +113,7 @@ struct Place {
 impl Place {
     /// Returns `None` where the page needs a Slurm and there is none, which is said.
     fn new(page: &str) -> Option<Self> {
-        let nodes = ON_SLURM.iter().find(|(own, _)| *own == page).map(|(_, nodes)| root().join(nodes));
+        let nodes = ON_SLURM.iter().find(|(name, _)| *name == page).map(|(_, nodes)| root().join(nodes));
         let slurm = match nodes {
             Some(nodes) => Some(real_cluster::start(&nodes, "")?),
             None => None,
@@ -125,8 +125,8 @@ impl Place {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hsched"), place.root.path().join("bin/hsched"))
             .expect("a link");
         let script = root().join(format!("tests/documents/pages/{page}.sh"));
-        let own = if script.exists() { format!(". '{}'", script.display()) } else { String::new() };
-        let (said, code) = place.run(&format!("set -e\ncp -R '{}/examples' .\n{own}", root().display()));
+        let prelude = if script.exists() { format!(". '{}'", script.display()) } else { String::new() };
+        let (said, code) = place.run(&format!("set -e\ncp -R '{}/examples' .\n{prelude}", root().display()));
         assert_eq!(code, Some(0), "{page}: {said}");
         Some(place)
     }
@@ -135,14 +135,14 @@ impl Place {
     fn run(&self, lines: &str) -> (String, Option<i32>) {
         let path = self.root.path();
         let said = fs::File::create(path.join("said")).expect("a file");
-        let own = format!("{0}/bin:{0}/home/project/bin", path.display());
+        let programs = format!("{0}/bin:{0}/home/project/bin", path.display());
         let system = self.slurm.as_ref().map_or_else(|| "/usr/local/bin:/usr/bin:/bin".into(), Cluster::path);
         let slurm = self.slurm.iter().map(|slurm| ("SLURM_CONF", slurm.configuration()));
         let status = Command::new("timeout")
             .args(["300", "bash", "-c", lines])
             .current_dir(path.join("home/project"))
             .env_clear()
-            .env("PATH", format!("{own}:{}", system.display()))
+            .env("PATH", format!("{programs}:{}", system.display()))
             .envs(slurm)
             .env("HOME", path.join("home"))
             .env("DOCUMENTS", root().join("tests/documents"))
@@ -253,7 +253,7 @@ fn matches(shown: &[String], printed: &[String]) -> bool {
             (0..=printed.len()).any(|from| matches(rest, &printed[from..]))
         }
         Some((first, rest)) => {
-            printed.split_first().is_some_and(|(own, more)| own == first && matches(rest, more))
+            printed.split_first().is_some_and(|(line, more)| line == first && matches(rest, more))
         }
     }
 }
@@ -277,33 +277,34 @@ fn check(path: &Path, text: &str) -> (Vec<String>, String) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // From the page's end, so that the numbers of the lines before stay; but in the page's order.
     let mut changes = Vec::new();
-    for own in shown.iter().filter(runs) {
-        let (mut said, mut code) = place.run(&own.command);
+    for example in shown.iter().filter(runs) {
+        let (mut said, mut code) = place.run(&example.command);
         if said.contains(OUT_OF_TIME) {
-            (said, code) = place.run(&format!("{} --budget 2m", bare(&own.command)));
+            (said, code) = place.run(&format!("{} --budget 2m", bare(&example.command)));
         }
         let printed: Vec<String> = said.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
-        if code != Some(own.exit) {
-            let expected = own.exit;
+        if code != Some(example.exit) {
+            let expected = example.exit;
             wrong.push(format!(
                 "{name}:{}: {} exits with {code:?}, not {expected}:\n{said}",
-                own.begin, own.command
+                example.begin, example.command
             ));
         }
-        let Some(output) = &own.output else { continue };
-        let of =
-            |lines: &[String]| lines.iter().map(|line| compared(line, own.is_estimated)).collect::<Vec<_>>();
+        let Some(output) = &example.output else { continue };
+        let of = |lines: &[String]| {
+            lines.iter().map(|line| compared(line, example.is_estimated)).collect::<Vec<_>>()
+        };
         let shown_lines: Vec<String> = output.iter().map(|line| line.trim_end().to_owned()).collect();
         // A command that shows nothing, shows what it is for; its output is not the point.
         if !shown_lines.is_empty() && !matches(&of(&shown_lines), &of(&printed)) {
             wrong.push(format!(
                 "{name}:{}: {} prints\n{}\nnot\n{}",
-                own.begin,
-                own.command,
+                example.begin,
+                example.command,
                 printed.join("\n"),
                 shown_lines.join("\n")
             ));
-            changes.push((own.begin, output.len(), printed));
+            changes.push((example.begin, output.len(), printed));
         }
     }
     for (begin, count, printed) in changes.into_iter().rev() {

@@ -27,10 +27,10 @@ fn losses(count: u32) -> Vec<f64> {
 
 /// A job of 40 epochs that has done 20 of them.
 fn half_done(more: &str) -> JobState {
-    let own = job("a", "{v100: 100}", &format!(", {more}"));
-    let own = hsched_model::Job { epochs: 40, ..own };
+    let job = job("a", "{v100: 100}", &format!(", {more}"));
+    let job = hsched_model::Job { epochs: 40, ..job };
     let curve = (1..).zip(losses(20)).map(|(epoch, value)| CurvePoint { epoch, value }).collect();
-    JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
+    JobState { curve, ..running(job, attempt("r", "v1", "v100", 1, 0), 20) }
 }
 
 fn lab() -> Cluster {
@@ -89,8 +89,8 @@ fn nobody_is_stopped_whose_owner_did_not_allow_it_and_that_is_said_once() {
     assert!(second.actions.is_empty() && second.notes.is_empty());
     let late = format!("{goal}, stop: {{rule: best, not_before: 30}}");
     let without_metric = half_done("weight: 1");
-    for own in [half_done(&late), without_metric] {
-        let step = take(state(vec![own]), 300.0, &lab(), &how(Moves::Never));
+    for job in [half_done(&late), without_metric] {
+        let step = take(state(vec![job]), 300.0, &lab(), &how(Moves::Never));
         assert!(
             step.actions.is_empty() && step.state.jobs[0].early.as_ref().is_none_or(|early| !early.allowed)
         );
@@ -113,13 +113,13 @@ fn a_weaker_rule_holds_while_others_wait() {
 
 #[test]
 fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
-    let own = |name: &str, value: f64, epochs: u64| {
+    let member = |name: &str, value: f64, epochs: u64| {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving}";
-        let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
+        let job = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
         let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
-        JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
+        JobState { curve, ..running(job, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
-    let jobs = vec![own("a", 0.3, 9), own("b", 0.2, 9), own("c", 0.4, 9), own("d", 0.1, 2)];
+    let jobs = vec![member("a", 0.3, 9), member("b", 0.2, 9), member("c", 0.4, 9), member("d", 0.1, 2)];
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&step.actions), ["stop a", "stop c"]);
     let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
@@ -128,17 +128,17 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
 
 #[test]
 fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own() {
-    let own = |(name, value): (&str, f64), epochs: u64| {
+    let member = |(name, value): (&str, f64), epochs: u64| {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving, brackets: 2}";
-        let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
+        let job = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
         let curve = (1..=epochs).map(|epoch| CurvePoint { epoch, value }).collect();
-        JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
+        JobState { curve, ..running(job, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
     // Of every four, the last one is in the second bracket.
     let sweep =
         [("a", 0.1), ("b", 0.2), ("c", 0.3), ("d", 0.9), ("e", 0.4), ("f", 0.5), ("g", 0.6), ("h", 1.0)];
     let at = |epochs: u64| {
-        let jobs = sweep.map(|run| own(run, epochs)).to_vec();
+        let jobs = sweep.map(|run| member(run, epochs)).to_vec();
         words(&take(state(jobs), 300.0, &lab(), &how(Moves::Never)).actions)
     };
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
@@ -171,7 +171,7 @@ fn in_the_simulated_world_the_rule_saves_epochs() {
         play.state
             .jobs
             .iter()
-            .all(|own| matches!(&own.phase, Phase::Ended { outcome: Outcome::Completed, .. }))
+            .all(|job| matches!(&job.phase, Phase::Ended { outcome: Outcome::Completed, .. }))
     );
 }
 
@@ -203,8 +203,8 @@ fn under_run_one_is_stopped_and_another_is_not() {
 
 #[test]
 fn a_late_job_is_warned_of_with_what_would_help() {
-    let own = job("a", "{v100: 100, a100: 300, t4: 50}", ", deadline: 200s");
-    let mut late = running(own, attempt("r", "v1", "v100", 1, 0), 4);
+    let job = job("a", "{v100: 100, a100: 300, t4: 50}", ", deadline: 200s");
+    let mut late = running(job, attempt("r", "v1", "v100", 1, 0), 4);
     (late.epoch, late.epoch_at) = (Some(Seconds(40.0)), Some(Time(160.0)));
     // Four epochs of 40 s, six to go: done at 400 s, not 200.
     assert_eq!(late.lateness(Time(160.0)), Some(Seconds(200.0)));
@@ -239,33 +239,33 @@ fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Ve
 fn for_deadlines_running_jobs_change_places_and_make_room() {
     let site = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 1, "allocated")]);
     let runs = |name: &str, run: &str, (node, gpu_type): (&str, &str), more: &str| {
-        let own =
+        let job =
             job(name, "{v100: 100, t4: 50}", &format!(", max_gpus: 1, checkpoint: {{dir: saved}}{more}"));
-        JobState { epoch_at: Some(Time(160.0)), ..running(own, attempt(run, node, gpu_type, 1, 0), 4) }
+        JobState { epoch_at: Some(Time(160.0)), ..running(job, attempt(run, node, gpu_type, 1, 0), 4) }
     };
     // Six epochs of 10 s and of 20 s: done at 220 s and at 280 s.
-    let own = |due: &str| {
+    let jobs_due = |due: &str| {
         let late = runs("late", "s", ("t1", "t4"), &format!(", deadline: {due}"));
         vec![runs("easy", "r", ("v1", "v100"), ""), late]
     };
     let none: [&str; 0] = [];
-    assert_eq!(moves_for(Objective::MeanJct, own("260s"), &site), none);
-    assert_eq!(moves_for(Objective::Deadlines, own("260s"), &site), ["stop late", "stop easy"]);
+    assert_eq!(moves_for(Objective::MeanJct, jobs_due("260s"), &site), none);
+    assert_eq!(moves_for(Objective::Deadlines, jobs_due("260s"), &site), ["stop late", "stop easy"]);
     // In time where it is; and too late anywhere, with what the move costs.
-    assert_eq!(moves_for(Objective::Deadlines, own("290s"), &site), none);
-    assert_eq!(moves_for(Objective::Deadlines, own("225s"), &site), none);
+    assert_eq!(moves_for(Objective::Deadlines, jobs_due("290s"), &site), none);
+    assert_eq!(moves_for(Objective::Deadlines, jobs_due("225s"), &site), none);
 
     let room = cluster(&[("v1", "v100", 1, 1, "allocated"), ("t1", "t4", 1, 0, "idle")]);
     // What the move costs is more than the mean gains.
-    let own = |due: &str| {
+    let jobs_due = |due: &str| {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
         Arc::make_mut(&mut easy.job).launch.checkpoint.restart_cost = Some(Seconds(100.0));
         vec![easy, JobState::new(job("new", "{v100: 100}", &more), Time(160.0))]
     };
-    assert_eq!(moves_for(Objective::MeanJct, own("110s"), &room), ["new waits"]);
-    assert_eq!(moves_for(Objective::Deadlines, own("110s"), &room), ["stop easy", "new waits"]);
-    assert_eq!(moves_for(Objective::Deadlines, own("400s"), &room), ["new waits"]);
+    assert_eq!(moves_for(Objective::MeanJct, jobs_due("110s"), &room), ["new waits"]);
+    assert_eq!(moves_for(Objective::Deadlines, jobs_due("110s"), &room), ["stop easy", "new waits"]);
+    assert_eq!(moves_for(Objective::Deadlines, jobs_due("400s"), &room), ["new waits"]);
 }
 
 #[test]

@@ -47,9 +47,9 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     bench.run("run jobs.yaml --devices cpu:3").exits(0);
     let ended = |job: &str| {
         let jobs = bench.sandbox.snapshot();
-        let own =
+        let entry =
             jobs["jobs"].as_array().expect("jobs").iter().find(|candidate| candidate["spec"]["name"] == job);
-        own.expect("the job")["past"][0]["ended"].as_f64().expect("a time")
+        entry.expect("the job")["past"][0]["ended"].as_f64().expect("a time")
     };
     let speeds: Vec<(&str, f64)> = names.iter().map(|name| (*name, ended(name))).collect();
     teach(&bench, &speeds);
@@ -93,7 +93,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     );
     let cache = bench.sandbox.run("cache show --format json").json();
     let models: Vec<&Value> =
-        cache["speeds"].as_array().expect("speeds").iter().map(|own| &own["model"]).collect();
+        cache["speeds"].as_array().expect("speeds").iter().map(|speed| &speed["model"]).collect();
     assert_eq!(models, ["done"]);
     // It is said once, and the job runs again when its owner adds it.
     let second = bench.run("run --devices cpu:3");

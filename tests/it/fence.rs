@@ -157,7 +157,7 @@ fn submissions_that_begin_at_once_take_different_numbers() {
     let folder = folder();
     let all: Vec<Child> = (1..=20).map(|id: u32| start(folder.path(), BATCH, &[&id.to_string()])).collect();
     let number = |child: Child| text(&child.wait_with_output().expect("its end").stdout).parse::<u32>();
-    let mut numbers: Vec<u32> = all.into_iter().map(|own| number(own).expect("a number")).collect();
+    let mut numbers: Vec<u32> = all.into_iter().map(|child| number(child).expect("a number")).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=20).collect::<Vec<u32>>());
 }

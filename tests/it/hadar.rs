@@ -30,8 +30,8 @@ fn first_round(sandbox: &Sandbox, options: &str) -> Value {
 
 #[track_caller]
 fn near(value: &Value, known: f64) {
-    let own = value.as_f64().unwrap_or(f64::NAN);
-    assert!((own - known).abs() <= 1e-9 * known.abs().max(1.0), "{own} for {known}");
+    let number = value.as_f64().unwrap_or(f64::NAN);
+    assert!((number - known).abs() <= 1e-9 * known.abs().max(1.0), "{number} for {known}");
 }
 
 /// Checks a job of a round: name, steps per second, time to completion, utility, cost, payoff, as far as they are given.
@@ -142,11 +142,11 @@ fn the_papers_three_jobs_to_their_end() {
     let nodes =
         "  - {name: a, gpus: {v100: 2}}\n  - {name: b, gpus: {p100: 3}}\n  - {name: c, gpus: {k80: 1}}\n";
     let json = sandbox(nodes, "", &jobs).run(&format!("{RUN} --restart-cost 0s --format json")).json();
-    let own = &json["policies"][0];
+    let policy = &json["policies"][0];
     for (job, rounds) in [(0, 8.0 / 3.0), (1, 2.0), (2, 7.8)] {
-        near(&own["jobs"][job]["completion_s"], 360.0 * rounds);
+        near(&policy["jobs"][job]["completion_s"], 360.0 * rounds);
     }
-    near(&own["gru"], (3.0 * 8.0 / 3.0 + 2.0 * 2.0 + 2.0 * 5.8) * 360.0 / (6.0 * 2808.0));
+    near(&policy["gru"], (3.0 * 8.0 / 3.0 + 2.0 * 2.0 + 2.0 * 5.8) * 360.0 / (6.0 * 2808.0));
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn every_round_says_what_it_did() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     // 500 s of training and 10 s of a start each: x ends in the second round, y begins in the third.
     let times = |kind: &str| {
-        let own = lines.iter().filter(|line| line["event"] == kind);
-        own.map(|line| line["t"].as_f64().expect("a time")).collect::<Vec<_>>()
+        let events = lines.iter().filter(|line| line["event"] == kind);
+        events.map(|line| line["t"].as_f64().expect("a time")).collect::<Vec<_>>()
     };
     assert_eq!(times("started"), [0.0, 720.0]);
     assert_eq!(times("completed"), [510.0, 1230.0]);

@@ -29,16 +29,16 @@ fn rounds(sandbox: &Sandbox, options: &str) -> Vec<Value> {
 
 /// Returns a job's copies as `node: steps`, and the steps left.
 fn copies(round: &Value, job: usize) -> (Value, u64) {
-    let own = &round["jobs"][job];
+    let job_round = &round["jobs"][job];
     let of_node = |copy: &Value| (copy["node"].as_str().expect("a node").to_owned(), copy["steps"].clone());
-    let copies = own["copies"].as_array().expect("copies").iter().map(of_node).collect();
-    (Value::Object(copies), own["steps_left_after"].as_u64().expect("steps"))
+    let copies = job_round["copies"].as_array().expect("copies").iter().map(of_node).collect();
+    (Value::Object(copies), job_round["steps_left_after"].as_u64().expect("steps"))
 }
 
 #[track_caller]
 fn near(value: &Value, known: f64) {
-    let own = value.as_f64().unwrap_or(f64::NAN);
-    assert!((own - known).abs() <= 1e-9 * known.abs().max(1.0), "{own} for {known}");
+    let number = value.as_f64().unwrap_or(f64::NAN);
+    assert!((number - known).abs() <= 1e-9 * known.abs().max(1.0), "{number} for {known}");
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn one_job_on_all_nodes() {
     assert_eq!(copies(&rounds[1], 0), (json!({"v0": 2400, "k0": 240, "t0": 960}), 0));
     near(&rounds[1]["cru"], 240.0 / 360.0);
     let json = sandbox.run(&format!("{RUN} --format json")).json();
-    let own = &json["policies"][0];
-    near(&own["jobs"][0]["completion_s"], 600.0);
-    near(&own["cru"], f64::midpoint(1.0, 240.0 / 360.0));
-    assert!(own["ratio"].is_null(), "the bound is of jobs that are not forked: {own}");
+    let policy = &json["policies"][0];
+    near(&policy["jobs"][0]["completion_s"], 600.0);
+    near(&policy["cru"], f64::midpoint(1.0, 240.0 / 360.0));
+    assert!(policy["ratio"].is_null(), "the bound is of jobs that are not forked: {policy}");
 }
 
 #[test]

@@ -174,15 +174,15 @@ fn scripts_of_ten_styles_train() {
     let sandbox = Sandbox::new().file("train.py", TRAIN).file("activate.sh", "").file("image.sif", "");
     fs::create_dir_all(sandbox.work("tmp/env/bin")).expect("a folder");
     let sandbox = sandbox.file("tmp/env/bin/activate", "");
-    let own = sandbox.path("own");
-    fs::create_dir(&own).expect("a folder");
+    let programs = sandbox.path("own");
+    fs::create_dir(&programs).expect("a folder");
     for (name, line) in PROGRAMS {
-        let path = own.join(name);
+        let path = programs.join(name);
         fs::write(&path, format!("#!/bin/sh\n{line}\n")).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("is ours");
     }
     let tmp = sandbox.work("tmp").display().to_string();
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", own.display());
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display());
     let sandbox = sandbox.variable("PATH", &path).variable("TMPDIR", &tmp).variable("SLURM_TMPDIR", &tmp);
     for (name, script, said) in SCRIPTS {
         fs::write(sandbox.work(&format!("{name}.sh")), script).expect("a file");

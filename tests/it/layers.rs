@@ -145,7 +145,7 @@ fn crates_use_only_the_crates_below_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let mut found: Vec<String> = fs::read_dir(&root)
         .expect("crates")
-        .map(|own| own.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .collect();
     found.sort();
     let mut known: Vec<&str> = CRATES.iter().map(|(name, _)| *name).collect();
@@ -153,8 +153,8 @@ fn crates_use_only_the_crates_below_them() {
     assert_eq!(found, known, "the crates of the table");
     for (name, allowed) in CRATES {
         let manifest = fs::read_to_string(root.join(name).join("Cargo.toml")).expect("a manifest");
-        let (own, _) = manifest.split_once("[dev-dependencies]").unwrap_or((manifest.as_str(), ""));
-        let used = own.lines().filter_map(|line| line.strip_prefix("hsched-")?.split('.').next());
+        let (head, _) = manifest.split_once("[dev-dependencies]").unwrap_or((manifest.as_str(), ""));
+        let used = head.lines().filter_map(|line| line.strip_prefix("hsched-")?.split('.').next());
         assert_eq!(used.collect::<Vec<_>>(), *allowed, "{name}");
     }
 }

@@ -34,7 +34,7 @@ fn judge_and_word(status: u8, before: &str) -> (Option<i32>, String, String) {
     let Output { status, stderr, .. } =
         command.args([&status.to_string(), before]).arg(programs.path()).output().expect("bash starts");
     let left: Vec<_> =
-        fs::read_dir(folder.path()).expect("a folder").map(|own| own.expect("a file")).collect();
+        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("a file")).collect();
     let names: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
     assert_eq!(names, ["ends"], "{before}: only the last word is left");
     let word = fs::read_to_string(folder.path().join("ends")).expect("a word");

@@ -20,7 +20,10 @@ fn events(cluster: &str, trace: &str, options: &str) -> Vec<Value> {
 }
 
 fn near(value: &Value, expected: f64) {
-    assert!(value.as_f64().is_some_and(|own| (own - expected).abs() < 1e-8), "{value} is not {expected}");
+    assert!(
+        value.as_f64().is_some_and(|number| (number - expected).abs() < 1e-8),
+        "{value} is not {expected}"
+    );
 }
 
 fn demand(gpu: f64, cpu: f64, memory: f64, bandwidth: f64) -> String {
@@ -142,7 +145,7 @@ fn graphs_are_played_to_their_end_and_all_of_a_gang_or_none() {
         "{ends:?}"
     );
     assert!(summary["policies"][0]["deadlines_met"].as_f64().is_some());
-    assert!(all.iter().all(|own| own["placed"].as_array().is_none_or(|placed| placed.len() < 5)));
+    assert!(all.iter().all(|event| event["placed"].as_array().is_none_or(|placed| placed.len() < 5)));
 }
 
 #[test]
@@ -153,26 +156,26 @@ fn wrong_graphs_are_refused() {
         assert_eq!(ran.code, Some(code), "{ran:?}");
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
-    let own = |task: &str| format!(r#"{{"jobs": [{{"name": "x", "tasks": [{task}]}}]}}"#);
+    let with_task = |task: &str| format!(r#"{{"jobs": [{{"name": "x", "tasks": [{task}]}}]}}"#);
     let mlfh = "--policy mlf-h";
-    check(&own(r#"{"id": 0, "left_s": 1}"#), "--policy srtf", 2, "which policy srtf cannot place");
-    check(&own(r#"{"id": 0}"#), mlfh, 78, "missing the required key left_s");
-    check(&own(r#"{"left_s": 1}"#), mlfh, 78, "missing the required key id");
+    check(&with_task(r#"{"id": 0, "left_s": 1}"#), "--policy srtf", 2, "which policy srtf cannot place");
+    check(&with_task(r#"{"id": 0}"#), mlfh, 78, "missing the required key left_s");
+    check(&with_task(r#"{"left_s": 1}"#), mlfh, 78, "missing the required key id");
     check(
-        &own(r#"{"id": 0, "left_s": 1, "children": [0]}"#),
+        &with_task(r#"{"id": 0, "left_s": 1, "children": [0]}"#),
         mlfh,
         78,
         "has a cycle of tasks that wait for each other",
     );
     check(
-        &own(r#"{"id": 0, "left_s": 1, "children": [1]}"#),
+        &with_task(r#"{"id": 0, "left_s": 1, "children": [1]}"#),
         mlfh,
         78,
         "no task of the job has the id \"1\"",
     );
-    check(&own(r#"{"id": 0, "left_s": 1, "on": ["z", 0]}"#), mlfh, 78, "the cluster has no node \"z\"");
-    check(&own(r#"{"id": 0, "left_s": 1, "on": ["a", 2]}"#), mlfh, 78, "a has 2 GPUs, counted from 0");
-    check(&own(r#"{"id": 0, "left_s": 1, "epochs": 3}"#), mlfh, 78, "is not a known key");
+    check(&with_task(r#"{"id": 0, "left_s": 1, "on": ["z", 0]}"#), mlfh, 78, "the cluster has no node \"z\"");
+    check(&with_task(r#"{"id": 0, "left_s": 1, "on": ["a", 2]}"#), mlfh, 78, "a has 2 GPUs, counted from 0");
+    check(&with_task(r#"{"id": 0, "left_s": 1, "epochs": 3}"#), mlfh, 78, "is not a known key");
 }
 
 #[test]
@@ -196,8 +199,8 @@ fn whole_jobs_start_in_the_order_of_their_priorities() {
         .file("lab.yaml", "nodes: [{name: n, gpus: {v100: 1}}]");
     let value =
         sandbox.run("simulate --trace jobs.yaml --cluster lab.yaml --policy mlf-h --format json").json();
-    let own = &value["policies"][0];
-    let mut order: Vec<(f64, &str)> = own["jobs"]
+    let policy = &value["policies"][0];
+    let mut order: Vec<(f64, &str)> = policy["jobs"]
         .as_array()
         .expect("jobs")
         .iter()
@@ -206,7 +209,7 @@ fn whole_jobs_start_in_the_order_of_their_priorities() {
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let names: Vec<&str> = order.into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["first", "urgent", "due", "short", "long"]);
-    near(&own["deadlines_met"], 0.0);
+    near(&policy["deadlines_met"], 0.0);
 }
 
 /// A trace of two jobs on one GPU: the first has levelled out when a third of its epochs are done.
@@ -235,10 +238,10 @@ fn a_simulated_job_stops_by_its_rule_and_no_other() {
         let line = "simulate --trace jobs.yaml --cluster lab.yaml --policy fifo --format json --events -";
         let text = sandbox.run(line).succeeds();
         let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let own = events.last().expect("a summary")["policies"][0].clone();
+        let policy = events.last().expect("a summary")["policies"][0].clone();
         let why = events.iter().find(|event| event["event"] == "completed" && event["job"] == "first");
         let why = why.and_then(|event| event["reason"].as_str()).unwrap_or_default().to_owned();
-        (own, why)
+        (policy, why)
     };
     let (whole, why) = play("weight: 1");
     assert_eq!((&whole["stopped_early"], why.as_str()), (&Value::from(0.0), ""));
@@ -246,14 +249,14 @@ fn a_simulated_job_stops_by_its_rule_and_no_other() {
     // The second is in time only when the first stops.
     near(&whole["deadlines_met"], 0.0);
     for stop in ["stop: {rule: best}", "stop: {when_busy: best}"] {
-        let (own, why) = play(stop);
-        let first = &own["jobs"][0];
+        let (policy, why) = play(stop);
+        let first = &policy["jobs"][0];
         let epochs = first["epochs_done"].as_f64().expect("epochs");
         assert!((8.0..30.0).contains(&epochs), "{first}");
         near(&first["jct_s"], 100.0 * epochs);
         assert!(why.starts_with(&format!("stopped at epoch {epochs} of 60: nothing to gain")), "{why}");
-        near(&own["deadlines_met"], 1.0);
-        assert_eq!((&own["stopped_early"], &own["ratio"]), (&Value::from(1.0), &Value::Null));
+        near(&policy["deadlines_met"], 1.0);
+        assert_eq!((&policy["stopped_early"], &policy["ratio"]), (&Value::from(1.0), &Value::Null));
     }
     let (late, _) = play("stop: {rule: best, not_before: 40}");
     near(&late["jobs"][0]["epochs_done"], 40.0);
@@ -296,18 +299,18 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
         [&Value::Bool(true), &2.into(), &1.into()]
     );
     assert!(!sandbox.work("a.json").exists());
-    let own = sandbox.run(&format!("{train} a.json --seed 3")).json();
+    let report = sandbox.run(&format!("{train} a.json --seed 3")).json();
     sandbox.run(&format!("{train} b.json --seed 3")).succeeds();
     sandbox.run(&format!("{train} c.json --seed 4")).succeeds();
     let net = |name: &str| sandbox.text(&sandbox.work(name));
     assert_eq!(net("a.json"), net("b.json"));
     assert!(net("a.json") != net("c.json"));
-    assert_eq!((&own["traces"], &own["held_out"]), (&Value::from(2), &Value::from(1)));
-    let names: Vec<&str> = own["policies"]
+    assert_eq!((&report["traces"], &report["held_out"]), (&Value::from(2), &Value::from(1)));
+    let names: Vec<&str> = report["policies"]
         .as_array()
         .expect("policies")
         .iter()
-        .filter_map(|own| own["policy"].as_str())
+        .filter_map(|policy| policy["policy"].as_str())
         .collect();
     assert_eq!(names, ["mlf-h", "srtf", "imitates mlf-h", "mlf-rl"]);
 
@@ -316,8 +319,8 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
     let played = sandbox.run(&format!("{line} --network a.json")).json();
     assert_eq!(played["policies"][0]["ended"], 12.0);
     // The last trace was held out: the figures are the same.
-    near(&played["policies"][0]["mean_jct_s"], own["policies"][3]["mean_jct_s"].as_f64().expect("a mean"));
-    near(&played["policies"][1]["mean_jct_s"], own["policies"][0]["mean_jct_s"].as_f64().expect("a mean"));
+    near(&played["policies"][0]["mean_jct_s"], report["policies"][3]["mean_jct_s"].as_f64().expect("a mean"));
+    near(&played["policies"][1]["mean_jct_s"], report["policies"][0]["mean_jct_s"].as_f64().expect("a mean"));
 
     let line = line.replace(" --format json", "");
     let text = sandbox.run(&line).fails(2);

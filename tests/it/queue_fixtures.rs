@@ -81,10 +81,10 @@ fn nothing_is_asked_more_often_than_allowed() {
     assert_eq!(rest, (1, 1, 1));
     // The turns of a watch see their own jobs; the queue of all is as old as it may be.
     assert_eq!(sandbox.run("add jobs.yaml").code, Some(0));
-    let own = sandbox.calls("squeue").len();
+    let calls_before = sandbox.calls("squeue").len();
     let ran = sandbox.run("watch --queue --once --dry-run");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(sandbox.calls("squeue").len() - own, 1);
+    assert_eq!(sandbox.calls("squeue").len() - calls_before, 1);
     assert_eq!(sandbox.calls("sbatch").len(), 0, "no --test-only");
 }
 
@@ -124,8 +124,8 @@ fn an_array_is_its_tasks_and_no_more_than_may_run_at_once() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let saved: Value = serde_json::from_str(&sandbox.text(&sandbox.work("queue.json"))).expect("JSON");
     let jobs = saved["jobs"].as_array().expect("jobs");
-    let own = jobs.iter().find(|job| job["array"] == "11").expect("the array");
-    assert_eq!((&own["tasks"], &own["at_once"]), (&Value::from(6), &Value::from(2)));
+    let array = jobs.iter().find(|job| job["array"] == "11").expect("the array");
+    assert_eq!((&array["tasks"], &array["at_once"]), (&Value::from(6), &Value::from(2)));
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn nobody_starts_in_a_maintenance() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let all = options(&ran);
     let start = |gpu_type: &str| {
-        let own = all.iter().find(|candidate| candidate["type"] == gpu_type).expect("an option");
-        own["start"]["q10_s"].as_f64().expect("a number") / 3600.0
+        let option = all.iter().find(|candidate| candidate["type"] == gpu_type).expect("an option");
+        option["start"]["q10_s"].as_f64().expect("a number") / 3600.0
     };
     // The job on v1 ends within five hours, in the maintenance, which is over after 25.
     assert!(start("v100") > 24.0 && start("t4") < 6.0, "{} {}", start("v100"), start("t4"));

@@ -103,7 +103,7 @@ fn what_is_submitted_asks_for_what_was_chosen() {
     assert!(has("#SBATCH --gres=gpu:v100:4") && has("#SBATCH --partition=gpu"), "{options:#?}");
     // Half an hour, a tenth slower, a tenth more, the time to save, in quarters of an hour.
     assert!(
-        has("#SBATCH --time=45") && options.iter().any(|own| own.starts_with("#SBATCH --account=")),
+        has("#SBATCH --time=45") && options.iter().any(|option| option.starts_with("#SBATCH --account=")),
         "{options:#?}"
     );
     assert!(ran.stderr.contains("note: train: 4 v100 for 45 min 00 s, starts "), "{}", ran.stderr);
@@ -169,7 +169,7 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     // Whatever the day, who has the GPUs may have them for eleven more hours.
     let since = (chrono::Local::now() - chrono::TimeDelta::hours(1)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let queue =
-        [others("v1", "v100"), others("t1", "t4")].map(|own| own.replace("2026-11-22T10:00:00", &since));
+        [others("v1", "v100"), others("t1", "t4")].map(|line| line.replace("2026-11-22T10:00:00", &since));
     let sandbox = site("", &queue).file("long.yaml", LONG);
     let score = |sandbox: &Sandbox| sandbox.run("when --score --format json").json();
     assert_eq!(score(&sandbox)["foretold"], 0);
@@ -179,13 +179,16 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
         (&told["foretold"], &told["waiting"], &told["corrected_by"]),
         (&1.into(), &1.into(), &serde_json::Value::Null)
     );
-    let own = &told["predictions"][0];
-    let foretold = &own["prediction"];
-    assert_eq!((&own["of"]["job"], foretold["starts"].as_array().map(Vec::len)), (&"train".into(), Some(5)));
+    let entry = &told["predictions"][0];
+    let foretold = &entry["prediction"];
+    assert_eq!(
+        (&entry["of"]["job"], foretold["starts"].as_array().map(Vec::len)),
+        (&"train".into(), Some(5))
+    );
     let plain = sandbox.run("when long.yaml --format json --budget 1h --futures 5").json();
     assert_eq!(plain["queues"][0]["corrected_by"], serde_json::Value::Null);
     // Thirty others that all started at the far end of what was foretold.
-    let mut others = vec![own.clone(); 30];
+    let mut others = vec![entry.clone(); 30];
     let at = foretold["at"].as_f64().expect("a time");
     let last = foretold["starts"]
         .as_array()

@@ -59,7 +59,7 @@ fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     let folder = folder("");
     let (outputs, won) = race(folder.path(), "wait");
     assert_eq!(won.lines().count(), 1, "{won}");
-    assert!(outputs.iter().all(|own| own.status.success()));
+    assert!(outputs.iter().all(|output| output.status.success()));
     let winner = won.split(' ').next().expect("its number");
     assert_eq!(claim(folder.path()).as_deref(), Some(winner));
     let said = format!("hsched: job {winner} started first and trains; nothing is left to do\n");
@@ -90,7 +90,7 @@ fn a_winner_that_dies_at_once_has_no_successor_and_may_be_started_again() {
     let folder = folder("");
     let (outputs, won) = race(folder.path(), "kill -9 $$");
     assert_eq!(won.lines().count(), 1, "{won}");
-    assert_eq!(outputs.iter().filter(|own| !own.status.success()).count(), 1);
+    assert_eq!(outputs.iter().filter(|output| !output.status.success()).count(), 1);
     let winner = won.split(' ').next().expect("its number").parse().expect("a number");
     let again = entry(folder.path(), winner, "wait").wait_with_output().expect("its end");
     let late = entry(folder.path(), 99, "wait").wait_with_output().expect("its end");

@@ -27,11 +27,11 @@ fn hold(user: &TestUser<'_>, options: &[&str]) -> String {
 #[test]
 fn what_others_hold_and_what_is_drained_is_not_planned_on() {
     let Some(user) = user("capacity", "lab") else { return };
-    let mut own = job("long", 1, "sleep 100");
-    own["max_gpus"] = 6.into();
-    own["cpus_per_gpu"] = 2.into();
-    own["epochs"] = 1000.into();
-    user.write("jobs.yaml", &json!({ "jobs": [own] }).to_string());
+    let mut job = job("long", 1, "sleep 100");
+    job["max_gpus"] = 6.into();
+    job["cpus_per_gpu"] = 2.into();
+    job["epochs"] = 1000.into();
+    user.write("jobs.yaml", &json!({ "jobs": [job] }).to_string());
     let all = [gpus("x1", "v100", 2), gpus("x2", "v100", 2), gpus("x3", "t4", 2)];
     assert_eq!(offered(&user, &[]).0, all);
 

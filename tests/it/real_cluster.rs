@@ -157,9 +157,9 @@ impl Cluster {
     /// Returns what to search for programs: first Slurm's of the version that the cluster has, where it is not the system's.
     pub fn path(&self) -> OsString {
         let path = std::env::var_os("PATH").expect("a PATH");
-        let own = self.directory().join("bin");
-        if own.is_dir() {
-            std::env::join_paths(iter::once(own).chain(std::env::split_paths(&path))).expect("a PATH")
+        let programs = self.directory().join("bin");
+        if programs.is_dir() {
+            std::env::join_paths(iter::once(programs).chain(std::env::split_paths(&path))).expect("a PATH")
         } else {
             path
         }

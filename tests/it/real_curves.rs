@@ -64,7 +64,7 @@ impl Curve {
         let stop = Stop { rule, not_before, give_up: true, ..Stop::default() };
         let (reports, goal) = (self.reports(), self.goal(target));
         let stops = |count: &usize| {
-            judge_running(&reports[..*count], &goal, &stop, false).is_some_and(|own| own.stop)
+            judge_running(&reports[..*count], &goal, &stop, false).is_some_and(|verdict| verdict.stop)
         };
         (1..reports.len()).find(stops)
     }
@@ -83,7 +83,7 @@ fn fresh() -> Vec<Curve> {
 /// Those with plateaus, mostly at constant rates: those to choose on, and those to measure on.
 fn plateaus() -> [Vec<Curve>; 2] {
     let (chosen, measured) =
-        read(include_str!("../curves/plateaus.jsonl")).into_iter().partition(|own| own.data == "choose");
+        read(include_str!("../curves/plateaus.jsonl")).into_iter().partition(|curve| curve.data == "choose");
     [chosen, measured]
 }
 
@@ -99,10 +99,10 @@ fn share(part: usize, all: usize) -> f64 {
 #[test]
 fn the_curves_are_of_many_kinds() {
     let curves = curves();
-    let families: BTreeSet<&str> = curves.iter().map(|own| own.family.as_str()).collect();
-    let data: BTreeSet<&str> = curves.iter().map(|own| own.data.as_str()).collect();
-    let diverged = curves.iter().filter(|own| own.diverged).count();
-    let stepped = curves.iter().filter(|own| !own.steps.is_empty()).count();
+    let families: BTreeSet<&str> = curves.iter().map(|curve| curve.family.as_str()).collect();
+    let data: BTreeSet<&str> = curves.iter().map(|curve| curve.data.as_str()).collect();
+    let diverged = curves.iter().filter(|curve| curve.diverged).count();
+    let stepped = curves.iter().filter(|curve| !curve.steps.is_empty()).count();
     assert!(curves.len() >= 200 && families.len() >= 8 && data.len() >= 4);
     assert!(diverged >= 10 && stepped >= 10, "{diverged} diverged, {stepped} with steps");
 }
@@ -110,19 +110,23 @@ fn the_curves_are_of_many_kinds() {
 /// Returns the share of last metrics within the band: of all, by half of the families, and by how much of the curve was seen.
 fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
     let families: Vec<&String> =
-        curves.iter().map(|own| &own.family).collect::<BTreeSet<_>>().into_iter().collect();
+        curves.iter().map(|curve| &curve.family).collect::<BTreeSet<_>>().into_iter().collect();
     // By half of the families, and by how much of the curve was seen.
     let mut held = [[(0, 0); 3]; 2];
-    for curve in curves.iter().filter(|own| own.is_whole()) {
+    for curve in curves.iter().filter(|curve| curve.is_whole()) {
         let half = families.iter().position(|family| **family == curve.family).expect("its family") % 2;
         for quarter in 1..=3 {
             let seen = (curve.values.len() * quarter).div_ceil(4).max(Goal::MIN_REPORTS);
             if seen >= curve.values.len() {
                 continue;
             }
-            let own = predict(&curve.reports()[..seen], curve.epochs, curve.kind()).expect("a prediction");
-            assert!(own.mean >= 0.0 || curve.values[..seen].iter().any(|value| *value < 0.0), "{own:?}");
-            let (low, high) = own.band();
+            let prediction =
+                predict(&curve.reports()[..seen], curve.epochs, curve.kind()).expect("a prediction");
+            assert!(
+                prediction.mean >= 0.0 || curve.values[..seen].iter().any(|value| *value < 0.0),
+                "{prediction:?}"
+            );
+            let (low, high) = prediction.band();
             let last = curve.values[curve.values.len() - 1];
             let (inside, all) = &mut held[half][quarter - 1];
             *inside += usize::from((low..=high).contains(&last));
@@ -130,7 +134,7 @@ fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
         }
     }
     let sum = |cells: &mut dyn Iterator<Item = &(usize, usize)>| {
-        let (inside, all) = cells.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+        let (inside, all) = cells.fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
         share(inside, all)
     };
     let whole = sum(&mut held.iter().flatten());
@@ -143,8 +147,8 @@ fn held(curves: &[Curve]) -> (f64, [f64; 2], [f64; 3]) {
 #[test]
 fn nine_metrics_of_ten_are_within_the_band() {
     let (whole, halves, _) = held(&curves());
-    for own in [whole].iter().chain(&halves) {
-        assert!((0.85..=0.96).contains(own), "{own}");
+    for share in [whole].iter().chain(&halves) {
+        assert!((0.85..=0.96).contains(share), "{share}");
     }
 }
 
@@ -183,7 +187,7 @@ fn few_stops_are_wrong_and_much_is_saved() {
 /// Returns how many targets are given up, and how many of these would have been reached.
 fn given_up(curves: &[Curve]) -> (usize, usize) {
     let (mut given_up, mut wrong, mut out_of_reach, mut found) = (0, 0, 0, 0);
-    for curve in curves.iter().filter(|own| own.is_whole()) {
+    for curve in curves.iter().filter(|curve| curve.is_whole()) {
         let last = curve.values[curve.values.len() - 1];
         let (first, way) = (curve.values[0], last - curve.values[0]);
         // From what is reached soon to what never is.
@@ -218,7 +222,7 @@ fn few_targets_are_given_up_that_would_be_reached() {
 #[test]
 fn what_was_chosen_on_some_curves_holds_on_others() {
     let curves = fresh();
-    let families: BTreeSet<&str> = curves.iter().map(|own| own.family.as_str()).collect();
+    let families: BTreeSet<&str> = curves.iter().map(|curve| curve.family.as_str()).collect();
     assert!(curves.len() >= 60 && families.len() >= 12);
     let (whole, _, _) = held(&curves);
     let (stops, wrong, saved) = stopped(&curves);
@@ -237,10 +241,10 @@ fn curves_with_plateaus_are_foretold_and_stopped_as_well() {
         let (given_up, lost) = given_up(&curves);
         for schedule in ["constant", "cosine", "linear", "warm-up"] {
             println!("{schedule}:");
-            let is_of = |own: &Curve| own.setting.contains(&format!(", {schedule},"));
-            let own: Vec<Curve> = curves.iter().filter(|own| is_of(own)).cloned().collect();
-            held(&own);
-            stopped(&own);
+            let is_of = |curve: &Curve| curve.setting.contains(&format!(", {schedule},"));
+            let of_schedule: Vec<Curve> = curves.iter().filter(|curve| is_of(curve)).cloned().collect();
+            held(&of_schedule);
+            stopped(&of_schedule);
         }
         assert!(curves.len() >= 99 && (0.87..=0.95).contains(&whole), "{whole}");
         assert!(stops >= 25 && share(wrong, stops) <= 0.03 && saved > 0.1, "{wrong} of {stops}, {saved}");
@@ -291,8 +295,12 @@ fn halving_and_the_rule_best_on_the_same_sweeps() {
         let curves = sweep(seed);
         let best = curves.iter().map(|curve| lowest(curve)).fold(f64::INFINITY, f64::min);
         let halving = trained(&curves, |job, seen| {
-            let others: Vec<&[CurvePoint]> =
-                seen.iter().enumerate().filter(|(own, _)| *own != job).map(|(_, own)| *own).collect();
+            let others: Vec<&[CurvePoint]> = seen
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| *index != job)
+                .map(|(_, points)| *points)
+                .collect();
             behind(seen[job], &others, GoalMode::Min, (81, 0)).is_some()
         });
         let goal = Goal {
@@ -305,7 +313,7 @@ fn halving_and_the_rule_best_on_the_same_sweeps() {
         };
         let rule = Stop { rule: StopRule::Best, ..Stop::default() };
         let alone = trained(&curves, |job, seen| {
-            judge_running(seen[job], &goal, &rule, false).is_some_and(|own| own.stop)
+            judge_running(seen[job], &goal, &rule, false).is_some_and(|verdict| verdict.stop)
         });
         for (number, done) in [halving, alone].iter().enumerate() {
             parts[number] += share(done.iter().sum(), 27 * 81) / 20.0;

@@ -24,12 +24,12 @@ fn training(python: &str) -> Value {
     let command = format!(
         "echo $HSCHED_EPOCHS_DONE $PYTHONPATH >>saw-$RANK; exec {words} --probe --sample-ms 2 --slow t4=3"
     );
-    let mut own = job("ddp", 3, &command);
-    own["global_batch"] = 60.into();
-    own["epochs"] = EPOCHS.into();
-    own["max_batch"] = json!({"t4": 5});
-    own["env"] = json!({"PYTHONPATH": "/own/modules"});
-    own
+    let mut job = job("ddp", 3, &command);
+    job["global_batch"] = 60.into();
+    job["epochs"] = EPOCHS.into();
+    job["max_batch"] = json!({"t4": 5});
+    job["env"] = json!({"PYTHONPATH": "/own/modules"});
+    job
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn an_epoch_that_three_sets_of_ranks_share_takes_every_sample_once() {
     let Some(user) = user("ddp-ranks", "mech") else { return };
     let program = repository().join("tests/it/ranks_train.py").display().to_string();
     let part = |name: &str, nodes: &[&str], gpus: u32, stop_after: &str, status: &str| {
-        let mut own = job(name, gpus, &shell_words::join([python.as_str(), program.as_str(), stop_after]));
-        own["samples_per_epoch"] = 83.into();
-        own["global_batch"] = 8.into();
-        own["checkpoint"] = json!({"grace": "10s", "dir": "together"});
-        own["env"] = json!({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"});
-        user.plan_over(nodes, &[own]);
+        let mut job = job(name, gpus, &shell_words::join([python.as_str(), program.as_str(), stop_after]));
+        job["samples_per_epoch"] = 83.into();
+        job["global_batch"] = 8.into();
+        job["checkpoint"] = json!({"grace": "10s", "dir": "together"});
+        job["env"] = json!({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"});
+        user.plan_over(nodes, &[job]);
         let ended = user.run(&["plan.json"]);
         assert_eq!(ended.exit, status, "{name}: {}", user.read(format!("{name}.out")));
     };

@@ -114,8 +114,8 @@ fn version(line: &Value) -> u64 {
 
 /// Returns the median length of the epochs with shares of a version.
 fn epoch_time(run: &[Vec<Value>], wanted: u64) -> f64 {
-    let own = run[0].iter().filter(|line| version(line) == wanted);
-    let mut lengths: Vec<f64> = own.filter_map(|line| line["epoch_s"].as_f64()).collect();
+    let lines = run[0].iter().filter(|line| version(line) == wanted);
+    let mut lengths: Vec<f64> = lines.filter_map(|line| line["epoch_s"].as_f64()).collect();
     lengths.sort_by(f64::total_cmp);
     lengths[lengths.len() / 2]
 }
@@ -126,14 +126,14 @@ fn check_speeds(user: &TestUser<'_>) {
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     for (gpu_type, batch, factor) in [("v100", 48.0, 1.0), ("t4", 16.0, SLOWER)] {
         let speeds = shown["speeds"].as_array().expect("speeds");
-        let own = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
-        assert_eq!(own["source"], "report");
-        let number = |key: &str| own[key].as_f64().unwrap_or(0.0);
-        let learnt = own["samples_per_s"]
+        let speed = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
+        assert_eq!(speed["source"], "report");
+        let number = |key: &str| speed[key].as_f64().unwrap_or(0.0);
+        let learnt = speed["samples_per_s"]
             .as_f64()
             .map_or_else(|| number("alpha_s") + number("beta_s") * batch, |rate| batch / rate);
         let truth = SAMPLE_MS / 1000.0 * factor * batch;
         println!("{gpu_type}: {learnt:.3} s a step of {batch}, in truth {truth:.3} s");
-        assert!((learnt / truth - 1.0).abs() <= 0.05, "{own:#}");
+        assert!((learnt / truth - 1.0).abs() <= 0.05, "{speed:#}");
     }
 }

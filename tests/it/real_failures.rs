@@ -13,9 +13,9 @@ use crate::real_user::{Done, TestUser, job, user, wait_for, wait_within};
 
 /// Runs ranks of which one fails at once and the others would run for ever.
 fn check_crash(user: &TestUser<'_>, name: &str, command: &Value, exit: &str, message: &str) {
-    let mut own = job(name, 4, "");
-    own["command"] = command.clone();
-    let plan = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 2}"], &[own]);
+    let mut job = job(name, 4, "");
+    job["command"] = command.clone();
+    let plan = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 2}"], &[job]);
     assert_eq!(plan["jobs"][0]["ranks"].as_array().expect("ranks").len(), 4);
     let ids = user.submit(&["plan.json", "--pin", "--run-id", name]);
     wait_for("the start", || (!user.read(format!("{name}.out")).is_empty()).then_some(()));

@@ -76,7 +76,7 @@ fn ranks_that_outlive_their_slurmd_end_when_the_next_submission_begins() {
     });
     let trained = trained(&user);
     // Each once: the lost ranks trained none after the first of the next submission.
-    assert_eq!(trained.iter().map(|own| own.0).collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>());
+    assert_eq!(trained.iter().map(|entry| entry.0).collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>());
     let mut processes: Vec<i32> = trained.iter().map(|trained| trained.1).collect();
     processes.dedup();
     assert_eq!(processes.len(), 2, "{trained:?}");

@@ -37,9 +37,9 @@ fn a_job_that_is_asked_to_stop_in_any_way_waits_again_and_is_not_completed() {
     let status = user.hsched(&["status", "--format", "json"]);
     assert!(!turn.stdout.contains("completed"), "{}", turn.stdout);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
-    for own in status["jobs"].as_array().expect("jobs") {
-        assert_eq!((&own["state"], &own["failures"]), (&"waiting".into(), &0.into()), "{own}");
-        assert_eq!(own["runs"][0]["end"], "was interrupted", "{own}");
-        assert!(!own.to_string().contains("completed"), "{own}");
+    for job in status["jobs"].as_array().expect("jobs") {
+        assert_eq!((&job["state"], &job["failures"]), (&"waiting".into(), &0.into()), "{job}");
+        assert_eq!(job["runs"][0]["end"], "was interrupted", "{job}");
+        assert!(!job.to_string().contains("completed"), "{job}");
     }
 }

@@ -18,10 +18,10 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     let Some(user) = user("owner", "mech") else { return };
     let hsched = env!("CARGO_BIN_EXE_hsched");
     let report = format!("{hsched} report --epoch $epoch --compute-s 0.5 --metric loss=0.7");
-    let mut own =
+    let mut job =
         job("owner", 2, &format!("for epoch in 1 2 3; do {report} || exit 9; done; exec sleep 600"));
-    own["epochs"] = 9.into();
-    let plan = user.plan_over(&["b1 {v100: 1}", "a1 {t4: 1}"], &[own]);
+    job["epochs"] = 9.into();
+    let plan = user.plan_over(&["b1 {v100: 1}", "a1 {t4: 1}"], &[job]);
     let id = user.submit(&["plan.json"])["owner"].clone();
     wait_for("three epochs", || (status(&user)["jobs"][0]["epochs_done"] == 3).then_some(()));
 
@@ -52,6 +52,6 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
         "{}",
         done.stdout
     );
-    let own = &status(&user)["jobs"][0];
-    assert_eq!((&own["state"], &own["epochs_done"]), (&"waiting".into(), &3.into()), "{own}");
+    let job = &status(&user)["jobs"][0];
+    assert_eq!((&job["state"], &job["epochs_done"]), (&"waiting".into(), &3.into()), "{job}");
 }

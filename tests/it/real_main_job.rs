@@ -55,7 +55,9 @@ fn three_jobs_run_as_planned() {
         let probes = user.probes(&format!("probe-{name}"));
         check_ranks(job, &probes);
         check_devices(&probes);
-        assert!(probes.iter().all(|own| own["HSCHED_RUN"] == "main-1" && own["HSCHED_EPOCHS_DONE"] == "0"));
+        assert!(
+            probes.iter().all(|probe| probe["HSCHED_RUN"] == "main-1" && probe["HSCHED_EPOCHS_DONE"] == "0")
+        );
         check_epochs(job, &user.reports(name));
     }
     let env = &user.probes("probe-resnet50")[0];
@@ -80,10 +82,10 @@ fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let inventory: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let nodes = inventory["nodes"].as_array().expect("nodes").iter();
-    let own: Vec<&Value> = nodes.filter(|node| node["partitions"] == json!(["gpu"])).collect();
-    let names: Vec<&str> = own.iter().filter_map(|node| node["name"].as_str()).collect();
+    let gpu_nodes: Vec<&Value> = nodes.filter(|node| node["partitions"] == json!(["gpu"])).collect();
+    let names: Vec<&str> = gpu_nodes.iter().filter_map(|node| node["name"].as_str()).collect();
     assert_eq!(names, NODES.map(|(name, _)| name));
-    for (node, (name, gpus)) in own.iter().zip(NODES) {
+    for (node, (name, gpus)) in gpu_nodes.iter().zip(NODES) {
         let shown = node["gpus"].as_array().expect("GPUs").iter();
         let shown: Vec<(&str, u64, u64)> = shown
             .map(|shown| {
@@ -104,8 +106,8 @@ fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
 fn used_as_scontrol_shows(user: &TestUser<'_>, node: &str, gpu_type: &str) -> u64 {
     let text = user.ask("scontrol", &["-d", "-o", "show", "node", node]);
     let used = field(&text, "GresUsed").expect("the field");
-    let own = used.split_once(&format!("gpu:{gpu_type}:")).expect("the type").1;
-    own.split('(').next().expect("a number").parse().expect("a number")
+    let rest = used.split_once(&format!("gpu:{gpu_type}:")).expect("the type").1;
+    rest.split('(').next().expect("a number").parse().expect("a number")
 }
 
 /// Checks that the queue tells of each component which run it is.

@@ -100,9 +100,13 @@ impl<'a> Pool<'a> {
             assert_eq!(ends.len(), 1, "run {run}: {log:?}");
             let (_, job, end) = ends[0];
             let starts = log.iter().filter(|(what, ..)| what == "start");
-            let own = starts.clone().filter(|(_, by, _)| by == job).map(|(.., at)| *at).fold(0.0, f64::max);
-            assert!(own > 0.0 && starts.clone().all(|(.., at)| *at <= own), "run {run}: {log:?}");
-            assert!(*end > own, "run {run}: {log:?}");
+            let last_start =
+                starts.clone().filter(|(_, by, _)| by == job).map(|(.., at)| *at).fold(0.0, f64::max);
+            assert!(
+                last_start > 0.0 && starts.clone().all(|(.., at)| *at <= last_start),
+                "run {run}: {log:?}"
+            );
+            assert!(*end > last_start, "run {run}: {log:?}");
         }
     }
 
@@ -139,8 +143,8 @@ impl<'a> Pool<'a> {
                 let cut = cuts.iter().filter(|(job, at)| job == id && *at > begun).map(|(_, at)| *at);
                 let end = cut.fold((begun + life).min(next), f64::min);
                 let times = |what: &str| {
-                    let of = |(own, job, at): &&(String, String, f64)| {
-                        own == what && job == id && (begun - 2.0..next - 2.0).contains(at)
+                    let of = |(word, job, at): &&(String, String, f64)| {
+                        word == what && job == id && (begun - 2.0..next - 2.0).contains(at)
                     };
                     let mut times: Vec<f64> = logs.iter().flatten().filter(of).map(|(.., at)| *at).collect();
                     times.sort_by(f64::total_cmp);

@@ -43,12 +43,12 @@ fn known(user: &TestUser<'_>, gpu_type: &str) -> (f64, f64) {
     let done = user.hsched(&["cache", "show", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let speeds = shown["speeds"].as_array().expect("speeds");
-    let own = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
-    assert_eq!((&own["source"], &own["batches"]), (&json!("probe"), &json!(2)), "{own:#}");
+    let speed = speeds.iter().find(|speed| speed["gpu_type"] == gpu_type).expect("a speed");
+    assert_eq!((&speed["source"], &speed["batches"]), (&json!("probe"), &json!(2)), "{speed:#}");
     // Where noise hides the fixed part, the speed is a plain rate.
-    match own["samples_per_s"].as_f64() {
+    match speed["samples_per_s"].as_f64() {
         Some(rate) => (0.0, rate.recip()),
-        None => (own["alpha_s"].as_f64().expect("a number"), own["beta_s"].as_f64().expect("a number")),
+        None => (speed["alpha_s"].as_f64().expect("a number"), speed["beta_s"].as_f64().expect("a number")),
     }
 }
 
@@ -75,8 +75,8 @@ fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
     let planned = user.hsched(&["probe", "jobs.yaml", "--dry-run", "--format", "json"]);
     let planned: Value = serde_json::from_str(&planned.stdout).expect("JSON");
     let wanted: Vec<_> = planned["probes"].as_array().expect("probes").iter().collect();
-    assert_eq!(wanted.iter().map(|own| &own["gpu_type"]).collect::<Vec<_>>(), ["t4", "v100"]);
-    assert!(wanted.iter().all(|own| own["batches"] == json!([60, 15]) && own["speed"].is_null()));
+    assert_eq!(wanted.iter().map(|probe| &probe["gpu_type"]).collect::<Vec<_>>(), ["t4", "v100"]);
+    assert!(wanted.iter().all(|probe| probe["batches"] == json!([60, 15]) && probe["speed"].is_null()));
 
     let done = user.hsched(&["probe", "jobs.yaml"]);
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);

@@ -119,11 +119,11 @@ fn on_a_full_cluster_a_job_is_foretold_submitted_and_looked_after() {
     let done = by_its_clock(&user, &folder, &["when", "jobs.json", "--format", "json", "--futures", "10"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let told: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
-    let own = &told["jobs"][0];
-    let chosen = usize::try_from(own["chosen"].as_u64().expect("a choice")).expect("small");
+    let job = &told["jobs"][0];
+    let chosen = usize::try_from(job["chosen"].as_u64().expect("a choice")).expect("small");
     let starts = |value: &serde_json::Value| value["start"]["q90_s"].as_f64();
-    let latest = own["options"].as_array().expect("options").iter().filter_map(starts).fold(0.0, f64::max);
-    assert!(starts(&own["options"][chosen]).is_some() && latest > 600.0, "the cluster is not full: {told}");
+    let latest = job["options"].as_array().expect("options").iter().filter_map(starts).fold(0.0, f64::max);
+    assert!(starts(&job["options"][chosen]).is_some() && latest > 600.0, "the cluster is not full: {told}");
     assert_eq!(user.hsched(&["add", "jobs.json"]).code, Some(0));
     let done = by_its_clock(&user, &folder, &["watch", "--queue", "--once"]);
     assert!(

@@ -45,6 +45,6 @@ fn requests_that_start_at_once_train_once() {
     let status = user.hsched(&["status", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let states: Vec<&str> =
-        status["jobs"].as_array().expect("jobs").iter().filter_map(|own| own["state"].as_str()).collect();
+        status["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["state"].as_str()).collect();
     assert_eq!(states, ["completed", "completed", "failed"], "{status}");
 }

@@ -93,27 +93,27 @@ fn pinned_ranks_are_on_their_nodes_in_the_order_of_the_plan() {
     let plan = user.plan_over(&["b2 {v100: 1}", "b1 {v100: 1}", "a1 {t4: 2}"], &[probe("pinned", 4)]);
     let probes = check_run(&user, &plan, &["--pin"]);
     assert_eq!(nodes(&probes), ["b2", "b1", "a1", "a1"]);
-    assert!(probes.iter().all(|own| own["SLURM_CPUS_PER_TASK"] == "1"));
+    assert!(probes.iter().all(|probe| probe["SLURM_CPUS_PER_TASK"] == "1"));
 }
 
 #[test]
 fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
     let Some(user) = user("mixed", "mech") else { return };
-    let mut own = probe("mixed", 3);
+    let mut job = probe("mixed", 3);
     // The T4 is the faster one here: ranks 0 and 1 are on the last devices of the node.
-    own["throughput"] = json!({"v100": 100, "t4": 300});
-    own["cpus_per_gpu"] = 2.into();
-    own["max_batch"] = json!({"t4": 32});
-    let plan = user.plan_over(&["m2 {v100: 1, t4: 2}"], &[own]);
+    job["throughput"] = json!({"v100": 100, "t4": 300});
+    job["cpus_per_gpu"] = 2.into();
+    job["max_batch"] = json!({"t4": 32});
+    let plan = user.plan_over(&["m2 {v100: 1, t4: 2}"], &[job]);
     let types = plan["jobs"][0]["ranks"].as_array().expect("ranks").iter().map(|rank| rank["type"].clone());
     assert_eq!(types.collect::<Vec<_>>(), ["t4", "t4", "v100"]);
     let probes = check_run(&user, &plan, &[]);
     assert_eq!(nodes(&probes), ["m2"; 3]);
-    let steps = |own: &BTreeMap<String, String>| {
+    let steps = |probe: &BTreeMap<String, String>| {
         (
-            own["HSCHED_MICRO_BATCH"].clone(),
-            own["HSCHED_ACCUMULATION"].clone(),
-            own["SLURM_CPUS_PER_TASK"].clone(),
+            probe["HSCHED_MICRO_BATCH"].clone(),
+            probe["HSCHED_ACCUMULATION"].clone(),
+            probe["SLURM_CPUS_PER_TASK"].clone(),
         )
     };
     assert_ne!(steps(&probes[0]).1, "1");
@@ -134,9 +134,9 @@ fn a_mixed_node_may_follow_nodes_of_one_type() {
 #[test]
 fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
     let Some(user) = user("whole", "mech") else { return };
-    let mut own = probe("whole", 3);
-    own["throughput"] = json!({"v100": 100, "t4": 300});
-    let plan = user.plan_over(&["m2 {v100: 2, t4: 2}"], &[own]);
+    let mut job = probe("whole", 3);
+    job["throughput"] = json!({"v100": 100, "t4": 300});
+    let plan = user.plan_over(&["m2 {v100: 2, t4: 2}"], &[job]);
     // Some sites give out whole nodes only, whatever a job asks for.
     let script = user.hsched(&["submit", "plan.json", "--dry-run"]);
     assert_eq!(script.code, Some(0), "{}", script.stderr);

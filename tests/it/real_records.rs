@@ -64,8 +64,8 @@ impl Bench<'_> {
     fn check_active(&self, id: JobId) {
         let text = self.system.run(&squeue::command()).expect("squeue").stdout;
         let (queued, _) = squeue::parse(&text).expect("jobs");
-        let own = |job: &&QueuedJob| job.id == id || job.het.is_some_and(|(first, _)| first == id);
-        let states: Vec<&SlurmState> = queued.iter().filter(own).map(|job| &job.state).collect();
+        let is_part = |job: &&QueuedJob| job.id == id || job.het.is_some_and(|(first, _)| first == id);
+        let states: Vec<&SlurmState> = queued.iter().filter(is_part).map(|job| &job.state).collect();
         assert_eq!(states, [&SlurmState::Running; 2]);
     }
 
@@ -80,9 +80,9 @@ impl Bench<'_> {
         for record in &records {
             assert_eq!(record.state, *state, "{record:?}");
             assert!(code.is_none_or(|code| record.exit.is_some_and(|exit| exit.code == code)), "{record:?}");
-            let own = queued.iter().find(|job| job.id == record.id).expect("still in the queue");
-            assert_eq!((&record.submit_time, record.het), (&own.submit_time, own.het), "{record:?}");
-            assert_eq!(record.nodes, own.nodes, "{record:?}");
+            let job = queued.iter().find(|job| job.id == record.id).expect("still in the queue");
+            assert_eq!((&record.submit_time, record.het), (&job.submit_time, job.het), "{record:?}");
+            assert_eq!(record.nodes, job.nodes, "{record:?}");
             let seconds = [&record.submit_time, &record.start_time, &record.end_time]
                 .map(|date| date.as_deref().and_then(time::unix).expect("a date"));
             assert!(seconds.is_sorted(), "{record:?}");

@@ -13,9 +13,10 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Returns the Python with the newest torch that `tests/frameworks` installs; `None`, and says so, where there is none.
 fn newest_torch() -> Option<String> {
-    let own = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = own("XDG_CACHE_HOME").or_else(|| own("HOME").map(|home| home.join(".cache")));
-    let folder = own("HSCHED_FRAMEWORKS").or_else(|| cache.map(|cache| cache.join("hsched/frameworks")))?;
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    let folder =
+        variable("HSCHED_FRAMEWORKS").or_else(|| cache.map(|cache| cache.join("hsched/frameworks")))?;
     let python = folder.join("bin/python");
     if !python.exists() {
         println!(
@@ -43,19 +44,19 @@ fn part(
     stop_after: Option<u64>,
 ) -> Vec<(u64, u64)> {
     let python = newest_torch().expect("looked at before");
-    let mut own =
+    let mut job =
         job(name, 1, &shell_words::join(words(&python, kind, &["--samples", "700", "--sample-ms", "4"])));
-    let keys = own.as_object_mut().expect("a job");
+    let keys = job.as_object_mut().expect("a job");
     keys.remove("min_gpus");
     keys.remove("max_gpus");
-    own["samples_per_epoch"] = 700.into();
-    own["epochs"] = 4.into();
-    own["global_batch"] = 70.into();
-    own["replica"] = json!({"gpus": {"v100": 2, "t4": 1}});
-    own["throughput"] = json!({"v100": 300, "t4": 100});
-    own["checkpoint"] = json!({"grace": "60s", "dir": format!("together-{kind}")});
-    own["env"] = json!({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"});
-    let plan = user.plan_over(nodes, &[own]);
+    job["samples_per_epoch"] = 700.into();
+    job["epochs"] = 4.into();
+    job["global_batch"] = 70.into();
+    job["replica"] = json!({"gpus": {"v100": 2, "t4": 1}});
+    job["throughput"] = json!({"v100": 300, "t4": 100});
+    job["checkpoint"] = json!({"grace": "60s", "dir": format!("together-{kind}")});
+    job["env"] = json!({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"});
+    let plan = user.plan_over(nodes, &[job]);
     let id = &user.submit(&["plan.json"])[name];
     let said = || user.read(format!("{name}.out"));
     if let Some(epoch) = stop_after {
@@ -87,9 +88,11 @@ fn reports(user: &TestUser<'_>, name: &str) -> Vec<Vec<Value>> {
 fn check_reports(user: &TestUser<'_>, name: &str, replicas: &[Value]) {
     let reports = reports(user, name);
     assert_eq!(reports.len(), replicas.len(), "{reports:?}");
-    for (lines, own) in reports.iter().zip(replicas) {
+    for (lines, replica) in reports.iter().zip(replicas) {
         assert!(
-            lines.iter().all(|line| line["replica"] == own["replica"] && line["batch"] == own["batch"]),
+            lines
+                .iter()
+                .all(|line| line["replica"] == replica["replica"] && line["batch"] == replica["batch"]),
             "{lines:?}"
         );
     }
@@ -100,8 +103,8 @@ fn trains_and_moves(kind: &'static str, name: &'static str) {
     let Some(python) = newest_torch() else { return };
     let Some(user) = user(name, "mech") else { return };
     let first = part(&user, kind, "first", &["b1 {v100: 4}", "a1 {t4: 1}"], Some(1));
-    let sizes: BTreeSet<u64> = first.iter().map(|own| own.0).collect();
-    let batches: BTreeSet<u64> = first.iter().map(|own| own.1).collect();
+    let sizes: BTreeSet<u64> = first.iter().map(|replica| replica.0).collect();
+    let batches: BTreeSet<u64> = first.iter().map(|replica| replica.1).collect();
     assert_eq!((first.len(), sizes.len(), batches.len()), (3, 2, 2), "unequal replicas: {first:?}");
     let second = part(&user, kind, "second", &["b2 {v100: 2}", "a1 {t4: 3}"], Some(2));
     assert_eq!(second.len(), 4, "{second:?}");

@@ -88,9 +88,9 @@ impl<'a> Together<'a> {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
         let jobs = status["jobs"].as_array().expect("a list");
-        let own = jobs.iter().find(|job| job["name"] == name).unwrap_or(&Value::Null);
-        let word = own["state"].as_str().unwrap_or_default().to_owned();
-        (word, own["epochs_done"].as_u64().unwrap_or_default())
+        let job = jobs.iter().find(|job| job["name"] == name).unwrap_or(&Value::Null);
+        let word = job["state"].as_str().unwrap_or_default().to_owned();
+        (word, job["epochs_done"].as_u64().unwrap_or_default())
     }
 
     fn saved(&self, job: &str) -> Vec<u32> {
@@ -108,11 +108,11 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     let Some(user) = user("step") else { return };
     let seen = "env >seen.$RANK; exec bash train.sh";
     let wide = job("wide", 1000, "min_gpus: 8").replace("[bash, train.sh]", &format!("{seen:?}"));
-    let own = Together::submit(user, &wide, "5m");
-    wait_for("an epoch", || (!own.saved("wide").is_empty()).then_some(()));
+    let run = Together::submit(user, &wide, "5m");
+    wait_for("an epoch", || (!run.saved("wide").is_empty()).then_some(()));
     let mut places = Vec::new();
     for rank in 0..8 {
-        let text = own.user.read(format!("seen.{rank}"));
+        let text = run.user.read(format!("seen.{rank}"));
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
             line.unwrap_or_else(|| panic!("{name} of rank {rank}")).to_owned()
@@ -130,15 +130,15 @@ fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
     assert_eq!(places.len(), 8, "{places:?}");
 
     // The processes of the fake nodes are on this machine.
-    let id = own.in_queue("%i");
+    let id = run.in_queue("%i");
     let pid = wait_for("hsched runs", || hsched_of(id.trim()));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
         .expect("is there");
-    wait_for("the end of the job", || own.in_queue("%i").trim().is_empty().then_some(()));
-    let after = own.saved("wide").len();
-    own.hsched(&["cancel", "wide"]);
-    assert_eq!(own.job("wide").0, "cancelled");
-    assert_eq!(own.saved("wide").len(), after);
+    wait_for("the end of the job", || run.in_queue("%i").trim().is_empty().then_some(()));
+    let after = run.saved("wide").len();
+    run.hsched(&["cancel", "wide"]);
+    assert_eq!(run.job("wide").0, "cancelled");
+    assert_eq!(run.saved("wide").len(), after);
 }
 
 /// Returns the process of `hsched run` in a Slurm job, while there is one.
@@ -171,9 +171,9 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
     let seen = "env >seen.$HSCHED_JOB; exec bash train.sh";
-    let own = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));
-    let more = own("b").replace("jobs:\n", "");
-    user.write("jobs.yaml", &format!("{}{more}", own("a")));
+    let job_file = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));
+    let more = job_file("b").replace("jobs:\n", "");
+    user.write("jobs.yaml", &format!("{}{more}", job_file("a")));
     let hsched = env!("CARGO_BIN_EXE_hsched");
     user.write("script", &format!("#!/bin/bash\nPATH=$PWD/bin:$PATH exec {hsched} run jobs.yaml\n"));
     let asked = ["--wait", "--nodes=1", "--cpus-per-task=4", "--gres=gpu:t4:2", "--output=run.out", "script"];
@@ -194,7 +194,7 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     let status: Value = serde_json::from_str(&status).expect("JSON");
     let states = status["jobs"].as_array().expect("a list").iter();
     let states: Vec<(&str, u64)> = states
-        .map(|own| (own["state"].as_str().expect("a word"), own["epochs_done"].as_u64().expect("a number")))
+        .map(|job| (job["state"].as_str().expect("a word"), job["epochs_done"].as_u64().expect("a number")))
         .collect();
     assert_eq!(states, [("completed", 3), ("completed", 3)], "{said}");
 }
@@ -225,9 +225,9 @@ impl<'a> Together<'a> {
     fn of_four(user: TestUser<'a>, more: &[&str]) -> Self {
         user.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
         user.write("pace", "1");
-        let own = Self::submit_with(user, &four(EPOCHS), "10m", more);
-        wait_for("two epochs of each", || FOUR.iter().all(|name| own.saved(name).len() >= 2).then_some(()));
-        own
+        let run = Self::submit_with(user, &four(EPOCHS), "10m", more);
+        wait_for("two epochs of each", || FOUR.iter().all(|name| run.saved(name).len() >= 2).then_some(()));
+        run
     }
 
     fn hurry(&self) {
@@ -238,11 +238,11 @@ impl<'a> Together<'a> {
     fn ends(&self, name: &str) -> (Vec<String>, u64) {
         let status: Value =
             serde_json::from_str(&self.hsched(&["status", "--format", "json"])).expect("JSON");
-        let own =
+        let job =
             status["jobs"].as_array().expect("a list").iter().find(|candidate| candidate["name"] == name);
-        let own = own.unwrap_or_else(|| panic!("{name}: {status}"));
-        let ends = own["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str());
-        (ends.map(ToOwned::to_owned).collect(), own["failures"].as_u64().expect("a number"))
+        let job = job.unwrap_or_else(|| panic!("{name}: {status}"));
+        let ends = job["runs"].as_array().expect("runs").iter().filter_map(|run| run["end"].as_str());
+        (ends.map(ToOwned::to_owned).collect(), job["failures"].as_u64().expect("a number"))
     }
 
     /// Checks that trainings have done all their epochs once, and that no lost node cost a retry.
@@ -284,16 +284,16 @@ impl<'a> Together<'a> {
 #[test]
 fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
     let Some(cluster) = with_a_spare_node() else { return };
-    let own = Together::of_four(desk_at(&cluster, "lost"), &[]);
+    let run = Together::of_four(desk_at(&cluster, "lost"), &[]);
     cluster.node("kill", "w2");
-    wait_for("the allocation is back in the queue", || own.in_queue("%T").contains("PENDING").then_some(()));
+    wait_for("the allocation is back in the queue", || run.in_queue("%T").contains("PENDING").then_some(()));
     // Slurm holds it back so that what still ends is not taken for the end of its next start. It is hastened when that has ended.
-    let stopped = || own.log().contains("stopped; to resume").then_some(());
+    let stopped = || run.log().contains("stopped; to resume").then_some(());
     wait_within(Duration::from_secs(60), stopped).unwrap_or_default();
-    own.hurry();
-    own.wait_for_end();
-    own.are_done(&FOUR);
-    assert!(own.ends("two").0.len() > 1, "it lost its node: {}", own.log());
+    run.hurry();
+    run.wait_for_end();
+    run.are_done(&FOUR);
+    assert!(run.ends("two").0.len() > 1, "it lost its node: {}", run.log());
 }
 
 /// Where the allocation outlives its node, those on the other node go on as if nothing had been; the others go there, too, or
@@ -302,15 +302,15 @@ fn jobs_go_on_after_a_node_of_the_allocation_was_lost() {
 #[ignore = "takes two minutes: tests/long runs it"]
 fn an_allocation_that_keeps_its_other_nodes_goes_on_without_the_lost_one() {
     let Some(cluster) = with_a_spare_node() else { return };
-    let own = Together::of_four(desk_at(&cluster, "kept"), &["--", "--no-kill"]);
+    let run = Together::of_four(desk_at(&cluster, "kept"), &["--", "--no-kill"]);
     cluster.node("kill", "w2");
-    wait_for("the loss is noticed", || own.log().contains("node w2 is down").then_some(()));
-    own.hurry();
-    own.wait_for_end();
-    own.are_done(&["one", "two", "three"]);
-    assert_eq!(own.ends("one").0.len(), 1, "{}", own.log());
-    assert!(own.ends("two").0.len() > 1, "it lost its node: {}", own.log());
-    let (ends, failures) = own.ends("wide");
-    assert_eq!((own.job("wide").0.as_str(), failures), ("waiting", 0), "{ends:?}: {}", own.log());
+    wait_for("the loss is noticed", || run.log().contains("node w2 is down").then_some(()));
+    run.hurry();
+    run.wait_for_end();
+    run.are_done(&["one", "two", "three"]);
+    assert_eq!(run.ends("one").0.len(), 1, "{}", run.log());
+    assert!(run.ends("two").0.len() > 1, "it lost its node: {}", run.log());
+    let (ends, failures) = run.ends("wide");
+    assert_eq!((run.job("wide").0.as_str(), failures), ("waiting", 0), "{ends:?}: {}", run.log());
     assert!(ends.iter().all(|end| end == "lost a node"), "{ends:?}");
 }

@@ -98,10 +98,10 @@ impl Journal {
     /// Returns what the submissions that ended a job took beside their epochs, on average.
     fn latency(&self) -> f64 {
         let around = |ended: &Value| {
-            let own = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];
+            let is_same = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];
             let epochs: f64 =
-                self.of("event", "epoch").filter(own).filter_map(|line| line["epoch_s"].as_f64()).sum();
-            let submitted = self.of("event", "submitted").find(own).expect("a submission");
+                self.of("event", "epoch").filter(is_same).filter_map(|line| line["epoch_s"].as_f64()).sum();
+            let submitted = self.of("event", "submitted").find(is_same).expect("a submission");
             ended["end_time"].as_f64().expect("a number") - Self::at(submitted) - epochs
         };
         let mut all: Vec<f64> =
@@ -132,8 +132,8 @@ type Ends = BTreeMap<String, f64>;
 /// away when there was no allocation.
 fn simulated(journal: &Journal) -> Ends {
     let begin = journal.of("event", "added").map(Journal::at).next().expect("a first job");
-    let jobs = |own: Vec<Value>| {
-        hsched_model::formats::jobs::parse(&json!({ "jobs": own }).to_string()).expect("jobs")
+    let jobs = |specs: Vec<Value>| {
+        hsched_model::formats::jobs::parse(&json!({ "jobs": specs }).to_string()).expect("jobs")
     };
     let all: Vec<Job> = jobs([first(), long(4..LONG)].concat());
     let since = |line: &Value| Time(Journal::at(line) - begin);
@@ -200,24 +200,24 @@ fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
     fs::write(nodes.path(), NODES).expect("writes");
     let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
     let user = TestUser::new(&cluster, "night", "");
-    let own = Together::submit(user, &json!({ "jobs": first() }).to_string(), "2m");
-    wait_for("an epoch", || (own.job("gone").1 > 0).then_some(()));
-    own.user.write("more.yaml", &json!({ "jobs": long(4..LONG) }).to_string());
-    own.hsched(&["add", "more.yaml"]);
-    own.hsched(&["cancel", "gone"]);
+    let run = Together::submit(user, &json!({ "jobs": first() }).to_string(), "2m");
+    wait_for("an epoch", || (run.job("gone").1 > 0).then_some(()));
+    run.user.write("more.yaml", &json!({ "jobs": long(4..LONG) }).to_string());
+    run.hsched(&["add", "more.yaml"]);
+    run.hsched(&["cancel", "gone"]);
     let ended = wait_within(Duration::from_secs(900), || {
-        own.user.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+        run.user.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
     });
-    let log = own.log();
+    let log = run.log();
     assert!(ended.is_some() && log.contains("the allocation ends soon"), "{log}");
-    let journal = Journal::read(&own);
+    let journal = Journal::read(&run);
     for number in 0..LONG {
         let name = format!("j{number}");
-        assert_eq!(own.job(&name), ("completed".into(), EPOCHS), "{name}: {log}");
+        assert_eq!(run.job(&name), ("completed".into(), EPOCHS), "{name}: {log}");
         let once: BTreeMap<u64, u32> = (1..=EPOCHS).map(|epoch| (epoch, 1)).collect();
         assert_eq!(journal.epochs(&name), once, "{name}");
     }
-    assert_eq!((own.job("bad").0, own.job("gone").0), ("failed".into(), "cancelled".into()));
+    assert_eq!((run.job("bad").0, run.job("gone").0), ("failed".into(), "cancelled".into()));
     assert!(!journal.moved().is_empty(), "nobody moved to faster GPUs: {log}");
 
     let begin = journal.of("event", "added").map(Journal::at).next().expect("a first job");

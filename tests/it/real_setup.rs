@@ -13,10 +13,10 @@ fn out(user: &TestUser<'_>, name: &str) -> String {
 #[test]
 fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
     let Some(user) = user("setup", "mech") else { return };
-    let mut own = job("setup", 5, PROBE);
-    own["env"] = json!(["PROBE=probe", "GONE=here"]);
-    own["setup"] = "echo once >>setup-runs\nexport FROM_SETUP=$HSCHED_JOB-$UNSET_IS_FINE".into();
-    own["node_setup"] = json!([
+    let mut job = job("setup", 5, PROBE);
+    job["env"] = json!(["PROBE=probe", "GONE=here"]);
+    job["setup"] = "echo once >>setup-runs\nexport FROM_SETUP=$HSCHED_JOB-$UNSET_IS_FINE".into();
+    job["node_setup"] = json!([
         "echo $SLURMD_NODENAME >>node-runs; sleep 0.3",
         "export TOKEN=$SLURMD_NODENAME-$RANDOM$RANDOM PATH=/venv/bin:$PATH",
         "export MULTI=$'two\\nlines \"quoted\" $(date) \\\\'",
@@ -24,8 +24,8 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
         "venv_f() { echo from-function; }; export -f venv_f",
         "sleep 5 & mkdir -p probe; cd probe/..",
     ]);
-    own["command"] = json!(["bash", "-c", format!("export PWD SEEN=$(venv_f)-$(umask); {PROBE}")]);
-    let _ = user.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    job["command"] = json!(["bash", "-c", format!("export PWD SEEN=$(venv_f)-$(umask); {PROBE}")]);
+    let _ = user.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[job]);
     let ended = user.run(&["plan.json"]);
     assert!(ended.completed(), "{ended:?}: {}", out(&user, "setup"));
     assert_eq!(user.read("setup-runs"), "once\n");
@@ -51,9 +51,9 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
 /// Runs a job with a line that fails, and returns what its output says about that.
 fn check_failing(user: &TestUser<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
     // What ends the ranks may reach their `sleep` before their shell.
-    let mut own = job(name, 3, "sleep 30 && echo >>saved");
-    own[key] = lines;
-    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    let mut job = job(name, 3, "sleep 30 && echo >>saved");
+    job[key] = lines;
+    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[job]);
     let ids = user.submit(&["plan.json", "--pin", "--run-id", name]);
     let Ended { states, exit: real } = user.ended(&ids[name]);
     let text = out(user, name);
@@ -89,12 +89,12 @@ fn hostile_texts_arrive_unchanged_and_nothing_in_them_acts() {
     let show = r#"import json, os, sys
 json.dump([sys.argv[1:], os.environ["E1"], os.environ["E2"], os.getcwd(), os.environ["HSCHED_CHECKPOINT_DIR"]],
           open("seen-" + os.environ["RANK"], "w"))"#;
-    let mut own = job("hostile", 3, "");
-    own["command"] = [&["python3", "-c", show], &arguments[..]].concat().into();
-    own["env"] = json!({"E1": lines, "E2": "a,b=c,,"});
-    own["workdir"] = folder.clone().into();
-    own["checkpoint"]["dir"] = format!("saved {EVIL}").into();
-    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    let mut job = job("hostile", 3, "");
+    job["command"] = [&["python3", "-c", show], &arguments[..]].concat().into();
+    job["env"] = json!({"E1": lines, "E2": "a,b=c,,"});
+    job["workdir"] = folder.clone().into();
+    job["checkpoint"]["dir"] = format!("saved {EVIL}").into();
+    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[job]);
     let ended = user.run(&["plan.json"]);
     let workdir = user.folder.join(&folder);
     let output = user.read(workdir.join("hostile.out"));

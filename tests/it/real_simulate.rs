@@ -36,8 +36,9 @@ fn latency(journal: &str) -> f64 {
     let lines: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let number = |line: &Value, key: &str| line[key].as_f64().expect("a number");
     let around = |ended: &Value| {
-        let own = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];
-        let of = |event: &'static str| lines.iter().filter(own).filter(move |line| line["event"] == event);
+        let is_same = |line: &&Value| line["run"] == ended["run"] && line["job"] == ended["job"];
+        let of =
+            |event: &'static str| lines.iter().filter(is_same).filter(move |line| line["event"] == event);
         let epochs: f64 = of("epoch").map(|line| number(line, "epoch_s")).sum();
         number(ended, "end_time") - number(of("submitted").next().expect("a submission"), "at") - epochs
     };

@@ -78,9 +78,9 @@ fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
     }
     let status = user.hsched(&["status", "training", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
-    let own = &status["jobs"][0];
+    let job = &status["jobs"][0];
     // Nobody has asked Slurm since: the reports on disk say how far it is.
-    assert_eq!((&own["state"], &own["epochs_done"]), (&json!("running"), &json!(22)), "{own}");
-    assert_eq!([&own["runs"][0]["epochs_done"], &own["runs"][1]["epochs_done"]], [done, 22 - done], "{own}");
-    assert_eq!(own["runs"][0]["end"], "saved a checkpoint", "{own}");
+    assert_eq!((&job["state"], &job["epochs_done"]), (&json!("running"), &json!(22)), "{job}");
+    assert_eq!([&job["runs"][0]["epochs_done"], &job["runs"][1]["epochs_done"]], [done, 22 - done], "{job}");
+    assert_eq!(job["runs"][0]["end"], "saved a checkpoint", "{job}");
 }

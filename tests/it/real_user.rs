@@ -232,9 +232,9 @@ impl<'a> TestUser<'a> {
     /// Returns what the ranks of a job have reported, by rank; of several runs one after the other.
     pub fn reports(&self, name: &str) -> Vec<Vec<Value>> {
         let rank = |rank: usize| {
-            let own =
+            let report =
                 |run: &PathBuf| self.read(run.join("report").join(name).join(format!("rank-{rank}.jsonl")));
-            let text: String = self.runs().iter().map(own).collect();
+            let text: String = self.runs().iter().map(report).collect();
             text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect::<Vec<_>>()
         };
         // Far more ranks than a test has.
@@ -307,7 +307,7 @@ pub fn check_ranks(planned: &Value, probes: &[BTreeMap<String, String>]) {
     assert_eq!(probes.len(), ranks.len(), "{name}: ranks");
     let batches: Vec<String> = ranks.iter().map(|rank| rank["batch"].to_string()).collect();
     let mut node_of: BTreeMap<&str, &str> = BTreeMap::new();
-    for (rank, own) in ranks.iter().zip(probes) {
+    for (rank, probe) in ranks.iter().zip(probes) {
         let node = rank["node"].as_str().expect("a node");
         let local = ranks.iter().filter(|other| other["node"] == rank["node"]).count();
         let expected = [
@@ -324,22 +324,22 @@ pub fn check_ranks(planned: &Value, probes: &[BTreeMap<String, String>]) {
             ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()),
         ];
         for (variable, value) in expected {
-            assert_eq!(own.get(variable), Some(&value), "{name}, rank {}: {variable}", rank["rank"]);
+            assert_eq!(probe.get(variable), Some(&value), "{name}, rank {}: {variable}", rank["rank"]);
         }
-        let report = format!("/report/{}/rank-{}.jsonl", own["HSCHED_JOB"], own["RANK"]);
-        assert!(own["HSCHED_REPORT"].ends_with(&report), "{}", own["HSCHED_REPORT"]);
-        let steps = |variable: &str| own[variable].parse::<u64>().expect("a number");
+        let report = format!("/report/{}/rank-{}.jsonl", probe["HSCHED_JOB"], probe["RANK"]);
+        assert!(probe["HSCHED_REPORT"].ends_with(&report), "{}", probe["HSCHED_REPORT"]);
+        let steps = |variable: &str| probe[variable].parse::<u64>().expect("a number");
         let (micro, batch) = (steps("HSCHED_MICRO_BATCH"), steps("HSCHED_LOCAL_BATCH"));
         assert_eq!(batch.div_ceil(micro), steps("HSCHED_ACCUMULATION"), "{name}: micro-batches");
-        assert_eq!(own["CUDA_VISIBLE_DEVICES"].split(',').count(), local, "{name}: all GPUs of the node");
-        let real = node_of.entry(node).or_insert(&own["SLURMD_NODENAME"]);
-        assert_eq!(*real, own["SLURMD_NODENAME"], "{name}: one node is one node");
+        assert_eq!(probe["CUDA_VISIBLE_DEVICES"].split(',').count(), local, "{name}: all GPUs of the node");
+        let real = node_of.entry(node).or_insert(&probe["SLURMD_NODENAME"]);
+        assert_eq!(*real, probe["SLURMD_NODENAME"], "{name}: one node is one node");
         // The master's name is known to Slurm alone here, so that it is an address.
-        assert_eq!(own["MASTER_ADDR"], "127.0.0.1", "{name}");
+        assert_eq!(probe["MASTER_ADDR"], "127.0.0.1", "{name}");
         for same in
             ["MASTER_PORT", "HSCHED_RUN", "HSCHED_PLAN", "HSCHED_CHECKPOINT_DIR", "HSCHED_STOP_GRACE_S"]
         {
-            assert_eq!(own[same], probes[0][same], "{name}: {same}");
+            assert_eq!(probe[same], probes[0][same], "{name}: {same}");
         }
     }
     let nodes: std::collections::BTreeSet<&&str> = node_of.values().collect();

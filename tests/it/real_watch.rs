@@ -82,11 +82,11 @@ fn all(user: &TestUser<'_>) -> String {
 
 /// Returns what was done to each job, in order. Whether one job's failure or another's end comes first is up to the machine.
 fn by_job(actions: &[String]) -> BTreeMap<&str, Vec<&str>> {
-    let mut own: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut grouped: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for action in actions {
-        own.entry(action.split(' ').nth(1).expect("a job")).or_default().push(action);
+        grouped.entry(action.split(' ').nth(1).expect("a job")).or_default().push(action);
     }
-    own
+    grouped
 }
 
 fn check(user: &TestUser<'_>, journal: &str) {
@@ -110,11 +110,12 @@ fn check_lengths(journal: &str) {
         lengths.sort_by(f64::total_cmp);
         lengths[lengths.len() / 2]
     };
-    let runs: Vec<_> = real.iter().filter_map(|(run, own)| Some((run, own, played.get(run)?))).collect();
+    let runs: Vec<_> =
+        real.iter().filter_map(|(run, measured)| Some((run, measured, played.get(run)?))).collect();
     assert!(runs.len() >= 5, "{real:?} {played:?}");
-    for (run, own, played) in runs {
-        let (length, expected) = (median(own), median(played));
-        assert!((length - expected).abs() <= 0.05 * expected, "{run:?}: {own:?}, simulated {played:?}");
+    for (run, measured, played) in runs {
+        let (length, expected) = (median(measured), median(played));
+        assert!((length - expected).abs() <= 0.05 * expected, "{run:?}: {measured:?}, simulated {played:?}");
     }
 }
 
@@ -171,8 +172,8 @@ fn check_speeds(user: &TestUser<'_>) {
     let rows = value["speeds"].as_array().expect("speeds");
     for (job, speeds) in TRUE_SPEEDS {
         for (gpu_type, rate) in speeds {
-            let own = |row: &&Value| row["model"] == job && row["gpu_type"] == *gpu_type;
-            let row = rows.iter().find(own).unwrap_or_else(|| panic!("{job} {gpu_type}: {value}"));
+            let is_wanted = |row: &&Value| row["model"] == job && row["gpu_type"] == *gpu_type;
+            let row = rows.iter().find(is_wanted).unwrap_or_else(|| panic!("{job} {gpu_type}: {value}"));
             // At some batch: a fit through several may have a constant part.
             let step = |alpha: f64, beta: f64| 20.0 / (alpha + beta * 20.0);
             let affine = row["alpha_s"].as_f64().zip(row["beta_s"].as_f64()).map(|(a, b)| step(a, b));

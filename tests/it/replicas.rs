@@ -55,9 +55,9 @@ fn the_examples_are_planned_over_two_types() {
         .json();
     for job in plan["jobs"].as_array().expect("jobs") {
         let replicas = job["replicas"].as_array().expect("replicas").iter();
-        let own: Vec<(&Value, &Value)> =
+        let gpus: Vec<(&Value, &Value)> =
             replicas.map(|replica| (&replica["gpus"][0]["type"], &replica["gpus"][0]["count"])).collect();
-        assert_eq!(own, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
+        assert_eq!(gpus, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
     }
 }
 
@@ -71,7 +71,7 @@ fn a_plan_of_replicas_is_read_again_and_checked() {
         .as_array()
         .expect("replicas")
         .iter()
-        .filter_map(|own| own["batch"].as_u64())
+        .filter_map(|replica| replica["batch"].as_u64())
         .collect();
     assert_eq!(batches, [2, 2, 2, 2]);
     assert_eq!(job["ranks"].as_array().expect("ranks").len(), 6);
@@ -87,14 +87,6 @@ fn a_plan_of_replicas_is_read_again_and_checked() {
 #[test]
 fn what_does_not_know_replicas_refuses_them() {
     let sandbox = sandbox();
-    for command in ["plan jobs.yaml --cluster cluster.yaml --pareto", "probe jobs.yaml"] {
-        let ran = sandbox.run(command).exits(78);
-        assert!(
-            ran.stderr.contains("llm: ") && ran.stderr.contains("replicas of several GPUs"),
-            "{}",
-            ran.stderr
-        );
-    }
     let ran = sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy optimus").exits(1);
     assert!(ran.stderr.contains("policy optimus gives out single GPUs"), "{}", ran.stderr);
     let sandbox = sandbox.file("large.yaml", JOBS.replace("a100: 2, h100: 1", "a100: 8, h100: 4"));
@@ -102,8 +94,29 @@ fn what_does_not_know_replicas_refuses_them() {
     let reason = "a replica needs 8 a100 or 4 h100 on one node; the largest has 5 a100 or 2 h100";
     assert!(ran.stdout.contains(reason), "{}", ran.stdout);
     let sandbox = sandbox.file("spread.yaml", JOBS.replace("h100: 1}", "h100: 1}, same_node: false"));
-    let ran = sandbox.run("submit spread.yaml --cluster cluster.yaml --dry-run").exits(78);
-    assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
+    let pack = "submit spread.yaml --pack --gpus a100:4 --time 1h --dry-run";
+    for command in
+        ["submit spread.yaml --cluster cluster.yaml --dry-run", "probe spread.yaml --dry-run", pack]
+    {
+        let ran = sandbox.run(command).exits(78);
+        assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
+    }
+    let ran = sandbox.run("submit large.yaml --pack --gpus a100:2 --nodes 4 --time 1h --dry-run").exits(78);
+    let reason = "a replica of llm needs 4 GPUs on one node, and a node of each Slurm job has 2";
+    assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+}
+
+#[test]
+fn plans_between_mean_and_fairness_have_prices_of_replicas() {
+    let jobs = format!("{JOBS}{}", JOBS.replace("jobs:\n", "").replace("name: llm", "name: other"));
+    let sandbox = sandbox().file("jobs.yaml", jobs);
+    let front = sandbox.run("plan jobs.yaml --cluster cluster.yaml --pareto --format json").json();
+    let plans = front["plans"].as_array().expect("plans");
+    assert!(!plans.is_empty());
+    for plan in plans {
+        assert!(plan["certificate"]["replica_prices"]["a100"]["2"].is_number(), "{plan:#}");
+        assert!(plan["plan"]["jobs"][0]["replicas"].is_array(), "{plan:#}");
+    }
 }
 
 #[test]

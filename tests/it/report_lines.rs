@@ -23,6 +23,6 @@ fn floats_and_a_diverged_loss_count_and_epochs_are_timed_by_their_lines() {
         ran.stdout
     );
     assert_eq!(ran.stdout.matches("a: reports: ignored in").count(), 1, "{}", ran.stdout);
-    let own = bench.sandbox.run("status --format json").json()["jobs"][0].take();
-    assert_eq!((&own["state"], &own["epochs_done"]), (&"completed".into(), &4.into()), "{own}");
+    let job = bench.sandbox.run("status --format json").json()["jobs"][0].take();
+    assert_eq!((&job["state"], &job["epochs_done"]), (&"completed".into(), &4.into()), "{job}");
 }

@@ -198,7 +198,7 @@ impl Sandbox {
     /// Where a job stands by the snapshot: its phase, and of one that was submitted the stage of its only submission.
     pub fn phase(&self, job: usize) -> String {
         let word = |value: &Value| match value {
-            Value::Object(own) => own.keys().next().expect("a word").clone(),
+            Value::Object(object) => object.keys().next().expect("a word").clone(),
             other => other.as_str().expect("a word").to_owned(),
         };
         let phase = &self.snapshot()["jobs"][job]["phase"];

@@ -320,9 +320,13 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     let added = |job: &Job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false });
     let (rules, mut policy) = (rules(), hsched_fixtures::engine_states::policy(Moves::Never));
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
-    let own = hsched_fixtures::engine_states::policy(Moves::Never);
-    let mut play =
-        Play::new(SimulatedWorld::new(site, Vec::new(), FIRST), jobs.iter().map(added).collect(), own, ways);
+    let play_policy = hsched_fixtures::engine_states::policy(Moves::Never);
+    let mut play = Play::new(
+        SimulatedWorld::new(site, Vec::new(), FIRST),
+        jobs.iter().map(added).collect(),
+        play_policy,
+        ways,
+    );
     let mut turns = |play: &mut Play<'_>| {
         // What a turn has asked for is seen by the next one, and thought about once more.
         (0..2).for_each(|_| play.turn(&mut |_| ()));

@@ -111,7 +111,7 @@ fn requests_that_race_are_all_shown() {
         batch: 8,
         samples: 100,
     };
-    let own = |id: u32, gpu_type: &str| Submission {
+    let submission = |id: u32, gpu_type: &str| Submission {
         attempt: SubmissionRecord {
             job_id: Some(JobId(id)),
             ..SubmissionRecord::new("r1", vec![rank(gpu_type)], Seconds(9.0), 0, NOW)
@@ -120,7 +120,7 @@ fn requests_that_race_are_all_shown() {
     };
     let race = tracked(
         "r",
-        Phase::Submitted(vec![own(5, "v100"), own(6, "t4")]),
+        Phase::Submitted(vec![submission(5, "v100"), submission(6, "t4")]),
         (60.0, "submitted as job 6 on 1 t4"),
     );
     let state = State { jobs: vec![race.clone()], ..State::default() };
@@ -139,9 +139,9 @@ fn a_job_in_full_has_all_its_submissions() {
     let first = SubmissionRecord { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
     let past = vec![PastAttempt { attempt: first, ended: Time(NOW.0 - 2400.0), end: End::Saved, epochs: 4 }];
     let now = SubmissionRecord { epochs_before: 4, ..attempt() };
-    let own = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
+    let job = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(JobSummary::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
+    assert_snapshot!(status_details(JobSummary::new(&job), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago
@@ -164,8 +164,8 @@ fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
     state.jobs.iter_mut().for_each(|job| "net".clone_into(&mut Arc::make_mut(&mut job.job).model));
-    let own = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
-    let metrics = Metrics::from([own("a", 0.123_456), own("b", 12.0)]);
+    let metric = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
+    let metrics = Metrics::from([metric("a", 0.123_456), metric("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());
     let cells = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).expect("a row");
@@ -186,7 +186,7 @@ fn metrics_have_a_column_and_the_best_is_named() {
         "second".clone_into(&mut Arc::make_mut(&mut other.job).model);
         state.jobs.push(other);
     }
-    let metrics = metrics.into_iter().chain([own("d", 7.0), own("e", 6.0)]).collect();
+    let metrics = metrics.into_iter().chain([metric("d", 7.0), metric("e", 6.0)]).collect();
     let text = status_table(&state, &metrics, NOW, plain());
     assert!(text.ends_with("best loss of net: a with 0.1235\nbest loss of second: e with 6.000\n"), "{text}");
 }

@@ -122,11 +122,11 @@ pub fn delays(journal: &str) -> Delays {
     // What a whole submission took beside its epochs: its way into the queue, its start and its end.
     let around =
         lines.iter().filter(|line| line["event"] == "ended" && line["end"] == "completed").map(|ended| {
-            let own = |event: &str| -> Vec<&Value> {
+            let lines_of = |event: &str| -> Vec<&Value> {
                 of(&ended["run"], event).into_iter().filter(|line| line["job"] == ended["job"]).collect()
             };
-            let epochs: f64 = own("epoch").iter().map(|line| number(&line["epoch_s"])).sum();
-            number(&ended["end_time"]) - number(&own("submitted")[0]["at"]) - epochs
+            let epochs: f64 = lines_of("epoch").iter().map(|line| number(&line["epoch_s"])).sum();
+            number(&ended["end_time"]) - number(&lines_of("submitted")[0]["at"]) - epochs
         });
     let around: Vec<f64> = around.collect();
     #[expect(clippy::cast_precision_loss, reason = "three jobs")]
@@ -232,7 +232,8 @@ fn site(delays: Delays) -> SimulatedSite {
     let speed = |&(gpu_type, rate): &(&str, f64)| {
         (GpuType::new(gpu_type).expect("a type"), Speed::rate(rate).expect("a rate"))
     };
-    let speeds = TRUE_SPEEDS.iter().map(|(job, own)| ((*job).to_owned(), own.iter().map(speed).collect()));
+    let speeds =
+        TRUE_SPEEDS.iter().map(|(job, rates)| ((*job).to_owned(), rates.iter().map(speed).collect()));
     let rate = BitRate::new(10.0).expect("a rate");
     SimulatedSite { delays, ..SimulatedSite::new(cluster, [rate, rate], speeds.collect()) }
 }

@@ -22,7 +22,7 @@ fn knowing(job: Job) -> State {
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
     let mut state = knowing(job("a", "{t4: 100}", ""));
     let mut story = Story::default();
-    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None };
+    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     let mut lines = Vec::new();
     for &(batch, rate) in samples {
         #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -106,7 +106,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
     assert_eq!(lines, ["pending as job 7: Priority", "pending: JobHeldUser; it will not start by itself"]);
-    assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
+    assert_eq!(tracked.phase.attempt().and_then(|record| record.reason.as_deref()), Some("JobHeldUser"));
     assert_eq!(JobSummary::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
 }
 
@@ -209,8 +209,8 @@ fn a_job_that_slurm_does_not_show_is_waited_for() {
 #[test]
 fn a_type_on_which_the_first_run_failed_is_named() {
     let mut tracked = runs(", retries: 1");
-    let Phase::Submitted(own) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
-    own[0].attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
+    let Phase::Submitted(submissions) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
+    submissions[0].attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
     let failed = End::Failed { exit: 7, signal: 0 };
     let (_, tracked) = seen(tracked, vec![reports(1.0, std::iter::empty())]);
     let (lines, _) = seen(tracked, vec![ends(failed, 5.0)]);
@@ -227,11 +227,11 @@ fn a_second_request_is_queued_also() {
     let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Pending };
     let second = attempt("s", "a1", "a100", 2, 0);
     let second = Submission { attempt: SubmissionRecord { job_id: None, ..second }, stage: Stage::Meant };
-    let own = JobState {
+    let job = JobState {
         phase: Phase::Submitted(vec![first, second]),
         ..knowing(job("a", "{v100: 100, a100: 200}", "")).jobs.remove(0)
     };
-    let (mut state, mut story) = (state(vec![own]), Story::default());
+    let (mut state, mut story) = (state(vec![job]), Story::default());
     let event = answered("a", "s", Answer::Submitted { job_id: JobId(79) });
     apply(&mut state, Time(1.0), &event, &rules());
     story.hear(Update::Event(&event));
@@ -262,11 +262,11 @@ fn what_is_cancelled_and_why_is_one_sentence() {
     let second = Submission { attempt: attempt("s", "a1", "a100", 2, 0), stage: Stage::Pending };
     let told = |submissions: &[Submission], why: &str| {
         let phase = Phase::Submitted(submissions.to_vec());
-        let own = JobState { phase, ..runs("") };
+        let job = JobState { phase, ..runs("") };
         let mut story = Story::default();
         let (of, why) = (key("a", "s"), why.to_owned());
         story.hear(Update::Action(&Action::Cancel { of, job_id: JobId(79), why }));
-        story.lines(&state(vec![own])).remove(0).text
+        story.lines(&state(vec![job])).remove(0).text
     };
     let raced = told(&[first, second.clone()], "another request started first");
     assert_eq!(raced, "another request started first; cancelling this one");
@@ -279,8 +279,8 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
     let follows = Some(Piece { of: key("a", "r"), job_id: JobId(7) });
     let next = SubmissionRecord { job_id: None, follows, ..attempt("s", "v1", "v100", 1, 0) };
     let next = Submission { attempt: next, stage: Stage::Meant };
-    let own = JobState { phase: Phase::Submitted(vec![first, next]), ..runs("") };
-    let (mut state, mut story) = (state(vec![own]), Story::default());
+    let job = JobState { phase: Phase::Submitted(vec![first, next]), ..runs("") };
+    let (mut state, mut story) = (state(vec![job]), Story::default());
     let event = answered("a", "s", Answer::Submitted { job_id: JobId(123) });
     apply(&mut state, Time(1.0), &event, &rules());
     story.hear(Update::Event(&event));
@@ -293,11 +293,11 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 fn where_there_is_no_queue_submissions_are_processes() {
     let told = |backend: BackendKind, answer: Answer| {
         let rules = Rules { backend, ..rules() };
-        let own = JobState {
+        let job = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
             ..knowing(job("a", "{v100: 100}", "")).jobs.remove(0)
         };
-        let (mut state, mut story) = (state(vec![own]), Story::of(backend));
+        let (mut state, mut story) = (state(vec![job]), Story::of(backend));
         let event = answered("a", "r", answer);
         apply(&mut state, Time(1.0), &event, &rules);
         story.hear(Update::Event(&event));

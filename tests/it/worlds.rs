@@ -72,7 +72,7 @@ impl<W: World> World for Watched<W> {
             known.epoch = report.epoch;
         }
         let before: BTreeSet<SubmissionKey> =
-            self.known.iter().filter(|(_, own)| own.started).map(|(of, _)| of.clone()).collect();
+            self.known.iter().filter(|(_, known)| known.started).map(|(of, _)| of.clone()).collect();
         let mut once = BTreeSet::new();
         for sighting in &seen.sightings {
             let of = &sighting.of;
@@ -135,8 +135,8 @@ impl<W: World> World for Watched<W> {
         let answer = self.world.submit(run, intent);
         if let Answer::Submitted { job_id } = answer {
             let of = run.key(intent);
-            let others = self.known.iter().filter(|(_, own)| own.end.is_none());
-            assert!(others.clone().all(|(_, own)| own.job_id != job_id), "{job_id} is somebody's number");
+            let others = self.known.iter().filter(|(_, known)| known.end.is_none());
+            assert!(others.clone().all(|(_, known)| known.job_id != job_id), "{job_id} is somebody's number");
             assert!(others.clone().all(|(other, _)| other.job != of.job), "{of:?} runs already");
             let planned = intent.placement.slots.iter().map(|slot| slot.count).sum();
             let known = Known {
@@ -267,7 +267,7 @@ where
         );
         let at = taken.unwrap_or_else(|Fault(why)| panic!("the world does not show itself: {why}")).seen.at;
         let is_due = |state: &State, name: &str| {
-            state.find(&JobName::new(name).expect("a name")).is_some_and(|own| own.epochs_done > 0)
+            state.find(&JobName::new(name).expect("a name")).is_some_and(|job| job.epochs_done > 0)
         };
         while let Some((_, order)) = orders.pop_if(|(job, _)| is_due(&state, job)) {
             hsched_engine::apply(&mut state, at, &order, &rules);
@@ -276,11 +276,11 @@ where
             // It runs for so long that a look must have found it.
             let long = world.known.iter().filter(|(of, _)| of.job.as_str() == "long").map(|(_, known)| known);
             assert!(
-                long.clone().count() > 1 && long.clone().all(|own| own.end.is_some()),
+                long.clone().count() > 1 && long.clone().all(|known| known.end.is_some()),
                 "{:?}",
                 world.known
             );
-            assert!(long.clone().any(|own| own.started && own.has_gpus), "{:?}", world.known);
+            assert!(long.clone().any(|known| known.started && known.has_gpus), "{:?}", world.known);
             let gpus = |cluster: &Cluster| {
                 cluster.nodes.iter().flat_map(|node| node.gpus.clone()).collect::<Vec<_>>()
             };

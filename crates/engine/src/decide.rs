@@ -38,7 +38,7 @@ pub(super) fn is_settled(
             .iter()
             .all(|tracked| patience.end(tracked).next().is_none() && !tracked.is_newly_late(at))
         && !has_next_piece(state, at, rules)
-        && state.decided == Some(fingerprint(state, at, cluster, rules, planner))
+        && state.decided.is_some_and(|decided| decided == fingerprint(state, at, cluster, rules, planner))
 }
 
 /// Returns what to do now, and marks in the state what is about to be done.

@@ -137,8 +137,8 @@ impl State {
         let others = sweep.iter().filter(|(job, bracket)| *bracket == own_bracket && !is_own(job));
         let others: Vec<&[CurvePoint]> = others.map(|(job, _)| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
-        let own = behind(&tracked.curve, &others, target.mode, limits)?;
-        let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
+        let ranking = behind(&tracked.curve, &others, target.mode, limits)?;
+        let (rung, place, of, kept) = (ranking.rung, ranking.place, ranking.of, ranking.kept);
         let who =
             if kept == 1 { "the best continues".to_owned() } else { format!("the best {kept} continue") };
         Some(format!("halving (place {place} of {of} at epoch {rung}, {who})"))

@@ -20,7 +20,7 @@ struct Description(String);
 
 /// What submissions have on a node.
 #[derive(Default)]
-struct Own<'a> {
+struct NodeLoad<'a> {
     /// By type: what running ones hold, and what is promised to others.
     gpus: BTreeMap<&'a GpuType, (u32, u32)>,
     /// What running ones hold beside GPUs.
@@ -100,8 +100,8 @@ impl Description {
             .map(|tracked| rules.defaults.rank_needs(&tracked.job))
             .map(|needs| (needs.cpus, needs.memory))
             .collect();
-        let by_node = own(open, rules);
-        let nothing = Own::default();
+        let by_node = node_loads(open, rules);
+        let nothing = NodeLoad::default();
         for node in cluster.nodes.iter().filter(|node| access.reach(node).is_some()) {
             let on_node = by_node.get(&node.name).unwrap_or(&nothing);
             let counts: Vec<u32> = on_node.left_of(node).collect();
@@ -149,15 +149,17 @@ impl Description {
                 let precision =
                     key.precision.map_or_else(|| "-".to_owned(), |precision| format!("{precision:?}"));
                 let (batch, time) = (batch.to_string(), time.to_string());
-                self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);
+                let size = if key.gpus > 1 { format!("*{}", key.gpus) } else { String::new() };
+                let gpu_type = format!("{}{size}", key.gpu_type);
+                self.line(["speed", &batch, &key.model, &gpu_type, &precision, &time]);
             }
         }
     }
 }
 
 /// Returns what the submissions of some jobs have, by node.
-fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
-    let mut all: BTreeMap<&NodeName, Own<'_>> = BTreeMap::new();
+fn node_loads<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, NodeLoad<'a>> {
+    let mut all: BTreeMap<&NodeName, NodeLoad<'_>> = BTreeMap::new();
     let submissions = open.iter().flat_map(|job| job.phase.submissions().iter().map(move |sub| (job, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {
         let runs = *stage == Stage::Running;
@@ -179,7 +181,7 @@ fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'
     all
 }
 
-impl Own<'_> {
+impl NodeLoad<'_> {
     /// Returns a node's GPUs of each type that are free or held, less those that are promised.
     fn left_of(&self, node: &Node) -> impl Iterator<Item = u32> {
         let is_up = node.state.availability() == Availability::Up;

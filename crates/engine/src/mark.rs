@@ -8,8 +8,8 @@ use hsched_model::Time;
 pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Time) {
     if let Action::Amend { of, to, .. } = action {
         let submission = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
-        if let Some(own) = submission {
-            own.attempt.amendment = Some(to.clone());
+        if let Some(submission) = submission {
+            submission.attempt.amendment = Some(to.clone());
         }
         return;
     }

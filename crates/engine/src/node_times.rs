@@ -142,8 +142,9 @@ impl WorkTimes {
     fn elsewhere(&self, node: &NodeName) -> Option<f64> {
         let others = || self.nodes.iter().filter(|(other, _)| *other != node).map(|(_, times)| times);
         let is_known = others().map(Vec::len).sum::<usize>() >= TIMES;
-        is_known
-            .then(|| median(others().map(|times| median(times.iter().map(|own| own.1).collect())).collect()))
+        is_known.then(|| {
+            median(others().map(|times| median(times.iter().map(|time| time.1).collect())).collect())
+        })
     }
 }
 
@@ -186,7 +187,7 @@ fn observations(
             samples.into_iter().filter(|sample| sample.source == SampleSource::Report && sample.seconds > 0.0)
         {
             let work = work(&sample.key.gpu_type, sample.batch, 0);
-            match found.iter_mut().find(|(known, own, _)| *known == work && *own == node) {
+            match found.iter_mut().find(|(known, host, _)| *known == work && *host == node) {
                 Some((_, _, seconds)) => seconds.push(sample.seconds),
                 None => found.push((work, node.clone(), vec![sample.seconds])),
             }
@@ -236,8 +237,9 @@ mod tests {
             batch: 8,
             ranks: 0,
         };
-        let list =
-            |seconds: &[f64]| (1_u32..).zip(seconds).map(|(at, own)| (Time(f64::from(at)), *own)).collect();
+        let list = |seconds: &[f64]| {
+            (1_u32..).zip(seconds).map(|(at, length)| (Time(f64::from(at)), *length)).collect()
+        };
         let nodes = nodes.iter().map(|(name, seconds)| (node(name), list(seconds))).collect();
         NodeTimes(vec![WorkTimes { work, nodes }])
     }
@@ -248,8 +250,8 @@ mod tests {
 
     #[test]
     fn a_node_is_slow_that_took_longer_three_times() {
-        let own = times(&[("a", &[1.0, 1.0, 1.01]), ("b", &[1.0]), ("c", &[1.16, 1.2, 1.3])]);
-        let slow = own.slow(Time(10.0));
+        let node_times = times(&[("a", &[1.0, 1.0, 1.01]), ("b", &[1.0]), ("c", &[1.16, 1.2, 1.3])]);
+        let slow = node_times.slow(Time(10.0));
         assert_eq!(slow.len(), 1);
         assert_eq!(
             (slow[0].node.as_str(), slow[0].since, slow[0].until),
@@ -265,8 +267,8 @@ mod tests {
 
     #[test]
     fn it_is_tried_again_after_a_week() {
-        let own = times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]);
-        assert_eq!(names(&own, AVOIDED.0 + 2.9), ["c"]);
-        assert_eq!(names(&own, AVOIDED.0 + 3.0), [""; 0]);
+        let node_times = times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]);
+        assert_eq!(names(&node_times, AVOIDED.0 + 2.9), ["c"]);
+        assert_eq!(names(&node_times, AVOIDED.0 + 3.0), [""; 0]);
     }
 }

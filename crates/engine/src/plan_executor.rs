@@ -233,7 +233,7 @@ impl PlanExecutor<'_> {
         basis: Basis,
         queues: bool,
     ) -> Result<Run, PolicyError> {
-        let own = self.plan.plan();
+        let whole_plan = self.plan.plan();
         let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let extract = self.view.problem.extract_on(&jobs, &self.given(chosen, basis));
         let in_extract = |decision: &Decision| match decision {
@@ -251,9 +251,9 @@ impl PlanExecutor<'_> {
         };
         let plan = Plan {
             changes: chosen.iter().map(|chosen| in_extract(chosen.decision)).enumerate().collect(),
-            categories: own.categories,
-            stopped: own.stopped,
-            bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
+            categories: whole_plan.categories,
+            stopped: whole_plan.stopped,
+            bound: whole_plan.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
             ..Plan::default()
         };
         let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
@@ -306,8 +306,8 @@ impl PlanExecutor<'_> {
             }
         }
         for ((node, gpu_type), count) in taken {
-            let own = &mut offered[node][gpu_type];
-            *own = count.max(*own);
+            let most = &mut offered[node][gpu_type];
+            *most = count.max(*most);
         }
         offered
     }

@@ -166,8 +166,8 @@ impl PlanExecutor<'_> {
         let kind = Kind::of(&named_ranks(problem, placement))?;
         let chosen = self.plan.plan().requests.iter().find(|(request, _)| *request == job);
         let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
-        if let Some(own) = chosen.filter(|option| Kind::asked(option) == kind) {
-            return Some(own);
+        if let Some(option) = chosen.filter(|option| Kind::asked(option) == kind) {
+            return Some(option);
         }
         let alike = start_estimates.requests.iter().filter(|estimate| Kind::asked(&estimate.request) == kind);
         let known =
@@ -189,13 +189,16 @@ pub fn spares(
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
-    let Some(own) = Kind::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else { return Vec::new() };
+    let Some(planned_kind) = Kind::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else {
+        return Vec::new();
+    };
     let Extract { problem, .. } = problem.extract(&[job], Basis::Line);
-    let types = (0..problem.gpu_types.len()).filter(|&number| problem.gpu_types[number] == own.gpu_type);
+    let types =
+        (0..problem.gpu_types.len()).filter(|&number| problem.gpu_types[number] == planned_kind.gpu_type);
     let most = |number: usize| (problem.jobs[0].max_gpus.min(problem.ceiling[number]), u32::MAX);
     let all = types.flat_map(|number| options(&problem, 0, number, most(number)));
     let is_other =
-        |ranks: &Vec<PlacedRank>| Kind::of(ranks).is_some_and(|kind| goes_elsewhere || kind != own);
+        |ranks: &Vec<PlacedRank>| Kind::of(ranks).is_some_and(|kind| goes_elsewhere || kind != planned_kind);
     all.map(|option| named_ranks(&problem, &option)).filter(is_other).collect()
 }
 

@@ -69,8 +69,9 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     let accounts = listing.accounts();
     let (mut list, mut nothing) = (Vec::new(), None);
     for partition in listing.partitions(notes) {
-        let own = snapshot.partitions.iter().find(|candidate| Some(&candidate.name) == partition.as_ref());
-        if let Some((qos, name)) = own.and_then(|partition| listing.refused_qos(partition)) {
+        let queue_partition =
+            snapshot.partitions.iter().find(|candidate| Some(&candidate.name) == partition.as_ref());
+        if let Some((qos, name)) = queue_partition.and_then(|partition| listing.refused_qos(partition)) {
             notes.push(format!("{}: QOS {qos} may not use partition {name}", job.name));
             continue;
         }
@@ -83,14 +84,17 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
         };
         for account in &accounts {
             let may = |allowed: &BTreeSet<String>| account.as_ref().is_none_or(|name| allowed.contains(name));
-            if own.and_then(|partition| partition.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
+            if queue_partition
+                .and_then(|partition| partition.accounts.as_ref())
+                .is_some_and(|allowed| !may(allowed))
+            {
                 let (account, partition) =
                     (account.as_deref().unwrap_or(""), partition.as_deref().unwrap_or(""));
                 notes.push(format!("{}: account {account} may not use partition {partition}", job.name));
                 continue;
             }
             for shape in &shapes {
-                list.push(listing.request(shape, own, partition.as_deref(), account.as_deref()));
+                list.push(listing.request(shape, queue_partition, partition.as_deref(), account.as_deref()));
             }
         }
     }
@@ -326,14 +330,14 @@ impl Listing<'_> {
 /// Returns the nodes of a partition that take new jobs, as if nobody used them.
 fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
     let mut nodes = Vec::new();
-    for own in &snapshot.nodes {
-        let is_in = partition.is_none_or(|name| own.partitions.contains(name));
-        if own.usable != NodeUse::Up || !is_in {
+    for queue_node in &snapshot.nodes {
+        let is_in = partition.is_none_or(|name| queue_node.partitions.contains(name));
+        if queue_node.usable != NodeUse::Up || !is_in {
             continue;
         }
-        let mut node = Node::new(own.name.clone());
+        let mut node = Node::new(queue_node.name.clone());
         let mut stocks: BTreeMap<&GpuType, u32> = BTreeMap::new();
-        for stock in &own.gpus {
+        for stock in &queue_node.gpus {
             *stocks.entry(&stock.gpu_type).or_default() += stock.count;
         }
         let stock = |(gpu_type, total): (&GpuType, u32)| GpuStock {
@@ -343,10 +347,11 @@ fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
             memory: None,
         };
         node.gpus = stocks.into_iter().map(stock).collect();
-        node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
-        node.memory = own.memory_mib.map(|total| Usage { total: total.saturating_mul(1 << 20), used: 0 });
-        node.partitions.clone_from(&own.partitions);
-        node.features.clone_from(&own.features);
+        node.cpus = queue_node.cpus.map(|total| Usage { total, used: 0 });
+        node.memory =
+            queue_node.memory_mib.map(|total| Usage { total: total.saturating_mul(1 << 20), used: 0 });
+        node.partitions.clone_from(&queue_node.partitions);
+        node.features.clone_from(&queue_node.features);
         nodes.push(node);
     }
     let known = snapshot.partitions.iter().map(|partition| Partition {

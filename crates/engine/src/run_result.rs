@@ -302,8 +302,8 @@ fn command(tracked: &JobState) -> String {
     line + &match &launch.command {
         Command::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
         // The variables must also hold for what comes after the first word.
-        Command::Shell(own) if launch.env.is_empty() => own.clone(),
-        Command::Shell(own) => format!("sh -c {}", quoted(own)),
+        Command::Shell(line) if launch.env.is_empty() => line.clone(),
+        Command::Shell(line) => format!("sh -c {}", quoted(line)),
     }
 }
 
@@ -358,12 +358,12 @@ mod tests {
     fn a_job_that_was_added_again_has_its_own_submissions_and_the_epochs_that_it_resumed_from() {
         for (resumed, least) in [(0, (1.0, 1)), (2, (0.1, 1))] {
             let run = result(resumed);
-            let own: Vec<(f64, Option<f64>)> = run
+            let submissions: Vec<(f64, Option<f64>)> = run
                 .submissions
                 .iter()
                 .map(|submission| (submission.submitted.0, submission.trained_s))
                 .collect();
-            assert_eq!(own, [(100.0, Some(4.0))]);
+            assert_eq!(submissions, [(100.0, Some(4.0))]);
             let loss = run.metrics["loss"];
             assert_eq!((loss.least, loss.least_epoch), least, "resumed after {resumed}");
             assert_eq!((loss.last_epoch, loss.last), (resumed + 4, to_f64(resumed + 4)));

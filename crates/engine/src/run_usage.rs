@@ -253,14 +253,17 @@ mod tests {
     fn samples_tell_idle_time_and_power_and_what_has_none_is_nominal() {
         let sampled = r#""trained_s": 420, "sampled": {"sampled_s": 1080, "idle_s": 360, "metered_s": 1080, "energy_j": 216000}"#;
         let text = RUN.replace(r#""trained_s": 420"#, sampled);
-        let own = usage(&text);
-        assert_eq!((own.sampled, own.idle), (0.3, Some(0.1)));
+        let gpu_usage = usage(&text);
+        assert_eq!((gpu_usage.sampled, gpu_usage.idle), (0.3, Some(0.1)));
         // 200 W on two GPUs for 600 s, and the nominal 400 W on one for an hour.
-        let energy = own.energy.expect("an energy");
+        let energy = gpu_usage.energy.expect("an energy");
         assert!((energy.measured - 0.2 * 1200.0 / 3600.0).abs() < 1e-12, "{energy:?}");
         assert!((energy.nominal - 0.4).abs() < 1e-12 && energy.source() == EnergySource::Mixed, "{energy:?}");
-        let all = GpuUsage::sum(&[&own, &usage(RUN), &GpuUsage::default()]);
-        assert_eq!((all.sampled, all.idle, all.energy.map(|own| own.missing)), (0.3, Some(0.1), Some(0.0)));
+        let all = GpuUsage::sum(&[&gpu_usage, &usage(RUN), &GpuUsage::default()]);
+        assert_eq!(
+            (all.sampled, all.idle, all.energy.map(|energy| energy.missing)),
+            (0.3, Some(0.1), Some(0.0))
+        );
         let first = GpuUsage::of(&serde_json::from_str(&text).expect("a result"), Time(1000.0)).energy;
         assert_eq!(first.map(|energy| energy.source()), Some(EnergySource::Samples));
     }

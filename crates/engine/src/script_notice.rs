@@ -15,8 +15,8 @@ pub(super) fn script_news(script: &ScriptJob, seen: &Observation) -> Vec<Event> 
         return Vec::new();
     }
     let key = script.key();
-    let own = seen.scripts.iter().find(|sighting| sighting.sighting.of == key);
-    let news = match own {
+    let sighting = seen.scripts.iter().find(|sighting| sighting.sighting.of == key);
+    let news = match sighting {
         Some(_) if script.is_over() && !script.is_lost() => Vec::new(),
         Some(ScriptSighting { sighting, facts }) => shown(script, sighting, facts, seen),
         None if script.is_over() => Vec::new(),

@@ -95,12 +95,12 @@ impl Course<'_> {
     /// Returns the ranks whose main process was stopped when it was last looked at.
     fn stopped(&self) -> Option<Stall> {
         let stopped = |track: &&Track<'_>| track.last().state == Some('T');
-        let own: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
-        let since = own
+        let tracks: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
+        let since = tracks
             .iter()
             .map(|track| track.since(|sample| sample.state == Some('T')).0)
             .min_by(f64::total_cmp)?;
-        Some(self.stall(StallKind::Stopped, Time(since), own.iter().map(|track| track.rank), None))
+        Some(self.stall(StallKind::Stopped, Time(since), tracks.iter().map(|track| track.rank), None))
     }
 
     /// Returns the ranks of a node that sends no samples, once an epoch is late, too.
@@ -126,13 +126,13 @@ impl Course<'_> {
             let is_due = track.last().gpu.is_some() || self.is_overdue();
             (track.end().since(since).0 >= limit && is_due).then_some((track.rank, since))
         };
-        let own: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
+        let quiet_ranks: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
         // As long as the last of them: before, another rank was at work.
-        let since = own.iter().map(|(_, since)| *since).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let since = quiet_ranks.iter().map(|(_, since)| *since).max_by(|a, b| a.0.total_cmp(&b.0))?;
         let cause = self.cause();
-        let is_hanging = own.len() == self.tracks.len() && cause.is_none() && self.has_worked();
+        let is_hanging = quiet_ranks.len() == self.tracks.len() && cause.is_none() && self.has_worked();
         let kind = if is_hanging { StallKind::NoStep } else { StallKind::Idle };
-        Some(self.stall(kind, since, own.into_iter().map(|(rank, _)| rank), cause))
+        Some(self.stall(kind, since, quiet_ranks.into_iter().map(|(rank, _)| rank), cause))
     }
 
     /// Returns that no rank has made a step for too long, if they count their steps.
@@ -159,7 +159,7 @@ impl Course<'_> {
     /// Returns how long a pause may be.
     fn limit(&self) -> f64 {
         let says = |track: &Track<'_>| {
-            track.last().activity.is_some_and(|own| !matches!(own, Activity::Data | Activity::Step))
+            track.last().activity.is_some_and(|activity| !matches!(activity, Activity::Data | Activity::Step))
         };
         let works = |track: &Track<'_>| track.load().is_some_and(|load| load >= WORKING);
         let usual = match () {
@@ -182,10 +182,10 @@ impl Course<'_> {
     /// Returns what one rank does that all others do not, as far as that explains why they wait.
     fn cause(&self) -> Option<String> {
         let of = |what: &str, is: &dyn Fn(&Track<'_>) -> bool| {
-            let own: Vec<usize> =
+            let ranks: Vec<usize> =
                 self.tracks.iter().filter(|track| is(track)).map(|track| track.rank).collect();
-            let (noun, verb) = if own.len() == 1 { ("rank", "waits") } else { ("ranks", "wait") };
-            (!own.is_empty()).then(|| format!("{noun} {} {verb} for {what}", numbers(&own)))
+            let (noun, verb) = if ranks.len() == 1 { ("rank", "waits") } else { ("ranks", "wait") };
+            (!ranks.is_empty()).then(|| format!("{noun} {} {verb} for {what}", numbers(&ranks)))
         };
         of("data", &|track| track.last().activity == Some(Activity::Data))
             .or_else(|| of("the disk", &|track| track.last().state == Some('D')))
@@ -228,12 +228,12 @@ impl Course<'_> {
 /// Asks submissions to save and end that are stuck, where their jobs' rules say so, and marks that in the state.
 pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
     let one = |tracked: &JobState| {
-        let own = tracked
+        let submission = tracked
             .phase
             .submissions()
             .iter()
             .find(|submission| submission.is_running() && submission.attempt.stall.is_some())?;
-        let (attempt, stall) = (&own.attempt, own.attempt.stall.as_ref()?);
+        let (attempt, stall) = (&submission.attempt, submission.attempt.stall.as_ref()?);
         let why = stall.text(attempt.gpus.total());
         (tracked.job.stuck != StuckRule::Warn).then_some(Action::Stop {
             of: attempt.key(&tracked.job.name),

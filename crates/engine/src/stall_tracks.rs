@@ -48,8 +48,8 @@ impl Track<'_> {
 
     /// Returns the time of the first sample from which on something holds of all.
     pub(super) fn since(&self, holds: impl Fn(&RankSample) -> bool) -> Time {
-        let own = self.points.iter().rev().take_while(|(_, sample)| holds(sample));
-        own.last().map_or(self.end(), |(at, _)| *at)
+        let trailing = self.points.iter().rev().take_while(|(_, sample)| holds(sample));
+        trailing.last().map_or(self.end(), |(at, _)| *at)
     }
 
     /// Returns since when the rank does nothing; `None` if it did something when it was last looked at, or nobody knows.
@@ -87,7 +87,7 @@ impl Track<'_> {
 
 /// Returns whether a rank did nothing at a sample; `before` is the one before.
 fn is_quiet(now: (Time, &RankSample), before: Option<(Time, &RankSample)>) -> bool {
-    let is_new = |own: u64| before.and_then(|(_, other)| other.steps).is_some_and(|other| own > other);
+    let is_new = |steps: u64| before.and_then(|(_, other)| other.steps).is_some_and(|other| steps > other);
     if now.1.steps.is_some_and(is_new) {
         return false;
     }

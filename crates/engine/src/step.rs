@@ -39,9 +39,9 @@ pub fn step(
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
     actions.extend(state.scripts.iter().filter_map(cancel_script));
-    let Decision { actions: mut own, questions, inquiries, notes } =
+    let Decision { actions: mut decided, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);
-    actions.append(&mut own);
+    actions.append(&mut decided);
     Step { state, actions, questions, inquiries, notes }
 }
 

@@ -16,10 +16,6 @@ pub(super) fn by_epoch(
     seen: Option<Seconds>,
     cache: &Cache,
 ) -> Vec<Sample> {
-    if tracked.job.has_replicas() {
-        // Times of replicas would be taken for those of single GPUs.
-        return Vec::new();
-    }
     if !report.ranks.is_empty() {
         let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
         return typical(samples.collect());
@@ -51,7 +47,7 @@ pub(super) fn by_the_whole(
     ended: Time,
     cache: &Cache,
 ) -> Vec<Sample> {
-    let silent = !tracked.job.has_replicas() && tracked.epochs_done == 0 && !tracked.may_have_saved();
+    let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
     let Some(submission) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };
@@ -89,9 +85,9 @@ pub(super) fn by_rank(
 fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
     let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
     for rank in &attempt.ranks {
-        let own = busiest.entry(&rank.gpu_type).or_insert(rank);
-        if rank.batch > own.batch {
-            *own = rank;
+        let busiest_rank = busiest.entry(&rank.gpu_type).or_insert(rank);
+        if rank.batch > busiest_rank.batch {
+            *busiest_rank = rank;
         }
     }
     let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();
@@ -129,8 +125,7 @@ fn sample(
     at: Time,
     source: SampleSource,
 ) -> Sample {
-    let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
-    Sample { key, batch, seconds: time.0, steps, at: at.0, source }
+    Sample { key: SpeedKey::of(job, gpu_type), batch, seconds: time.0, steps, at: at.0, source }
 }
 
 /// Returns the samples that fit the memory of a rank's GPU, where the job says it.

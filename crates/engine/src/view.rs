@@ -134,11 +134,11 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
         let needs = access.needs(number);
         for submission in tracked.shown() {
             for (node, gpu_type, count) in submission.attempt.gpus.iter() {
-                let own: &mut Held = held.entry(node.clone()).or_default();
+                let on_node: &mut Held = held.entry(node.clone()).or_default();
                 if submission.is_running() {
-                    *own.gpus.entry(gpu_type.clone()).or_default() += count;
-                    own.cpus += u64::from(count) * needs.cpus;
-                    own.memory += u64::from(count) * needs.memory;
+                    *on_node.gpus.entry(gpu_type.clone()).or_default() += count;
+                    on_node.cpus += u64::from(count) * needs.cpus;
+                    on_node.memory += u64::from(count) * needs.memory;
                 }
             }
         }

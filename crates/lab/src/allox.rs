@@ -72,8 +72,8 @@ impl Allox {
         }
         let mut matched: Vec<(u32, f64, usize, usize)> = Vec::new();
         for (row, &job) in jobs.iter().enumerate() {
-            if let Some(own) = transport.row(row).iter().position(|units| *units > 0) {
-                let MatchColumn { gpu_type, from_end } = columns[own];
+            if let Some(column) = transport.row(row).iter().position(|units| *units > 0) {
+                let MatchColumn { gpu_type, from_end } = columns[column];
                 matched.push((from_end, time(job, gpu_type), job, gpu_type));
             }
         }
@@ -116,8 +116,8 @@ impl Policy for Allox {
             }
         }
         let want = |job: usize| match chosen[job] {
-            Some(own) if state.type_of(job) == Some(own) => None,
-            Some(own) => Some(Want::place(job, state.counts(job, own))),
+            Some(gpu_type) if state.type_of(job) == Some(gpu_type) => None,
+            Some(gpu_type) => Some(Want::place(job, state.counts(job, gpu_type))),
             None => state.line.is_running(job).then(|| Want::wait(job)),
         };
         let wants: Vec<Want> = jobs.into_iter().filter_map(want).collect();

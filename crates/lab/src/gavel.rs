@@ -219,8 +219,8 @@ impl Policy for Gavel {
         let wants = open.into_iter().filter_map(|job| {
             let runs = state.line.is_running(job);
             match chosen.get(&job) {
-                Some(&own) if state.type_of(job) == Some(own) => None,
-                Some(&own) => Some(Want::place(job, state.counts(job, own))),
+                Some(&gpu_type) if state.type_of(job) == Some(gpu_type) => None,
+                Some(&gpu_type) => Some(Want::place(job, state.counts(job, gpu_type))),
                 None => runs.then(|| Want::wait(job)),
             }
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GpuType, Job, Seconds, Speed};
+use crate::{Bytes, GpuType, Job, Seconds, Speed};
 
 /// The GPUs of a replica: always of one type.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Replica {
     pub same_node: bool,
     /// Where the job's speeds are those of one GPU: the part of so many times that speed that a replica has.
     pub efficiency: Option<ByType<f64>>,
+    /// The memory that its GPUs have to hold together, where the job says it.
+    pub memory: Option<Bytes>,
 }
 
 /// A value for all GPU types, or for each type that is named.
@@ -57,7 +59,7 @@ impl<T: Copy> ByType<T> {
 impl Replica {
     /// Returns replicas of so many GPUs on whatever type.
     pub fn of(gpus: u32) -> Self {
-        Self { gpus: ByType::All(gpus), same_node: true, efficiency: None }
+        Self { gpus: ByType::All(gpus), same_node: true, efficiency: None, memory: None }
     }
 }
 
@@ -83,6 +85,13 @@ impl Job {
         replica.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
     }
 
+    /// Returns the most GPUs that it can train on, where that is limited.
+    pub fn most_gpus(&self) -> Option<u32> {
+        let Some(replica) = &self.replica else { return self.max_gpus };
+        let largest = replica.gpus.values().into_iter().max().unwrap_or(1);
+        self.max_replicas.map(|most| most.saturating_mul(largest))
+    }
+
     /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
     /// as fast, whatever a step costs that does not grow with the batch.
     pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
@@ -90,11 +99,11 @@ impl Job {
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };
         let speed = |(gpu_type, speed): (&GpuType, &Speed)| {
             let factor = f64::from(replica.gpus.of(gpu_type)?) * efficiency.of(gpu_type)?;
-            let own = match *speed {
+            let scaled = match *speed {
                 Speed::Rate { samples_per_second } => Speed::rate(samples_per_second * factor),
                 Speed::Affine { alpha, beta } => Speed::affine(alpha, Seconds(beta.0 / factor)),
             };
-            Some((gpu_type.clone(), own?))
+            Some((gpu_type.clone(), scaled?))
         };
         let mut job = self.clone();
         job.throughput = self.throughput.iter().filter_map(speed).collect();

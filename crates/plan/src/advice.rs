@@ -28,8 +28,8 @@ fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<Advice>
     let part = |keep: &dyn Fn(&Slot) -> bool| -> Vec<Slot> {
         placement.slots.iter().filter(|slot| keep(slot)).copied().collect()
     };
-    let by_node = placement.slots.iter().map(|own| part(&|slot| slot.node == own.node));
-    let by_type = placement.slots.iter().map(|own| part(&|slot| slot.gpu_type == own.gpu_type));
+    let by_node = placement.slots.iter().map(|place| part(&|slot| slot.node == place.node));
+    let by_type = placement.slots.iter().map(|place| part(&|slot| slot.gpu_type == place.gpu_type));
     let priced = by_node.chain(by_type).filter_map(|slots| {
         let ranks: u32 = model.replicas_by_type(&slots)?.iter().sum();
         let epoch = cost::epoch_time(problem, model, &slots, Sharing::Balanced)?.total();

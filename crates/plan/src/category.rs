@@ -44,7 +44,7 @@ pub(super) fn unrank(mut number: BigUint, workers: u32, jobs: usize) -> Vec<u32>
     let mut ways = if others > 0 { binomial(left - 2, others - 1) } else { BigUint::ZERO };
     for (job, before) in (1..jobs).rev().zip((1..=others).rev()) {
         let mut power = 1;
-        // With `own` workers for this job the jobs before it have C(n, before − 1) categories.
+        // With `power` workers for this job the jobs before it have C(n, before − 1) categories.
         let mut n = left - 2;
         while number >= ways {
             number -= &ways;

@@ -106,8 +106,8 @@ impl Problem {
         let model = |(index, job): (usize, &Job)| {
             let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
             let needs = access.needs(index);
-            let own = JobModel::new(job, &parts, &refusal, &offered, speeds.row(index));
-            JobModel { needs, ..with_ceiling(own, &parts, cluster) }
+            let model = JobModel::new(job, &parts, &refusal, &offered, speeds.row(index));
+            JobModel { needs, ..with_ceiling(model, &parts, cluster) }
         };
         Ok(Self {
             nodes,
@@ -149,12 +149,12 @@ impl Problem {
 
 /// Returns a node with what the jobs have or may get there; `None` where that is nothing.
 fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> Option<WorkerNode> {
-    let own = held.get(&node.name);
+    let held_here = held.get(&node.name);
     let is_up = node.state.availability() == Availability::Up;
-    if (!is_up && own.is_none()) || node.gpus.is_empty() {
+    if (!is_up && held_here.is_none()) || node.gpus.is_empty() {
         return None;
     }
-    let mine = |gpu_type: &GpuType| own.and_then(|held| held.gpus.get(gpu_type)).copied().unwrap_or(0);
+    let mine = |gpu_type: &GpuType| held_here.and_then(|held| held.gpus.get(gpu_type)).copied().unwrap_or(0);
     let gpus = node.gpus.iter().map(|stock| {
         let free = if is_up { stock.free() } else { 0 };
         (&stock.gpu_type, free.saturating_add(mine(&stock.gpu_type)).min(stock.total))
@@ -170,8 +170,8 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
         intra_node: node.intra_node.unwrap_or(intra_node),
         up: parts.counts(&node.name, up),
         host: Some(Host {
-            cpus: room(node.cpus, own.map_or(0, |held| held.cpus)),
-            memory: room(node.memory, own.map_or(0, |held| held.memory)),
+            cpus: room(node.cpus, held_here.map_or(0, |held| held.cpus)),
+            memory: room(node.memory, held_here.map_or(0, |held| held.memory)),
         }),
     })
 }

@@ -78,9 +78,9 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
             return None;
         }
         linear &= model.speed.alpha() == 0.0 && (job.accumulate || model.max_batch.is_none());
-        let own = model.speed.rate_at(1.0);
-        rate += f64::from(count) * own;
-        slowest = slowest.min(own);
+        let type_rate = model.speed.rate_at(1.0);
+        rate += f64::from(count) * type_rate;
+        slowest = slowest.min(type_rate);
     }
     let has_slice = bundle.iter().zip(&job.types).any(|(&n, m)| n > 0 && m.is_some_and(|m| m.single_rank));
     if ranks == 0 || (has_slice && ranks > 1) {

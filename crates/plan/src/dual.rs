@@ -116,9 +116,12 @@ impl<'a> Dual<'a> {
         self.cut(tolerance, stop);
     }
 
-    /// Returns what the best prices prove, exactly.
+    /// Returns what the best prices prove, exactly: to a part of the objective, also where the prices are far above it.
     pub(super) fn bound(&mut self) -> Option<Bound> {
-        let root = self.answer(&self.prices.clone(), EXACT, &|| false)?.floor;
+        let worth: f64 =
+            self.prices.iter().zip(&self.stock.offered).map(|(price, &count)| price * f64::from(count)).sum();
+        let part = (self.value / (self.value + worth)).abs().max(EXACT);
+        let root = self.answer(&self.prices.clone(), EXACT * part.min(1.0), &|| false)?.floor;
         let root = root + self.stock.surplus(&self.prices);
         self.value = root;
         Some(self.proves(root))

@@ -35,6 +35,6 @@ impl Knowledge {
         if several.is_empty() {
             return "nothing".to_owned();
         }
-        several.iter().map(|own| own.word()).collect::<Vec<_>>().join(", ")
+        several.iter().map(|knowledge| knowledge.word()).collect::<Vec<_>>().join(", ")
     }
 }

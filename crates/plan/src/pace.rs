@@ -56,8 +56,9 @@ impl Pace {
         let types = 0..offered.len();
         let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));
         let part = to_f64(job.global_batch) / f64::from(job.asks.max(1));
-        let single =
-            types.map(|ty| job.types[ty].map(|own| own.speed.rate_at(part) / f64::from(job.size(ty))));
+        let single = types.map(|ty| {
+            job.types[ty].map(|type_model| type_model.speed.rate_at(part) / f64::from(job.size(ty)))
+        });
         Self {
             fastest: fastest.map(|found| found.bundle.cost),
             asked: asked.collect(),
@@ -112,8 +113,8 @@ pub(super) fn key(model: &JobModel) -> Vec<u64> {
         model.needs.cpus,
         model.needs.memory,
     ];
-    for own in &model.types {
-        match own {
+    for type_model in &model.types {
+        match type_model {
             Some(model) => key.extend([
                 model.speed.alpha().to_bits(),
                 model.speed.beta().to_bits(),

@@ -123,14 +123,14 @@ impl JobModel {
                 let mut left = slot.count;
                 while left > 0 {
                     let fresh = || (Placed { gpu_type, parts: Vec::new() }, self.size(gpu_type));
-                    let (mut own, missing) = open.take().unwrap_or_else(fresh);
+                    let (mut replica, missing) = open.take().unwrap_or_else(fresh);
                     let taken = missing.min(left);
-                    own.parts.push((slot.node, taken));
+                    replica.parts.push((slot.node, taken));
                     left -= taken;
                     if taken == missing {
-                        placed.push(own);
+                        placed.push(replica);
                     } else {
-                        open = Some((own, missing - taken));
+                        open = Some((replica, missing - taken));
                     }
                 }
             }

@@ -71,8 +71,8 @@ impl StowSearch<'_> {
         }
         let row = self.order[at];
         let model = &self.problem.jobs[self.jobs[row]];
-        let Some(own) = model.types.get(ty) else { return false };
-        let usable = own.is_some_and(|own| !own.single_rank || model.min_gpus == 1);
+        let Some(type_model) = model.types.get(ty) else { return false };
+        let usable = type_model.is_some_and(|type_model| !type_model.single_rank || model.min_gpus == 1);
         let most = if usable { left } else { 0 };
         let (block, size) = (model.block(ty), model.size(ty));
         let blocks = |count: u32| if block == size { count } else { count * size };

@@ -157,19 +157,19 @@ fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec
 
 /// Returns the ranks of each replica: neighbours of one type with one share, and on one node where they must be.
 fn replicas<'a>(job: &JobModel, ranks: &'a [Rank], broken: &mut Vec<String>) -> Vec<&'a [Rank]> {
-    let Some(own) = &job.replica else { return ranks.chunks(1).collect() };
+    let Some(replica_model) = &job.replica else { return ranks.chunks(1).collect() };
     let (mut replicas, mut at) = (Vec::new(), 0);
     while at < ranks.len() {
         let first = ranks[at];
-        let end = (at + own.sizes[first.gpu_type].max(1) as usize).min(ranks.len());
+        let end = (at + replica_model.sizes[first.gpu_type].max(1) as usize).min(ranks.len());
         let replica = &ranks[at..end];
         let same = |rank: &Rank| {
             (rank.gpu_type, rank.batch, rank.samples) == (first.gpu_type, first.batch, first.samples)
         };
-        if replica.len() != own.sizes[first.gpu_type] as usize || !replica.iter().all(same) {
+        if replica.len() != replica_model.sizes[first.gpu_type] as usize || !replica.iter().all(same) {
             broken.push("has a replica whose ranks differ, or are too few".into());
         }
-        if own.same_node && replica.iter().any(|rank| rank.node != first.node) {
+        if replica_model.same_node && replica.iter().any(|rank| rank.node != first.node) {
             broken.push("has a replica that is not on one node".into());
         }
         replicas.push(replica);

@@ -95,8 +95,8 @@ impl Snapshot {
     /// Returns the priority that a job of an account would get now.
     pub fn priority_estimate(&self, account: Option<&str>) -> PriorityEstimate {
         let per_hour = self.growth().per_hour;
-        let own = self.newest_own(account);
-        if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
+        let newest = self.newest_own(account);
+        if let Some(priority) = newest.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
             return PriorityEstimate { priority, source: PrioritySource::OwnJob };
         }
         let is_meant = |known: &&crate::QueueAccount| match account {

@@ -65,7 +65,7 @@ fn devices(gres: &str) -> Vec<GpuType> {
         let index = part.split_once("IDX:").map(|(_, rest)| numbers(rest.trim_end_matches(')')));
         for (gpu_type, count) in Gres::parse(part).gpus {
             let count = usize::try_from(count).unwrap_or(0);
-            let number = |nth: usize| index.as_ref().and_then(|own| own.get(nth).copied());
+            let number = |nth: usize| index.as_ref().and_then(|indices| indices.get(nth).copied());
             devices
                 .extend((0..count).map(|nth| ((number(nth).unwrap_or(u64::MAX), place), gpu_type.clone())));
         }

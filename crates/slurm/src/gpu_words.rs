@@ -27,9 +27,9 @@ pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     while start < words.len() {
         let runs = (start + 1..=words.len().min(start + LONGEST)).rev();
         let named = |end: usize| {
-            let own = &words[start..end];
-            let is_own = !is_number(own) && !own[0].is_empty() && !own[own.len() - 1].is_empty();
-            Some((end, known(&own.join("_")).filter(|_| is_own)?))
+            let part = &words[start..end];
+            let is_own = !is_number(part) && !part[0].is_empty() && !part[part.len() - 1].is_empty();
+            Some((end, known(&part.join("_")).filter(|_| is_own)?))
         };
         let Some((end, model)) = runs.into_iter().find_map(named) else {
             start += 1;

@@ -98,8 +98,8 @@ fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<Gpu
     let stocks = cluster.node(name).map_or(&[][..], |node| &node.gpus);
     let mut held = BTreeMap::new();
     for (gpu_type, count) in gpus.gpus.iter().filter(|(_, count)| *count > 0) {
-        let same = |own: &GpuType| own.as_str().eq_ignore_ascii_case(gpu_type.as_str());
-        let own = match (stocks.iter().find(|stock| same(&stock.gpu_type)), stocks) {
+        let same = |stock_type: &GpuType| stock_type.as_str().eq_ignore_ascii_case(gpu_type.as_str());
+        let known_type = match (stocks.iter().find(|stock| same(&stock.gpu_type)), stocks) {
             (Some(stock), _) => &stock.gpu_type,
             (None, [only]) if *gpu_type == GpuType::untyped() => &only.gpu_type,
             _ => {
@@ -109,15 +109,15 @@ fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<Gpu
                 ));
             }
         };
-        *held.entry(own.clone()).or_insert(0) += count;
+        *held.entry(known_type.clone()).or_insert(0) += count;
     }
     Ok(held)
 }
 
 fn add(sum: &mut Held, held: Held) {
     for (gpu_type, count) in held.gpus {
-        let own = sum.gpus.entry(gpu_type).or_insert(0);
-        *own = own.saturating_add(count);
+        let total = sum.gpus.entry(gpu_type).or_insert(0);
+        *total = total.saturating_add(count);
     }
     sum.cpus = sum.cpus.saturating_add(held.cpus);
     sum.memory = sum.memory.saturating_add(held.memory);

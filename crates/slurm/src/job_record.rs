@@ -46,7 +46,7 @@ impl JobRecord {
     /// Returns the last attempt of a job among the records.
     pub fn latest(records: &[Self], id: JobId) -> Option<&Self> {
         // Dates in this spelling are in the order of their letters; of equal ones the last printed counts.
-        let own = records.iter().filter(|record| record.id == id);
-        own.max_by(|one, other| one.submit_time.cmp(&other.submit_time))
+        let matching = records.iter().filter(|record| record.id == id);
+        matching.max_by(|one, other| one.submit_time.cmp(&other.submit_time))
     }
 }

@@ -49,9 +49,11 @@ impl Associations {
         let row = |line: &str| {
             let mut fields = line.split('|').map(str::trim);
             let mut next = || fields.next().and_then(value).map(str::to_owned);
-            let own = next();
+            let row_cluster = next();
             let account = next()?;
-            if cluster.is_some_and(|name| own.as_deref().is_some_and(|own| !own.eq_ignore_ascii_case(name))) {
+            if cluster.is_some_and(|name| {
+                row_cluster.as_deref().is_some_and(|listed| !listed.eq_ignore_ascii_case(name))
+            }) {
                 return None;
             }
             let (partition, qos) = (next(), next().unwrap_or_default());
@@ -92,7 +94,7 @@ impl Associations {
         let mut troubles = Vec::new();
         let named =
             |association: &&Association| wanted.account.is_none_or(|name| name == association.account);
-        let mut own: Vec<&Association> = self.0.iter().filter(named).collect();
+        let mut associations: Vec<&Association> = self.0.iter().filter(named).collect();
         if let Some(refusal) = wanted.account.and_then(|account| self.refusal(account)) {
             return vec![refusal];
         }
@@ -106,27 +108,30 @@ impl Associations {
             let serves = |association: &&Association| {
                 association.partition.as_deref().is_none_or(|only| names.contains(&only))
             };
-            if !own.is_empty() && !own.iter().any(serves) {
+            if !associations.is_empty() && !associations.iter().any(serves) {
                 let only: Vec<&str> =
-                    own.iter().filter_map(|association| association.partition.as_deref()).collect();
+                    associations.iter().filter_map(|association| association.partition.as_deref()).collect();
                 let account =
                     wanted.account.map_or("your account".to_owned(), |name| format!("account {name}"));
                 troubles.push(format!("{account} is only for partition {}", only.join(", ")));
             }
-            own.retain(serves);
+            associations.retain(serves);
         }
         if let Some(qos) = wanted.qos {
             let allows =
                 |association: &&Association| association.qos.is_empty() || association.qos.contains(qos);
-            if !own.is_empty() && !own.iter().any(allows) {
-                let known: BTreeSet<&str> =
-                    own.iter().flat_map(|association| &association.qos).map(String::as_str).collect();
+            if !associations.is_empty() && !associations.iter().any(allows) {
+                let known: BTreeSet<&str> = associations
+                    .iter()
+                    .flat_map(|association| &association.qos)
+                    .map(String::as_str)
+                    .collect();
                 let known: Vec<&str> = known.into_iter().collect();
                 troubles.push(format!("you cannot use QOS {qos:?}; yours are {}", known.join(", ")));
             }
         }
         // Where several rows serve, Slurm takes one of them: a limit counts where all have it.
-        let limits = own.iter().map(|association| association.limit(wanted.gpus));
+        let limits = associations.iter().map(|association| association.limit(wanted.gpus));
         if let Some(first) = limits.clone().next().flatten()
             && limits.clone().all(|limit| limit.is_some())
         {
@@ -250,33 +255,36 @@ mod tests {
 
     #[test]
     fn what_slurm_would_refuse_is_known_before() {
-        let own = |account, partition, qos, gpus| Wanted { account, partition, qos, gpus };
-        check(own(None, None, None, 1), &[]);
-        check(own(Some("def-me"), Some("gpu"), Some("long"), 64), &[]);
+        let wanted = |account, partition, qos, gpus| Wanted { account, partition, qos, gpus };
+        check(wanted(None, None, None, 1), &[]);
+        check(wanted(Some("def-me"), Some("gpu"), Some("long"), 64), &[]);
         check(
-            own(Some("far"), None, None, 1),
+            wanted(Some("far"), None, None, 1),
             &["you cannot use account \"far\"; your accounts are def-me, rrg-lab, stopped"],
         );
         check(
-            own(Some("def-me"), Some("lab"), None, 1),
+            wanted(Some("def-me"), Some("lab"), None, 1),
             &["partition lab does not accept account def-me; it accepts rrg-lab, rrg-x"],
         );
-        check(own(Some("def-me"), Some("open"), None, 1), &["partition open does not accept account def-me"]);
-        check(own(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is only for partition gpu"]);
-        check(own(Some("rrg-lab"), Some("gpu, open"), None, 1), &[]);
         check(
-            own(Some("def-me"), None, Some("fast"), 1),
+            wanted(Some("def-me"), Some("open"), None, 1),
+            &["partition open does not accept account def-me"],
+        );
+        check(wanted(Some("rrg-lab"), Some("open"), None, 1), &["account rrg-lab is only for partition gpu"]);
+        check(wanted(Some("rrg-lab"), Some("gpu, open"), None, 1), &[]);
+        check(
+            wanted(Some("def-me"), None, Some("fast"), 1),
             &["you cannot use QOS \"fast\"; yours are long, normal"],
         );
         check(
-            own(Some("rrg-lab"), Some("gpu"), None, 9),
+            wanted(Some("rrg-lab"), Some("gpu"), None, 9),
             &["account rrg-lab allows 8 GPUs at once, and the job takes 9"],
         );
-        check(own(Some("stopped"), None, None, 1), &["account stopped allows no jobs"]);
+        check(wanted(Some("stopped"), None, None, 1), &["account stopped allows no jobs"]);
         check(
-            own(None, Some("lab"), Some("long"), 1),
+            wanted(None, Some("lab"), Some("long"), 1),
             &["partition lab does not accept QOS long; it accepts normal"],
         );
-        assert!(Associations::parse("", None).troubles(own(Some("x"), None, None, 1), &[]).is_empty());
+        assert!(Associations::parse("", None).troubles(wanted(Some("x"), None, None, 1), &[]).is_empty());
     }
 }

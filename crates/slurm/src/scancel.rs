@@ -41,9 +41,9 @@ pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
 fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
     // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
     // job, is left alone.
-    let own = ["--me".to_owned(), format!("--name={name}")];
+    let safeguards = ["--me".to_owned(), format!("--name={name}")];
     let options = options.iter().map(|&option| option.to_owned());
-    CommandLine::new("scancel", own.into_iter().chain(options).chain([id.to_string()]))
+    CommandLine::new("scancel", safeguards.into_iter().chain(options).chain([id.to_string()]))
 }
 
 /// Sends [`stop`] or [`cancel`] once.

@@ -224,7 +224,9 @@ mod tests {
             assert!(stuck(reason), "{reason}");
         }
         assert!(
-            ["Priority", "Resources", "None", "QOSMaxGRESPerUser", "BeginTime"].iter().all(|own| !stuck(own))
+            ["Priority", "Resources", "None", "QOSMaxGRESPerUser", "BeginTime"]
+                .iter()
+                .all(|reason| !stuck(reason))
         );
         assert_eq!((waiting.nodes.as_str(), waiting.comment.clone(), waiting.tag()), ("", None, None));
         let ended = |state: &str, exit: &str| {

@@ -138,8 +138,8 @@ mod tests {
                 .replace('|', "\u{1f}")
         };
         let (mut cluster, _) = sinfo::parse(&nodes.iter().map(line).collect::<String>()).expect("nodes");
-        let own = |name: &str| GpuType::new(name).expect("a type");
-        let table = table.iter().map(|(key, name)| ((*key).to_owned(), own(name))).collect();
+        let gpu_type = |name: &str| GpuType::new(name).expect("a type");
+        let table = table.iter().map(|(key, name)| ((*key).to_owned(), gpu_type(name))).collect();
         let notes = name_types(&mut cluster, &table);
         let show = |node: &Node| {
             let gpus = node.gpus.iter().map(|stock| format!(" {}:{}", stock.gpu_type, stock.total));

@@ -61,10 +61,10 @@ fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
             "variables SKYPILOT_…: hsched sets RANK, WORLD_SIZE, MASTER_ADDR and others instead",
         );
     }
-    let own = imported.keys.remove("node_setup");
+    let node_setup = imported.keys.remove("node_setup");
     let lines = file.text_of("setup").unwrap_or_default().lines().filter(|line| !line.trim().is_empty());
-    let own = own.as_ref().and_then(Value::as_array).into_iter().flatten();
-    for line in lines.map(|line| json!(line.trim_end())).chain(own.cloned()) {
+    let node_setup = node_setup.as_ref().and_then(Value::as_array).into_iter().flatten();
+    for line in lines.map(|line| json!(line.trim_end())).chain(node_setup.cloned()) {
         imported.push("node_setup", line);
     }
     if file.keys.contains_key("setup") {

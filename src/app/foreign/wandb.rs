@@ -124,9 +124,9 @@ fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
 
 /// Takes over the command, with a placeholder for each parameter.
 fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut Imported) {
-    let own = file.keys.get("command").and_then(Value::as_array);
-    let words: Vec<String> = match own {
-        Some(own) => own.iter().map(plain).collect(),
+    let given = file.keys.get("command").and_then(Value::as_array);
+    let words: Vec<String> = match given {
+        Some(list) => list.iter().map(plain).collect(),
         None => COMMAND.map(str::to_owned).to_vec(),
     };
     let program = file.text_of("program");
@@ -137,7 +137,7 @@ fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mu
     let mut made = Vec::new();
     let each = |begin: &str| arguments.iter().map(|(key, value)| format!("{begin}{key}={value}")).collect();
     for word in words {
-        let own: Vec<String> = match word.as_str() {
+        let expanded: Vec<String> = match word.as_str() {
             "${env}" => Vec::new(),
             "${interpreter}" => vec!["python".to_owned()],
             "${program}" => program.iter().map(ToString::to_string).collect(),
@@ -151,7 +151,7 @@ fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mu
             }
             _ => vec![word],
         };
-        made.extend(own);
+        made.extend(expanded);
     }
     imported.keys.insert("command", json!(made));
 }

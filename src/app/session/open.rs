@@ -123,8 +123,8 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
             // Whether it tells its name or not: jobs of hsched run are not in its queue.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
-                let own = self.ledger.cluster().filter(|own| *own == LOCAL_CLUSTER);
-                own.map(|_| slurm::NAME.to_owned())
+                let cluster = self.ledger.cluster().filter(|cluster| *cluster == LOCAL_CLUSTER);
+                cluster.map(|_| slurm::NAME.to_owned())
             }),
         };
         let Some(cluster) = cluster else { return Ok(()) };

@@ -52,9 +52,9 @@ pub(super) fn is_meant(details: &JobDetails, wanted: &str) -> bool {
 /// Returns those tasks of an array that are worth an explanation: the pending ones, else those that run, else the last that ended.
 pub(super) fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
     if list.iter().any(|candidate| candidate.record.state.is_pending()) {
-        list.retain(|own| own.record.state.is_pending());
+        list.retain(|details| details.record.state.is_pending());
     } else if list.iter().any(|candidate| !candidate.record.state.is_final()) {
-        list.retain(|own| !own.record.state.is_final());
+        list.retain(|details| !details.record.state.is_final());
     } else if list.iter().all(|candidate| candidate.record.het.is_none()) {
         list.truncate(1);
     }

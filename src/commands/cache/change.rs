@@ -1,6 +1,7 @@
 //! `hsched cache set` and `hsched cache forget`, and what a change of the cache is in JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
 use serde_json::{Value, json};
 
@@ -19,13 +20,18 @@ use hsched_plan::throughput::{Cache, SpeedKey};
 
 /// Takes the user's word for a speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
-    let SetArgs { model, gpu_type, speed, precision, dry_run, format } = args;
+    let SetArgs { model, gpu_type, speed, precision, gpus, dry_run, format } = args;
     if recognise(gpu_type.as_str()).is_none()
         && let Some(near) = formats::nearest(gpu_type.as_str(), catalogue::names())
     {
         context.note(&format!("unknown GPU type {gpu_type}; did you mean {near}?"));
     }
-    let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
+    let key = SpeedKey {
+        model: model.clone(),
+        gpu_type: gpu_type.clone(),
+        precision: *precision,
+        gpus: gpus.map_or(1, NonZero::get),
+    };
     let now = to_f64(context.clock.now().timestamp());
     let (before, after) = speeds::change(context, *dry_run, |file| {
         let before = file.cache.clone();
@@ -39,7 +45,8 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     let was = before
         .estimate(&key)
         .map_or_else(|| "unknown".to_owned(), |measured| format!("{} ({measured})", speed_text(&measured)));
-    print(context, &format!("{model} on {gpu_type} {is} {speed}, was {was}\n"))?;
+    let place = key.place();
+    print(context, &format!("{model} on {place} {is} {speed}, was {was}\n"))?;
     Ok(Exit::Done)
 }
 
@@ -89,13 +96,17 @@ pub(super) fn print_changes(
     let changed = keys.into_iter().filter(|key| before.get(key) != after.get(key));
     let changes: Vec<Value> = changed
         .map(|key| {
-            json!({
+            let mut change = json!({
                 "model": key.model,
                 "gpu_type": key.gpu_type.as_str(),
                 "precision": key.precision.map(|precision| precision.to_string()),
                 "before": before.get(key),
                 "after": after.get(key),
-            })
+            });
+            if key.gpus > 1 {
+                change["gpus"] = key.gpus.into();
+            }
+            change
         })
         .collect();
     let value = json!({

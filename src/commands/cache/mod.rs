@@ -4,6 +4,7 @@ mod change;
 mod share;
 mod show;
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use crate::app::completions;
@@ -18,7 +19,7 @@ use hsched_model::{GpuType, Precision, Speed};
 ///
 /// While jobs run, hsched measures how fast each model trains on each GPU type. `hsched plan` prefers these speeds to
 /// those of the job file. They are stored in `throughput.json` in the state directory, by model (job key `model`),
-/// GPU type and precision.
+/// GPU type, precision and GPUs of a replica.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -67,6 +68,9 @@ struct SetArgs {
     /// Precision, for jobs that set the key `precision`.
     #[arg(long, value_name = "NAME", value_parser = precision)]
     precision: Option<Precision>,
+    /// GPUs of a replica whose speed it is, for jobs with the key `replica` [default: 1].
+    #[arg(long, value_name = "N")]
+    gpus: Option<NonZero<u32>>,
     /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,

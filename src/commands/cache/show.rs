@@ -47,10 +47,11 @@ fn table(rows: &[(SpeedKey, Measured)]) -> Table {
         ("LAST SEEN", Align::Left),
         ("SOURCE", Align::Left),
     ]);
-    for (SpeedKey { model, gpu_type, precision }, measured) in rows {
+    for (key, measured) in rows {
+        let place = key.place();
         table.row([
-            model.clone(),
-            precision.map_or_else(|| gpu_type.to_string(), |precision| format!("{gpu_type} in {precision}")),
+            key.model.clone(),
+            key.precision.map_or_else(|| place.clone(), |precision| format!("{place} in {precision}")),
             speed_text(measured),
             format!("±{:.0} %", 100.0 * measured.error),
             measured.count.to_string(),
@@ -70,12 +71,15 @@ pub(super) fn speed_text(measured: &Measured) -> String {
 }
 
 /// Returns a speed as JSON.
-pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, measured: &Measured) -> Value {
+pub(super) fn speed_json(
+    SpeedKey { model, gpu_type, precision, gpus }: &SpeedKey,
+    measured: &Measured,
+) -> Value {
     let (rate, alpha, beta) = match measured.speed {
         Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
         Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
     };
-    json!({
+    let mut value = json!({
         "model": model,
         "gpu_type": gpu_type.as_str(),
         "precision": precision.map(|precision| precision.to_string()),
@@ -88,7 +92,11 @@ pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, mea
         "batch": measured.batch,
         "last_seen": measured.last_seen,
         "source": measured.source.name(),
-    })
+    });
+    if *gpus > 1 {
+        value["gpus"] = (*gpus).into();
+    }
+    value
 }
 
 /// Returns the day, in UTC.

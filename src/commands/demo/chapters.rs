@@ -137,10 +137,10 @@ fn stamp(time: Seconds) -> String {
 /// Says in a sentence what became of the jobs.
 fn outcome(played: &Performance) -> &'static str {
     let reports = |tracked: &JobState| {
-        let own = |(_, line): &&(Seconds, StoryLine)| {
+        let is_report = |(_, line): &&(Seconds, StoryLine)| {
             line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
         };
-        played.lines.iter().filter(own).count() as u64
+        played.lines.iter().filter(is_report).count() as u64
     };
     let is_whole =
         |tracked: &JobState| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;

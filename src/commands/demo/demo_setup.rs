@@ -61,8 +61,8 @@ impl DemoSetup {
             self.jobs.iter().map(|job| (job.model.clone(), job.throughput.clone())).collect();
         let (model, gpu_type, rate) = WRONG;
         let truth = GpuType::new(gpu_type).zip(Speed::rate(rate));
-        if let Some((own, (gpu_type, speed))) = speeds.get_mut(model).zip(truth) {
-            own.insert(gpu_type, speed);
+        if let Some((of_model, (gpu_type, speed))) = speeds.get_mut(model).zip(truth) {
+            of_model.insert(gpu_type, speed);
         }
         let rates = [self.network, self.intra_node];
         let site = SimulatedSite {

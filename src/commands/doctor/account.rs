@@ -13,7 +13,7 @@ pub(super) fn check(
     associations: Result<Associations, CommandError>,
     partitions: &[PartitionLimits],
 ) -> Check {
-    let own = match associations {
+    let associations = match associations {
         Ok(associations) => associations,
         Err(error) => return Check::note(NAME, format!("cannot read your accounts: {error}")),
     };
@@ -23,12 +23,12 @@ pub(super) fn check(
         qos: chosen.qos.as_deref(),
         gpus: 1,
     };
-    let troubles = own.troubles(wanted, partitions);
+    let troubles = associations.troubles(wanted, partitions);
     if !troubles.is_empty() {
         let keys = "set account, partition or qos in the settings, or in the jobs";
         return Check::problem(NAME, troubles.join("; ")).advise(keys);
     }
-    match own.accounts().as_slice() {
+    match associations.accounts().as_slice() {
         [] => Check::ok(NAME, "none found: Slurm has no accounting, or does not show it"),
         names => Check::ok(NAME, format!("you can use {}", names.join(", "))),
     }

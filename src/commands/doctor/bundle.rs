@@ -42,10 +42,10 @@ pub(super) fn bundle(
     let now = context.clock.now();
     let user = user_name();
     let version = context.ask(&site::version_command("sinfo"))?;
-    let own = own_jobs(&context.ask(&squeue::command())?);
+    let jobs = own_jobs(&context.ask(&squeue::command())?);
     let version = site::version(&version);
     let release = version.as_deref().and_then(site::release);
-    let calls = calls(&user, release, now, now - PAST, &own);
+    let calls = calls(&user, release, now, now - PAST, &jobs);
     if format == Format::Table {
         print(context, &list(context, &calls))?;
     }

@@ -155,15 +155,15 @@ mod tests {
 
     #[test]
     fn clocks_that_differ_are_told() {
-        let own = config(&["Configuration data as of 2026-11-21T12:00:00"]);
+        let config = config(&["Configuration data as of 2026-11-21T12:00:00"]);
         let check = |minute, second, expected| {
-            let here = own.time.expect("a time").date().and_hms_opt(12, minute, second).expect("a time");
-            assert_eq!(clock(&own, here).expect("a check").level, expected);
+            let here = config.time.expect("a time").date().and_hms_opt(12, minute, second).expect("a time");
+            assert_eq!(clock(&config, here).expect("a check").level, expected);
         };
         check(0, 5, Level::Ok);
         check(1, 0, Level::Note);
         check(20, 0, Level::Problem);
-        assert_eq!(clock(&Config::default(), own.time.expect("a time")), None);
+        assert_eq!(clock(&Config::default(), config.time.expect("a time")), None);
     }
 
     #[test]
@@ -185,10 +185,10 @@ mod tests {
             (tools(None, None)[0].level, tools(Some("22.05.8"), None)[0].level),
             (Level::Note, Level::Ok)
         );
-        let own = config(&["SLURM_VERSION = 23.11.4", "ClusterName = north"]);
+        let north = config(&["SLURM_VERSION = 23.11.4", "ClusterName = north"]);
         let took = Duration::from_millis(3);
-        assert_eq!(controller(&own, Some("23.11.1"), took).found, "north runs Slurm 23.11.4");
-        assert_eq!(controller(&own, Some("22.05.8"), took).level, Level::Note);
+        assert_eq!(controller(&north, Some("23.11.1"), took).found, "north runs Slurm 23.11.4");
+        assert_eq!(controller(&north, Some("22.05.8"), took).level, Level::Note);
         assert_eq!(selection(&config(&["SelectType = select/linear"])).level, Level::Problem);
         assert_eq!(stop(&Config::default(), Seconds(10.0)).level, Level::Note);
     }

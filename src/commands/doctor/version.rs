@@ -24,21 +24,21 @@ const OLD_STEPS: Release = (24, 11);
 
 /// Returns the check of the commands' version; `tried` are the calls made for these checks, with whether each could be read.
 pub(super) fn check(version: Option<&str>, tried: &[(&str, bool)]) -> Check {
-    let Some((version, own)) = version.and_then(|version| Some((version, release(version)?))) else {
+    let Some((version, release)) = version.and_then(|version| Some((version, release(version)?))) else {
         return Check::note("version", format!("sinfo does not print its version; {}", trials(tried)));
     };
     let missing: Vec<&str> =
-        FEATURES.iter().filter(|(since, _)| own < *since).map(|(_, what)| *what).collect();
+        FEATURES.iter().filter(|(since, _)| release < *since).map(|(_, what)| *what).collect();
     let lacks = if missing.is_empty() {
         String::new()
     } else {
         format!("; it does not have {}", missing.join(" and "))
     };
-    if RUN.contains(&own) {
-        return Check::ok("version", format!("hsched is tested with Slurm {}{lacks}", short(own)));
+    if RUN.contains(&release) {
+        return Check::ok("version", format!("hsched is tested with Slurm {}{lacks}", short(release)));
     }
-    if READ.contains(&own) {
-        let found = format!("hsched is tested only with recorded output of Slurm {}{lacks}", short(own));
+    if READ.contains(&release) {
+        let found = format!("hsched is tested only with recorded output of Slurm {}{lacks}", short(release));
         return Check::ok("version", found);
     }
     Check::note("version", format!("Slurm {version} is not tested; {}{lacks}", trials(tried)))

@@ -117,8 +117,8 @@ impl<'a> Follower<'a> {
                     // Where the file is the same, what was printed of it is not printed again.
                     part.end = here.as_ref().map(|part| part.position);
                     self.output.pass_on(part)?;
-                    if let Some(own) = here {
-                        own.position = own.position.max(part.position);
+                    if let Some(shown_part) = here {
+                        shown_part.position = shown_part.position.max(part.position);
                     }
                 }
                 let path = parts.first().map(|part| part.path.display().to_string()).unwrap_or_default();

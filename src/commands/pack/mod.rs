@@ -112,7 +112,7 @@ impl PackArgs {
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
-        replicas::refuse(&jobs, "hsched submit --pack")?;
+        replicas::refuse_spread(&jobs)?;
         if !dry_run {
             file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
@@ -200,14 +200,30 @@ impl Submission<'_> {
     /// Refuses jobs that do not fit into an allocation: a job runs in one.
     fn check_sizes(&self) -> Result<(), Failure> {
         let capacity = self.capacity();
-        let Some(job) = self.jobs.iter().find(|job| job.min_gpus > capacity) else { return Ok(()) };
-        let (name, least) = (&job.name, job.min_gpus);
+        self.check_replicas()?;
+        let Some(job) = self.jobs.iter().find(|job| job.least_gpus() > capacity) else { return Ok(()) };
+        let (name, least) = (&job.name, job.least_gpus());
         let message = format!(
             "{name} needs {least} GPUs, and each Slurm job has {capacity}: a job runs in one of them"
         );
         Err(Failure::new(Exit::BadInput, message)
             .id(ErrorId::KeysConflict)
             .hint(format!("increase --gpus or --nodes, or submit {name} without --pack")))
+    }
+
+    /// Refuses jobs whose replicas are too large for a node of an allocation.
+    fn check_replicas(&self) -> Result<(), Failure> {
+        let on_node = self.gpus().count();
+        let size =
+            |job: &Job| job.replica.as_ref().and_then(|replica| replica.gpus.values().into_iter().min());
+        let too_large = |job: &Job| Some((job.name.clone(), size(job).filter(|&size| size > on_node)?));
+        let Some((name, size)) = self.jobs.iter().find_map(too_large) else { return Ok(()) };
+        let message = format!(
+            "a replica of {name} needs {size} GPUs on one node, and a node of each Slurm job has {on_node}"
+        );
+        Err(Failure::new(Exit::BadInput, message)
+            .id(ErrorId::Replicas)
+            .hint(format!("increase --gpus, or submit {name} without --pack")))
     }
 
     fn gpus(&self) -> &Gpus {
@@ -253,7 +269,7 @@ impl Submission<'_> {
         let gpu_type = match self.gpus() {
             Gpus::Cpus(_) => return none(),
             Gpus::Typed(counts) if counts.len() > 1 => return none(),
-            own => own.only_type(),
+            gpus => gpus.only_type(),
         };
         let time = self.args.time.unwrap_or_default();
         let shape = PoolShape { gpus: self.capacity(), gpu_type, time, sbatch: self.sbatch };

@@ -23,7 +23,7 @@ use hsched_plan::throughput::Cache;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///
-/// Runs the command of each job on one GPU of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
+/// Runs the command of each job on one GPU (or one replica) of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
 /// batch sizes: the global batch (or `max_batch`) and a quarter of it. Stops the command when it has reported an
 /// epoch or a probe. Stores each measurement when its probe ends.
 ///
@@ -79,7 +79,7 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;
-        replicas::refuse(&jobs, "hsched probe")?;
+        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
         }
@@ -112,9 +112,9 @@ impl Args {
             for found in &found {
                 let place = wanted.iter().position(|candidate| candidate.key() == found.key);
                 let Some(place) = place else { continue };
-                let own = &mut wanted[place];
-                own.batches.remove(0);
-                if own.batches.is_empty() || found.trouble.is_some() || found.sizes() > 1 {
+                let missing_speed = &mut wanted[place];
+                missing_speed.batches.remove(0);
+                if missing_speed.batches.is_empty() || found.trouble.is_some() || found.sizes() > 1 {
                     wanted.remove(place);
                 }
             }
@@ -155,14 +155,19 @@ impl Args {
                 ("BATCHES", Align::Left),
                 ("SPEED", Align::Left),
             ]);
-            for own in wanted {
-                let batches: Vec<String> = own.batches.iter().map(u64::to_string).collect();
-                let speed = match (trouble(own), cache.estimate(&own.key())) {
+            for missing_speed in wanted {
+                let batches: Vec<String> = missing_speed.batches.iter().map(u64::to_string).collect();
+                let speed = match (trouble(missing_speed), cache.estimate(&missing_speed.key())) {
                     (Some(trouble), _) => trouble.to_owned(),
                     (None, Some(known)) => format!("{} ({known})", known.speed),
                     (None, None) => "to be measured".to_owned(),
                 };
-                table.row([own.job.name.to_string(), own.gpu_type.to_string(), batches.join(", "), speed]);
+                table.row([
+                    missing_speed.job.name.to_string(),
+                    missing_speed.gpu_type.to_string(),
+                    batches.join(", "),
+                    speed,
+                ]);
             }
             print(context, &table.show(context.terminal))?;
         }

@@ -20,11 +20,11 @@ const BUDGET: Duration = Duration::from_secs(10);
 const NO_WAIT: f64 = 60.0;
 
 /// Returns whether a review recommends to ask for less of something.
-pub(super) fn is_smaller(own: &NameReview) -> bool {
+pub(super) fn is_smaller(name_review: &NameReview) -> bool {
     let less = |quantity: &Quantity| {
         quantity.recommended.zip(quantity.asked).is_some_and(|(new, asked)| new < asked)
     };
-    [&own.time, &own.memory, &own.cpus, &own.gpus].into_iter().any(less)
+    [&name_review.time, &name_review.memory, &name_review.cpus, &name_review.gpus].into_iter().any(less)
 }
 
 /// Returns the hours that the past runs of each name would have waited less; `None` without a queue, for names that ask for
@@ -52,8 +52,10 @@ pub(super) fn saved(context: &Context, names: &[NameReview], queue: Option<&Queu
 }
 
 fn saved_hours(name: &NameReview, queue: &Queue, stop: &(dyn Fn() -> bool + Sync)) -> Option<f64> {
-    let requests =
-        [request(name, 0, |own| own.asked)?, request(name, 1, |own| own.recommended.or(own.asked))?];
+    let requests = [
+        request(name, 0, |quantity| quantity.asked)?,
+        request(name, 1, |quantity| quantity.recommended.or(quantity.asked))?,
+    ];
     let question = Question {
         snapshot: &queue.snapshot,
         requests: &requests,

@@ -59,7 +59,7 @@ impl LocalRun<'_> {
         let several = |missing_speed: &MissingSpeed| {
             wanted.iter().filter(|other| other.job.name == missing_speed.job.name).count() > 1
         };
-        wanted.iter().filter(|own| several(own)).cloned().collect()
+        wanted.iter().filter(|missing_speed| several(missing_speed)).cloned().collect()
     }
 
     /// Runs the short jobs until each has shown something or ended.
@@ -114,9 +114,11 @@ impl LocalRun<'_> {
     fn learn(&self, state: &mut State, wanted: &[MissingSpeed], now: Time) {
         let State { jobs, cache, contributor, .. } = state;
         let rule = LearnRule { weight: self.rules.learning_rate, contributor };
-        for (tracked, own) in jobs.iter().zip(wanted).filter(|(tracked, _)| tracked.epochs_done == 0) {
+        for (tracked, missing_speed) in
+            jobs.iter().zip(wanted).filter(|(tracked, _)| tracked.epochs_done == 0)
+        {
             for timed in trials(self.context, tracked, tracked.past.last().map(|past| &past.attempt)) {
-                let (key, batch, seconds) = (own.key(), timed.batch, timed.time.0);
+                let (key, batch, seconds) = (missing_speed.key(), timed.batch, timed.time.0);
                 let source = SampleSource::Probe;
                 cache.learn(&Sample { key, batch, seconds, steps: 1, at: now.0, source }, rule);
             }

@@ -158,7 +158,7 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
 
 /// Refuses jobs that cannot do with one slot.
 fn refuse_several_gpus(jobs: &[Job]) -> Result<(), Failure> {
-    let Some(job) = jobs.iter().find(|job| job.min_gpus > 1) else { return Ok(()) };
-    let message = format!("{} needs {} GPUs, and a slot is a fraction of one", job.name, job.min_gpus);
+    let Some(job) = jobs.iter().find(|job| job.least_gpus() > 1) else { return Ok(()) };
+    let message = format!("{} needs {} GPUs, and a slot is a fraction of one", job.name, job.least_gpus());
     Err(Failure::new(Exit::BadInput, message).id(ErrorId::KeysConflict).hint("run it without slots"))
 }

@@ -151,12 +151,13 @@ impl ExecutionTarget {
     /// Returns the GPUs of this machine for a job of one node of which Slurm tells nothing: ranks are processes then, as steps
     /// need Slurm's answer.
     fn unanswered(context: &Context, failure: Failure) -> Result<Self, Failure> {
-        let own = own_slurm_job_facts();
-        if own.nodes != Some(1) {
+        let job_facts = own_slurm_job_facts();
+        if job_facts.nodes != Some(1) {
             return Err(failure.hint("in a job on one node, hsched run does not need Slurm's answer"));
         }
         let facts = probe::look();
-        let devices = Devices::visible(&Facts { cpus: own.cpus.unwrap_or(facts.cpus), ..facts }, &own.gpus);
+        let devices =
+            Devices::visible(&Facts { cpus: job_facts.cpus.unwrap_or(facts.cpus), ..facts }, &job_facts.gpus);
         if devices.count() == 0 {
             return Err(
                 failure.hint("the variables of this job, such as CUDA_VISIBLE_DEVICES, name no GPUs either")
@@ -171,7 +172,7 @@ impl ExecutionTarget {
             devices,
             launcher: Launcher::Local,
             threads: None,
-            end: own.end.map(Time),
+            end: job_facts.end.map(Time),
             job: None,
             member: None,
         })

@@ -139,18 +139,18 @@ fn name(jobs: &[GraphJob], (job, task): TaskName) -> String {
 
 fn event(now: f64, jobs: &[GraphJob], servers: &[Server], round: &GraphRound) -> Value {
     let named = |tasks: &[TaskName]| tasks.iter().map(|task| name(jobs, *task)).collect::<Vec<String>>();
-    let priority = |(task, own): (&TaskName, &Priority)| {
-        let value = json!({ "ml": own.ml, "computation": own.computation, "priority": own.whole });
+    let priority = |(task, parts): (&TaskName, &Priority)| {
+        let value = json!({ "ml": parts.ml, "computation": parts.computation, "priority": parts.whole });
         (name(jobs, *task), value)
     };
     let mut queued = named(&round.queued);
     queued.sort();
-    let placed = round.placed.iter().map(|own| {
+    let placed = round.placed.iter().map(|placement| {
         json!({
-            "task": name(jobs, own.task),
-            "node": servers[own.server].name,
-            "gpu": own.gpu,
-            "distance": own.distance,
+            "task": name(jobs, placement.task),
+            "node": servers[placement.server].name,
+            "gpu": placement.gpu,
+            "distance": placement.distance,
         })
     });
     json!({

@@ -36,12 +36,13 @@ impl ObjectiveArgs {
         let goes_by_it = |name: &str| {
             name == HADARE || known.entry(name).is_some_and(|entry| entry.objectives.contains(&objective))
         };
-        let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
-        if objective != Objective::default() && !own.is_empty() {
+        let ignoring: Vec<&str> =
+            policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
+        if objective != Objective::default() && !ignoring.is_empty() {
             context.note(&format!(
                 "--objective {} has no effect with {}",
                 objective.name(),
-                own.join(" and ")
+                ignoring.join(" and ")
             ));
         }
         Ok(objective)

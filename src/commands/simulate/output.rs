@@ -103,10 +103,10 @@ pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
 pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
-        if let (Value::Object(line), Value::Object(own)) =
+        if let (Value::Object(line), Value::Object(fields)) =
             (&mut summary, simulation_json(all, form.certificate))
         {
-            line.extend(own);
+            line.extend(fields);
         }
         return Ok(format!("{summary}\n"));
     }

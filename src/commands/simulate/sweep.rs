@@ -196,7 +196,7 @@ impl Runner<'_> {
         for name in self.policies {
             let say =
                 |ended| progress.say(format!("simulating {name}: {ended} of {} jobs", cell.trace.jobs.len()));
-            let record = self.run(cell, name, &mut |own| event(name, own), &say)?;
+            let record = self.run(cell, name, &mut |replayed| event(name, replayed), &say)?;
             runs.push(Run { cell: 0, policy: name.clone(), record });
         }
         Ok(runs)

@@ -162,11 +162,11 @@ impl<'a> Watch<'a> {
 
     /// Takes note of another policy that planned the jobs before; returns what to say of it.
     fn change_policy(&self, state: &mut State) -> Option<String> {
-        let own = self.args.policy.words();
-        let before = state.planned_by.replace(own.clone());
-        let before = before.filter(|before| *before != own)?;
+        let policy_words = self.args.policy.words();
+        let before = state.planned_by.replace(policy_words.clone());
+        let before = before.filter(|before| *before != policy_words)?;
         Some(format!(
-            "the jobs were planned with {before}, but this watch plans with {own}; to keep the old \
+            "the jobs were planned with {before}, but this watch plans with {policy_words}; to keep the old \
              policy, start it with {before}"
         ))
     }

@@ -25,11 +25,11 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
 /// Returns the answer for each run, with its name where there are several.
 fn of_runs(report: &Report, answer: fn(&Report, &ReportRun) -> Option<String>) -> Option<String> {
     let several = report.runs.len() > 1;
-    let own = |run: &ReportRun| {
+    let run_answer = |run: &ReportRun| {
         let answer = answer(report, run)?;
         Some(if several { format!("{}: {answer}", run.name) } else { answer })
     };
-    let answers: Vec<String> = report.runs.iter().filter_map(own).collect();
+    let answers: Vec<String> = report.runs.iter().filter_map(run_answer).collect();
     (!answers.is_empty()).then(|| answers.join("\n"))
 }
 

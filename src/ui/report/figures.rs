@@ -29,7 +29,11 @@ pub fn figures(report: &Report) -> Vec<(String, String)> {
     ];
     all.extend(charts.into_iter().filter_map(|(name, chart)| Some((name.to_owned(), chart?.svg()))));
     all.extend(requests_svg(report).map(|svg| ("requests".to_owned(), svg)));
-    all.extend(report.sweeps.iter().map(|own| (file_name(&format!("sweep-{}", own.name)), sweep(own).svg())));
+    all.extend(
+        report.sweeps.iter().map(|report_sweep| {
+            (file_name(&format!("sweep-{}", report_sweep.name)), sweep(report_sweep).svg())
+        }),
+    );
     all
 }
 

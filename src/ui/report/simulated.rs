@@ -28,7 +28,7 @@ impl<'a> Recorder<'a> {
     /// Returns a recorder without events.
     pub fn new(trace: &'a Trace) -> Self {
         let mut numbers = vec![0; trace.jobs.len()];
-        let mut own = Self {
+        let mut recorder = Self {
             trace,
             numbers: Vec::new(),
             open: BTreeMap::new(),
@@ -39,11 +39,11 @@ impl<'a> Recorder<'a> {
         for (number, entry) in trace.jobs.iter().enumerate() {
             numbers[entry.place] = number;
             if let Some(placement) = entry.begun.as_ref().and_then(|begun| begun.held.as_ref()) {
-                own.begin(number, trace.now.0, 0.0, &placement.slots);
-                own.queue.change(trace.now.0, -1.0);
+                recorder.begin(number, trace.now.0, 0.0, &placement.slots);
+                recorder.queue.change(trace.now.0, -1.0);
             }
         }
-        Self { numbers, ..own }
+        Self { numbers, ..recorder }
     }
 
     /// Takes an event in.

@@ -96,8 +96,8 @@ fn rows<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
 fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Value> {
     let row = |(name, row): &(&String, &T)| {
         let mut value = json!({ heading: name });
-        if let (Value::Object(line), Value::Object(own)) = (&mut value, json!(row)) {
-            line.extend(own);
+        if let (Value::Object(line), Value::Object(fields)) = (&mut value, json!(row)) {
+            line.extend(fields);
         }
         value
     };

@@ -57,7 +57,7 @@ impl Timeline {
         let mut users: Vec<(f64, usize)> = vec![(f64::NEG_INFINITY, usize::MAX); self.gpus.len()];
         let mut spans = Vec::with_capacity(held.len());
         for Held { job, start, work, end, gpus } in held {
-            let mut own = Vec::new();
+            let mut placed = Vec::new();
             for key_and_count in gpus {
                 let (node, gpu_type, count) = key_and_count;
                 let Some(places) = self.places.get(&(node, gpu_type)) else { continue };
@@ -75,11 +75,11 @@ impl Timeline {
                 let count = usize::try_from(count).unwrap_or(usize::MAX);
                 for place in order.into_iter().take(count) {
                     users[place] = (end, job);
-                    own.push(place);
+                    placed.push(place);
                 }
             }
-            own.sort_unstable();
-            spans.push(Span { job, start, work: work.clamp(start, end.max(start)), end, gpus: own });
+            placed.sort_unstable();
+            spans.push(Span { job, start, work: work.clamp(start, end.max(start)), end, gpus: placed });
         }
         spans
     }
@@ -88,11 +88,11 @@ impl Timeline {
 /// Returns the most GPUs of each node and type that are held at once.
 fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
     let mut changes: BTreeMap<(String, String), Vec<(f64, i64)>> = BTreeMap::new();
-    for own in held {
-        let end = (own.end - late).max(f64::midpoint(own.start, own.end));
-        for (node, gpu_type, count) in &own.gpus {
+    for holding in held {
+        let end = (holding.end - late).max(f64::midpoint(holding.start, holding.end));
+        for (node, gpu_type, count) in &holding.gpus {
             let list = changes.entry((node.clone(), gpu_type.clone())).or_default();
-            list.extend([(own.start, i64::from(*count)), (end, -i64::from(*count))]);
+            list.extend([(holding.start, i64::from(*count)), (end, -i64::from(*count))]);
         }
     }
     let most = |mut list: Vec<(f64, i64)>| {

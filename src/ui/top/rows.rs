@@ -31,7 +31,7 @@ impl TopRow {
     /// Returns the row of a job; `start` is when it is expected to start, in words.
     pub fn of_job(
         tracked: &JobState,
-        own: Option<&(String, f64)>,
+        named_metric: Option<&(String, f64)>,
         curve: Vec<f64>,
         start: Option<String>,
         now: Time,
@@ -44,7 +44,7 @@ impl TopRow {
             gpus: gpus.unwrap_or_else(|| "-".to_owned()),
             epochs: Some((tracked.epochs_done, tracked.job.epochs)),
             ends: start.or_else(|| summary.ends(now)).unwrap_or_else(|| "-".to_owned()),
-            metric: own.map_or_else(|| "-".to_owned(), metric),
+            metric: named_metric.map_or_else(|| "-".to_owned(), metric),
             curve,
             is_stuck: summary.stall().is_some(),
             is_over: tracked.phase.is_over(),

@@ -63,7 +63,9 @@ pub fn bundles(offered: &[u32]) -> Vec<Vec<u32>> {
     let mut all = vec![Vec::new()];
     for &count in offered {
         all = (0..=count)
-            .flat_map(|own| all.iter().map(move |bundle: &Vec<u32>| [bundle.as_slice(), &[own]].concat()))
+            .flat_map(|number| {
+                all.iter().map(move |bundle: &Vec<u32>| [bundle.as_slice(), &[number]].concat())
+            })
             .collect();
     }
     all.retain(|bundle| bundle.iter().any(|&count| count > 0));

@@ -58,8 +58,8 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
             }
             if submission.is_running() {
                 let nodes = samples.of(&folder);
-                let own = all.epochs.iter_mut().filter(|(of, _)| *of == attempt.key(&tracked.job.name));
-                own.for_each(|(_, epoch)| name_nodes(epoch, &nodes));
+                let epochs = all.epochs.iter_mut().filter(|(of, _)| *of == attempt.key(&tracked.job.name));
+                epochs.for_each(|(_, epoch)| name_nodes(epoch, &nodes));
                 let stall = stall(tracked, attempt, &nodes, at);
                 all.stalls.extend(stall.map(|stall| (attempt.key(&tracked.job.name), stall)));
             }
@@ -75,7 +75,9 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
 /// Writes down on which nodes the ranks of an epoch are: each node samples its own.
 fn name_nodes(epoch: &mut EpochReport, nodes: &[NodeSamples]) {
     let is_on = |rank: usize, node: &NodeSamples| {
-        node.samples.last().is_some_and(|sample| sample.ranks.iter().any(|own| own.rank == rank))
+        node.samples
+            .last()
+            .is_some_and(|sample| sample.ranks.iter().any(|rank_sample| rank_sample.rank == rank))
     };
     for report in &mut epoch.ranks {
         let node = nodes.iter().find(|node| is_on(report.rank, node));

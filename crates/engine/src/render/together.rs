@@ -55,7 +55,7 @@ mod tests {
             r"hs_script='/home/it'\''s.sbatch'",
             "/usr/bin/hsched run --policy srtf &",
         ] {
-            assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+            assert!(text.lines().any(|text_line| text_line == line), "{line}\n{text}");
         }
     }
 }

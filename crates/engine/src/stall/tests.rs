@@ -113,7 +113,7 @@ impl Story {
         {
             let ranks = (4 * number..self.ranks.min(4 * number + 4)).map(|rank| {
                 let gpu = self.has_gpus.then_some(stretch.gpu[rank.min(1)]);
-                let own = RankSample {
+                let rank_sample = RankSample {
                     rank,
                     state: Some(stretch.state),
                     cpu: Some(Seconds(self.cpu[rank])),
@@ -122,7 +122,7 @@ impl Story {
                     activity: self.has_helper.then_some(stretch.activity),
                     ..RankSample::default()
                 };
-                of(rank, own)
+                of(rank, rank_sample)
             });
             node.samples.push(Sample { at: Time(self.now), ranks: ranks.collect() });
         }
@@ -170,8 +170,8 @@ fn nothing_is_said_of_healthy_trainings() {
             let has_pause = number % every == 0;
             story.go_on(&Stretch { reports: !has_pause, ..training(epoch) }, same);
             if has_pause {
-                let own = [evaluates_on_gpu, 0.0];
-                story.go_on(&Stretch::new(300.0, Activity::Evaluate, own, [0.3, 0.001]), same);
+                let gpu = [evaluates_on_gpu, 0.0];
+                story.go_on(&Stretch::new(300.0, Activity::Evaluate, gpu, [0.3, 0.001]), same);
                 let save = Stretch::new(180.0, Activity::Save, [0.0, 0.0], [0.01, 0.001]);
                 story.go_on(&Stretch { state: 'D', reports: true, ..save }, same);
             }
@@ -187,9 +187,9 @@ fn nothing_is_said_of_healthy_trainings() {
 fn a_stopped_rank_is_noticed_at_the_next_look() {
     let mut story = Story::new(4, 600.0, false, false);
     story.go_on(&Stretch { reports: true, ..training(600.0) }, same);
-    story.go_on(&training(90.0), |rank, own| RankSample {
+    story.go_on(&training(90.0), |rank, sample| RankSample {
         state: Some(if rank == 3 { 'T' } else { 'S' }),
-        ..own
+        ..sample
     });
     // The sampler writes a sample as soon as it sees one stopped; here it was due 5 s later.
     assert_eq!(story.seen[0].0, 630.0);

@@ -173,8 +173,8 @@ fn temporary_file(folder: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
     let file = builder.make_in(folder, |path| private().create_new(true).write(true).open(path))?;
-    let mut own = file.as_file();
-    own.write_all(content).and_then(|()| own.sync_all())?;
+    let mut handle = file.as_file();
+    handle.write_all(content).and_then(|()| handle.sync_all())?;
     Ok(file)
 }
 

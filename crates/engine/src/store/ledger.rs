@@ -174,7 +174,7 @@ impl<'a> Ledger<'a> {
             Some(known) if known.eq_ignore_ascii_case(cluster) => Ok(()),
             Some(known) if !state.is_over() => Err(StateError::OtherCluster {
                 path: self.directory.root.clone(),
-                own: known.clone(),
+                saved: known.clone(),
                 here: cluster.to_owned(),
             }),
             _ => {

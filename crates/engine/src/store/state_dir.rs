@@ -106,15 +106,15 @@ impl StateDir {
     /// # Errors
     /// When it cannot be written.
     pub fn try_lock(&self) -> Result<bool, StateError> {
-        let mut own = self.held();
-        if own.is_none() {
+        let mut held = self.held();
+        if held.is_none() {
             match lock(&self.root.join("lock")) {
-                Ok(lock) => *own = Some(lock),
+                Ok(lock) => *held = Some(lock),
                 Err(StateError::Locked { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(own.is_some())
+        Ok(held.is_some())
     }
 
     /// Gives the lock back before the end of this process.

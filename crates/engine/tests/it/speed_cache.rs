@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const RULE: LearnRule<'_> = LearnRule { weight: 0.3, contributor: "me" };
 
 fn key() -> SpeedKey {
-    SpeedKey { model: "m".into(), gpu_type: GpuType::new("t4").expect("a type"), precision: None }
+    SpeedKey { model: "m".into(), gpu_type: GpuType::new("t4").expect("a type"), precision: None, gpus: 1 }
 }
 
 fn sample(batch: u64, seconds: f64) -> Sample {
@@ -312,4 +312,31 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_replica_of_four_says_nothing_of_one_of_two() {
+    let mut cache = Cache::default();
+    let speed = Speed::rate(400.0).expect("a speed");
+    cache.set(&SpeedKey { gpus: 4, ..key() }, speed, 1.0, "a");
+    let text = "jobs: [{name: j, model: m, samples_per_epoch: 100, epochs: 1, global_batch: 8, model_size: 0, \
+                command: x, throughput: {v100: 9}";
+    let cell = |more: &str| {
+        let jobs = hsched_model::formats::jobs::parse(&format!("{text}{more}}}]")).expect("a job");
+        let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], &cache, Estimates::All);
+        matrix.row(0)[0].clone()
+    };
+    let measured = |cell: Cell| match cell {
+        Cell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
+        Cell::Unusable(_) => false,
+    };
+    assert!(measured(cell(", replica: {gpus: 4}")) && measured(cell(", replica: {gpus: {t4: 4, v100: 2}}")));
+    assert!(
+        !measured(cell(", replica: {gpus: 2}")) && !measured(cell(", replica: {gpus: {t4: 2, v100: 4}}"))
+    );
+    assert!(!measured(cell("")) && !measured(cell(", replica: {gpus: 1}")));
+    // And it is the same after it was written, as JSON and as a table.
+    let file = SpeedFile { contributor: "a".to_owned(), cache, saves: 0 };
+    assert_eq!(SpeedFile::parse(&file.to_json()).expect("a file").cache, file.cache);
+    assert_eq!(SpeedFile::parse_csv(&file.to_csv().expect("a table")).expect("a table"), file.cache);
 }

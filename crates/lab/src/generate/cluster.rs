@@ -42,13 +42,13 @@ fn name(number: u32, digits: usize) -> NodeName {
 
 fn mixed_node(recipe: &Recipe, number: u32, size: u32, random: &mut Random) -> Vec<GpuStock> {
     let types = u32::try_from(recipe.types.len()).unwrap_or(u32::MAX);
-    let own = number % types;
+    let main_type = number % types;
     if types < 2 || size < 2 {
-        return vec![stock(&recipe.types[own as usize], size)];
+        return vec![stock(&recipe.types[main_type as usize], size)];
     }
-    let other = (own + random.whole(1, types - 1)) % types;
+    let other = (main_type + random.whole(1, types - 1)) % types;
     let share = random.whole(1, size - 1);
-    vec![stock(&recipe.types[own as usize], size - share), stock(&recipe.types[other as usize], share)]
+    vec![stock(&recipe.types[main_type as usize], size - share), stock(&recipe.types[other as usize], share)]
 }
 
 fn stock(gpu_speed: &GpuSpeed, total: u32) -> GpuStock {

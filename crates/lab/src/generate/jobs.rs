@@ -59,9 +59,9 @@ fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
         // Measured fixed parts of a step hardly differ between GPUs.
         let alpha = random.between(5.0, 100.0);
         for speed in job.throughput.values_mut() {
-            let own = short(alpha * random.between(0.9, 1.1)) / 1e3;
+            let fixed = short(alpha * random.between(0.9, 1.1)) / 1e3;
             let beta = short(speed.beta() * 1e3) / 1e3;
-            *speed = Speed::affine(Seconds(own), Seconds(beta)).unwrap_or(*speed);
+            *speed = Speed::affine(Seconds(fixed), Seconds(beta)).unwrap_or(*speed);
         }
     }
     if random.once_in(3) {

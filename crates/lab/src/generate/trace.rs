@@ -166,8 +166,9 @@ impl Rules {
                 let mut job = Job::only_planned(name, samples, whole(length), 500);
                 model.clone_into(&mut job.model);
                 job.model_size = megabytes_of(megabytes);
-                job.throughput =
-                    types.filter_map(|(own, rate)| Some((GpuType::new(own)?, Speed::rate(rate)?))).collect();
+                job.throughput = types
+                    .filter_map(|(type_name, rate)| Some((GpuType::new(type_name)?, Speed::rate(rate)?)))
+                    .collect();
                 if *sync == SyncEvery::Epoch {
                     job.syncs_per_epoch = 1;
                 }
@@ -210,11 +211,12 @@ fn gavel_job(
     let global = batch * u64::from(gpus);
     let mut job = Job::only_planned(name, steps * global, EPOCHS, global);
     job.model = format!("{kind} x{gpus}");
-    let size = GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |own| own.1);
+    let size =
+        GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |entry| entry.1);
     job.model_size = megabytes_of(size);
-    let affine = |(gpu_type, own): (GpuType, Speed)| {
-        let step = to_f64(batch) * own.beta();
-        let speed = Speed::affine(Seconds(FIXED_PART * step), Seconds((1.0 - FIXED_PART) * own.beta()))?;
+    let affine = |(gpu_type, rate): (GpuType, Speed)| {
+        let step = to_f64(batch) * rate.beta();
+        let speed = Speed::affine(Seconds(FIXED_PART * step), Seconds((1.0 - FIXED_PART) * rate.beta()))?;
         Some((gpu_type, speed))
     };
     job.throughput =
@@ -342,8 +344,8 @@ mod tests {
         ];
         for (rules, (low, high)) in all().into_iter().zip(ranges) {
             for job in trace(&recipe(rules)) {
-                let own = seconds(&job);
-                assert!((low * 0.9..=high * 1.1).contains(&own), "{} {own}", job.name.as_str());
+                let length = seconds(&job);
+                assert!((low * 0.9..=high * 1.1).contains(&length), "{} {length}", job.name.as_str());
             }
         }
     }

@@ -34,8 +34,8 @@ impl Cells {
     /// Returns the cells of GPUs by node and type, with the rates inside each node and between nodes in bytes per second.
     pub(super) fn of(sizes: &[Vec<u32>], inside: Vec<f64>, network: f64) -> Self {
         let of_node = |(node, gpus): (usize, &Vec<u32>)| {
-            let own = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
-            own.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
+            let present = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
+            present.map(|(gpu_type, &count)| Cell { node, gpu_type, count }).collect::<Vec<_>>()
         };
         let list: Vec<Cell> = sizes.iter().enumerate().flat_map(of_node).collect();
         let is_mixed = list.windows(2).any(|candidate| candidate[0].node == candidate[1].node);
@@ -64,11 +64,11 @@ impl Cells {
         let mut rest = parts;
         while let Some(&(first, _)) = rest.first() {
             let node = self.list[first].node;
-            let own = rest.iter().take_while(|(cell, _)| self.list[*cell].node == node).count();
-            if rest[..own].iter().map(|(_, count)| count).sum::<u32>() >= 2 {
+            let on_node = rest.iter().take_while(|(cell, _)| self.list[*cell].node == node).count();
+            if rest[..on_node].iter().map(|(_, count)| count).sum::<u32>() >= 2 {
                 rate = rate.min(self.inside[node]);
             }
-            rest = &rest[own..];
+            rest = &rest[on_node..];
         }
         rate
     }

@@ -6,7 +6,7 @@ use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters, Sharing, n
 
 pub(crate) const HADAR: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "hadar",
-    make: Make::Policy { make: |own| Ok(Box::new(Hadar::new(parameters(own)?))), watched: true },
+    make: Make::Policy { make: |values| Ok(Box::new(Hadar::new(parameters(values)?))), watched: true },
     objectives: &[],
     flags: &[&SHARING, &UTILITY, &WORTH],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],

@@ -17,8 +17,8 @@ pub(super) fn facts(
     answer: &ServedJobs,
 ) -> Map<String, Value> {
     let cell = |cell: usize| {
-        let own = market.cells.list[cell];
-        format!("{}/{}", problem.nodes[own.node].name.as_str(), problem.gpu_types[own.gpu_type])
+        let cell = market.cells.list[cell];
+        format!("{}/{}", problem.nodes[cell.node].name.as_str(), problem.gpu_types[cell.gpu_type])
     };
     let mut taken = vec![0; market.cells.list.len()];
     let mut bids: Vec<(Map<String, Value>, Option<BidTerms>)> = vec![(Map::new(), None); queue.len()];
@@ -32,8 +32,11 @@ pub(super) fn facts(
     let jobs: Value =
         queue.iter().zip(bids).map(|(job, (gpus, terms))| bid(problem, job, gpus, terms)).collect();
     let prices = market.prices;
-    let left: Map<String, Value> =
-        taken.iter().enumerate().map(|(own, taken)| (cell(own), json!(prices.of(own, *taken)))).collect();
+    let left: Map<String, Value> = taken
+        .iter()
+        .enumerate()
+        .map(|(number, taken)| (cell(number), json!(prices.of(number, *taken))))
+        .collect();
     let there = |ty: &usize| market.cells.list.iter().any(|cell| cell.gpu_type == *ty);
     let last = (0..prices.u_max.len()).filter(there);
     let u_max: Map<String, Value> =

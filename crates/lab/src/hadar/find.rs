@@ -35,9 +35,9 @@ pub(crate) fn by_digits(a: f64, b: f64) -> Ordering {
     }
     let scale = scale(a);
     let rounded = |number: f64| {
-        let own = (number * scale).abs();
+        let magnitude = (number * scale).abs();
         // Next to a power of ten the two numbers may have different scales.
-        if (1e11..1e12).contains(&own) { (number * scale).round() / scale } else { digits(number) }
+        if (1e11..1e12).contains(&magnitude) { (number * scale).round() / scale } else { digits(number) }
     };
     rounded(a).total_cmp(&rounded(b))
 }
@@ -189,10 +189,10 @@ impl<'a> Guest<'a> {
 
     fn prefers(&self, menu: &Menu, option: (Chosen, f64), other: (Chosen, f64)) -> bool {
         let cells = self.market.cells;
-        let parts = |own: Chosen| self.parts(menu, own);
-        let power = |own: Chosen| -> f64 {
+        let parts = |chosen: Chosen| self.parts(menu, chosen);
+        let power = |chosen: Chosen| -> f64 {
             let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
-            parts(own).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
+            parts(chosen).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
         };
         let order = by_digits(option.1, other.1)
             .then_with(|| cells.nodes(parts(other.0)).cmp(&cells.nodes(parts(option.0))))

@@ -92,8 +92,8 @@ impl HadarJob {
     pub(super) fn new(number: usize, model: &JobModel, cells: &Cells, now: Time) -> Option<Self> {
         let per_epoch = to_f64(model.samples_per_epoch.div_ceil(model.global_batch));
         let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
-        let rate = |(ty, own): (usize, &Option<TypeModel>)| {
-            own.filter(|_| is_there(ty)).and_then(|own| rate(model, own, model.asks))
+        let rate = |(ty, type_model): (usize, &Option<TypeModel>)| {
+            type_model.filter(|_| is_there(ty)).and_then(|type_model| rate(model, type_model, model.asks))
         };
         let rates: Vec<Option<f64>> = model.types.iter().enumerate().map(rate).collect();
         let known = || rates.iter().copied().flatten();

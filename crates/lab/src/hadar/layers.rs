@@ -49,7 +49,8 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     }
     let beam = kept.is_some();
     let last = kept.unwrap_or_else(|| all(&states).collect());
-    let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
+    let best =
+        last.into_iter().reduce(|best, state| if states.is_better(state, best) { state } else { best });
     let best = best.unwrap_or(0);
     ServedJobs { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
 }

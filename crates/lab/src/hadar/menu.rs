@@ -39,8 +39,8 @@ impl AllocationPace {
     /// Returns the steps per second of a job.
     pub(super) fn speed(&self, job: &HadarJob, taste: &Taste) -> f64 {
         let rate = |rank: usize| {
-            let own = taste.ranks.iter().position(|candidate| *candidate == Some(rank));
-            own.and_then(|gpu_type| job.rates[gpu_type]).unwrap_or(0.0)
+            let position = taste.ranks.iter().position(|candidate| *candidate == Some(rank));
+            position.and_then(|gpu_type| job.rates[gpu_type]).unwrap_or(0.0)
         };
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let compute: f64 = counts.map(|(rank, count)| rate(rank) * f64::from(*count)).sum();
@@ -50,12 +50,12 @@ impl AllocationPace {
 
     /// Returns whether no job is slower at this pace than at another.
     fn is_as_fast_as(&self, other: &Self) -> bool {
-        let (mut own, mut its) = (0, 0);
+        let (mut total, mut its) = (0, 0);
         let fastest_first = self.counts.iter().zip(&other.counts).rev();
         self.ring >= other.ring
             && fastest_first.into_iter().all(|(a, b)| {
-                (own, its) = (own + a, its + b);
-                own >= its
+                (total, its) = (total + a, its + b);
+                total >= its
             })
     }
 }
@@ -157,10 +157,10 @@ impl Menu {
 
     fn fill(&self, free: &mut Vec<Free>, MenuScope { market, taken, .. }: MenuScope<'_>) {
         free.clear();
-        for (cell, (own, &taken)) in market.cells.list.iter().zip(taken).enumerate() {
-            if let Some(rank) = self.taste.ranks[own.gpu_type].filter(|_| own.count > taken) {
+        for (cell, (stock, &taken)) in market.cells.list.iter().zip(taken).enumerate() {
+            if let Some(rank) = self.taste.ranks[stock.gpu_type].filter(|_| stock.count > taken) {
                 let price = market.prices.of(cell, taken);
-                free.push(Free { cell, node: own.node, rank, count: own.count - taken, price });
+                free.push(Free { cell, node: stock.node, rank, count: stock.count - taken, price });
             }
         }
         free.sort_unstable_by(|a, b| {
@@ -177,28 +177,28 @@ impl Menu {
     fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
-        for (at, own) in free.iter().enumerate().filter(|(_, free)| of(free) && free.count >= gpus) {
-            least = least.min(own.price);
-            if gpus == 1 && least + scope.market.slack < own.price {
+        for (at, candidate) in free.iter().enumerate().filter(|(_, free)| of(free) && free.count >= gpus) {
+            least = least.min(candidate.price);
+            if gpus == 1 && least + scope.market.slack < candidate.price {
                 break; // the same for more, as all that follow
             }
-            let is_second = |other: &Free| of(other) && other.node == own.node;
+            let is_second = |other: &Free| of(other) && other.node == candidate.node;
             if scope.market.cells.is_mixed && free[..at].iter().any(is_second) {
                 continue;
             }
-            self.take(scope, std::iter::once(own));
+            self.take(scope, std::iter::once(candidate));
         }
     }
 
     /// Adds GPUs of several cells: of each node alone, of the fewest nodes, and the first of all.
     fn together(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
-        let own = || free.iter().filter(|free| of(free));
+        let usable = || free.iter().filter(|free| of(free));
         // One GPU is in one cell.
-        if self.taste.gpus == 1 || own().map(|free| free.count).sum::<u32>() < self.taste.gpus {
+        if self.taste.gpus == 1 || usable().map(|free| free.count).sum::<u32>() < self.taste.gpus {
             return;
         }
         let mut rooms: Vec<(u32, usize)> = Vec::new();
-        for free in own() {
+        for free in usable() {
             match rooms.iter_mut().find(|(_, node)| *node == free.node) {
                 Some((room, _)) => *room += free.count,
                 None => rooms.push((free.count, free.node)),
@@ -207,14 +207,14 @@ impl Menu {
         let gpus = self.taste.gpus;
         if rooms.iter().all(|(room, _)| *room < gpus) {
             rooms.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-            let in_order = rooms.iter().flat_map(|&(_, node)| own().filter(move |free| free.node == node));
+            let in_order = rooms.iter().flat_map(|&(_, node)| usable().filter(move |free| free.node == node));
             self.take(scope, in_order);
         } else if scope.market.cells.is_mixed {
             for &(_, node) in rooms.iter().filter(|(room, _)| *room >= gpus) {
-                self.take(scope, own().filter(|free| free.node == node));
+                self.take(scope, usable().filter(|free| free.node == node));
             }
         }
-        self.take(scope, own());
+        self.take(scope, usable());
     }
 
     /// Adds the first GPUs of some cells, unless a choice of the same state is better for whoever may come.

@@ -81,10 +81,10 @@ fn payoff(market: &Market<'_>, job: &HadarJob, taken: &[u32], counts: &[u32]) ->
     let mut cost = 0.0;
     let mut on_node = [0_u32; 3];
     for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let own = market.cells.list[cell];
-        slowest = slowest.min(job.rates[own.gpu_type]?);
+        let place = market.cells.list[cell];
+        slowest = slowest.min(job.rates[place.gpu_type]?);
         cost += market.prices.of(cell, taken[cell]) * f64::from(count);
-        on_node[own.node] += count;
+        on_node[place.node] += count;
     }
     let spread = on_node.iter().filter(|count| **count > 0).count() > 1;
     let ring = if spread { NETWORK.min(INSIDE) } else { INSIDE };
@@ -142,8 +142,8 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
 /// Returns the jobs to serve, by their place in the queue, and what they bring together.
 fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
     let mut layer = BTreeMap::from([(vec![0; market.cells.list.len()], (0.0, Vec::new()))]);
-    let is_better = |own: &(f64, Vec<usize>), other: &(f64, Vec<usize>)| {
-        by_digits(own.0, other.0).then_with(|| other.1.cmp(&own.1)).is_gt()
+    let is_better = |option: &(f64, Vec<usize>), other: &(f64, Vec<usize>)| {
+        by_digits(option.0, other.0).then_with(|| other.1.cmp(&option.1)).is_gt()
     };
     for (place, job) in queue.iter().enumerate() {
         let before = layer.clone();
@@ -154,9 +154,9 @@ fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
             };
             let mut then = taken;
             found.parts.iter().for_each(|&(cell, count)| then[cell] += count);
-            let own = (payoff + found.terms.payoff, [way, vec![place]].concat());
-            if layer.get(&then).is_none_or(|other| is_better(&own, other)) {
-                layer.insert(then, own);
+            let option = (payoff + found.terms.payoff, [way, vec![place]].concat());
+            if layer.get(&then).is_none_or(|other| is_better(&option, other)) {
+                layer.insert(then, option);
             }
         }
     }

@@ -96,7 +96,7 @@ impl Hadar {
         let mut places = Vec::new();
         let mut served = answer.served.iter().peekable();
         for (place, job) in queue.iter().enumerate() {
-            let Some((_, allocation)) = served.next_if(|(own, _)| *own == place) else {
+            let Some((_, allocation)) = served.next_if(|(position, _)| *position == place) else {
                 let why = match market.find(job, &taken) {
                     None => "no GPUs left".to_owned(),
                     Some(allocation) if allocation.terms.payoff <= 0.0 => {
@@ -113,8 +113,8 @@ impl Hadar {
             };
             allocation.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
             let slot = |&(cell, count): &(usize, u32)| {
-                let own = market.cells.list[cell];
-                Slot { node: own.node, gpu_type: own.gpu_type, count }
+                let cell = market.cells.list[cell];
+                Slot { node: cell.node, gpu_type: cell.gpu_type, count }
             };
             let slots: Vec<Slot> = allocation.parts.iter().map(slot).collect();
             let placement = Placement::new(problem, job.number, &slots, self.parameters.sharing);

@@ -87,13 +87,13 @@ impl States {
     /// Returns the state in which some more GPUs are taken; to a new one no way is known.
     pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
         let hash = self.hash(state, parts);
-        let slot = self.slot(hash, |own| self.is_after(own, state, parts));
+        let slot = self.slot(hash, |known| self.is_after(known, state, parts));
         self.slots[slot].unwrap_or_else(|| self.add(slot, hash, state, parts))
     }
 
     /// Returns the same, if it is there.
     pub(super) fn find(&self, state: u32, parts: &[(usize, u32)]) -> Option<u32> {
-        self.slots[self.slot(self.hash(state, parts), |own| self.is_after(own, state, parts))]
+        self.slots[self.slot(self.hash(state, parts), |known| self.is_after(known, state, parts))]
     }
 
     fn add(&mut self, slot: usize, hash: u64, before: u32, parts: &[(usize, u32)]) -> u32 {
@@ -110,7 +110,7 @@ impl States {
         if 2 * self.count() > self.slots.len() {
             self.slots = vec![None; 2 * self.slots.len()];
             for state in 0..=number {
-                let slot = self.slot(self.hashes[state as usize], |own| own == state);
+                let slot = self.slot(self.hashes[state as usize], |known| known == state);
                 self.slots[slot] = Some(state);
             }
         }
@@ -134,9 +134,9 @@ impl States {
         slot
     }
 
-    fn is_after(&self, own: u32, state: u32, parts: &[(usize, u32)]) -> bool {
+    fn is_after(&self, known: u32, state: u32, parts: &[(usize, u32)]) -> bool {
         let more = |cell: usize| parts.iter().find(|part| part.0 == cell).map_or(0, |part| part.1);
-        let mut cells = self.taken(own).iter().zip(self.taken(state)).enumerate();
+        let mut cells = self.taken(known).iter().zip(self.taken(state)).enumerate();
         cells.all(|(cell, (candidate, before))| *candidate == before + more(cell))
     }
 
@@ -204,8 +204,8 @@ impl States {
 
 /// Returns a number for a cell that has nothing to do with those of others (the steps of `SplitMix64`).
 fn key(cell: usize) -> u64 {
-    let mut own = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    own = (own ^ (own >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    own = (own ^ (own >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    own ^ (own >> 31)
+    let mut hash = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
 }

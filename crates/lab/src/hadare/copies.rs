@@ -214,7 +214,7 @@ impl<'a> Rounds<'a> {
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut count: u32 = ends.iter().map(|(_, gpus)| gpus).sum();
         let mut put = |at: f64, count: u32| match self.record.in_use.last_mut() {
-            Some((last, own)) if *last >= at => *own = count,
+            Some((last, last_count)) if *last >= at => *last_count = count,
             _ => self.record.in_use.push((at, count)),
         };
         put(at, count);

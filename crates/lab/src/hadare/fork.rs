@@ -86,14 +86,16 @@ pub(super) fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
 pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
     // Slices form no ring: one of them has to do alone, where there is nothing else.
     let usable = |alone: bool| {
-        let own = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
-        own.filter_map(move |(count, model)| {
+        let present = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
+        present.filter_map(move |(count, model)| {
             model.filter(|model| model.single_rank == alone).map(|model| (*count, model))
         })
     };
     let count: u32 = usable(false).map(|(count, _)| count).sum();
     if count > 0 {
-        return usable(false).filter_map(|(own, ty)| Some(f64::from(own) * rate(job, ty, count)?)).sum();
+        return usable(false)
+            .filter_map(|(of_type, ty)| Some(f64::from(of_type) * rate(job, ty, count)?))
+            .sum();
     }
     usable(true).filter_map(|(_, ty)| rate(job, ty, 1)).fold(0.0, f64::max)
 }
@@ -238,8 +240,8 @@ mod tests {
             .map(|(steps, speeds)| Fork { steps: *steps, speeds: speeds.to_vec(), most: usize::MAX })
             .collect();
         let copies = fork(&forks, &vec![true; jobs[0].1.len()], time, objective);
-        let told = |(own, (steps, _)): (&Vec<CopyShare>, &(u64, &[f64]))| {
-            let shares: Vec<(usize, u64)> = own.iter().map(|copy| (copy.node, copy.steps)).collect();
+        let told = |(job_copies, (steps, _)): (&Vec<CopyShare>, &(u64, &[f64]))| {
+            let shares: Vec<(usize, u64)> = job_copies.iter().map(|copy| (copy.node, copy.steps)).collect();
             let left = steps - shares.iter().map(|(_, steps)| steps).sum::<u64>();
             (shares, left)
         };

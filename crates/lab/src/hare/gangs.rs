@@ -145,9 +145,9 @@ impl Hare {
 }
 
 fn is_held(problem: &Problem, job: usize, placement: &Placement) -> bool {
-    let mut own: Vec<Slot> = placement.slots.clone();
-    own.sort_unstable();
-    own == held(problem, job)
+    let mut slots: Vec<Slot> = placement.slots.clone();
+    slots.sort_unstable();
+    slots == held(problem, job)
 }
 
 /// Returns the GPUs that these jobs have or may get.
@@ -165,12 +165,12 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
 /// Marks the GPUs that a job holds, until then.
 fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
     for slot in held(problem, job) {
-        let own = |card: &&mut Card| {
+        let is_on_slot = |card: &&mut Card| {
             (card.gpu.node, card.gpu.gpu_type) == (slot.node, slot.gpu_type)
                 && card.holder.is_none()
                 && card.free <= problem.now.0
         };
-        for card in cards.iter_mut().filter(own).take(slot.count as usize) {
+        for card in cards.iter_mut().filter(is_on_slot).take(slot.count as usize) {
             (card.free, card.holder) = (free, Some(job));
         }
     }
@@ -197,7 +197,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
     starts.sort_by(f64::total_cmp);
     starts.dedup();
     let is_first = model.progress.started.is_none();
-    let own = owned(cards, job, tasks.times.len());
+    let held_counts = owned(cards, job, tasks.times.len());
     let mut best: Option<Turn> = None;
     for start in starts {
         if best.as_ref().is_some_and(|best| start + epochs * shortest >= best.end * (1.0 - TIE)) {
@@ -208,7 +208,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         let Some((counts, long)) = share_out(tasks, &free, model.min_gpus, model.max_gpus) else {
             continue;
         };
-        let stays = own == counts && start <= now.0;
+        let stays = held_counts == counts && start <= now.0;
         let restart = if is_first || stays { 0.0 } else { model.progress.restart_cost.0 };
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
@@ -220,9 +220,9 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
 }
 
 fn owned(cards: &[Card], job: usize, types: usize) -> Vec<u32> {
-    let mut own = vec![0; types];
-    cards.iter().filter(|card| card.holder == Some(job)).for_each(|card| own[card.gpu.gpu_type] += 1);
-    own
+    let mut counts = vec![0; types];
+    cards.iter().filter(|card| card.holder == Some(job)).for_each(|card| counts[card.gpu.gpu_type] += 1);
+    counts
 }
 
 /// Gives a round's tasks one by one to the GPU that has computed its tasks first then; returns the GPUs by type and how long

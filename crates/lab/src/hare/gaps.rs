@@ -17,8 +17,8 @@ impl Gaps {
     /// Returns where a task ends first; of several places the one whose gap begins last, then the first GPU.
     pub(super) fn soonest_done(&self, tasks: &Tasks, job: &TaskJob, from: f64) -> Option<Spot> {
         let mut best: Option<(f64, f64, Spot)> = None;
-        for (gpu, own) in tasks.gpus.iter().enumerate() {
-            let Some(time) = job.times[own.gpu_type] else { continue };
+        for (gpu, device) in tasks.gpus.iter().enumerate() {
+            let Some(time) = job.times[device.gpu_type] else { continue };
             let gap = self.first_gap(gpu, from, time);
             let start = gap.max(from);
             let end = start + time + job.sync;

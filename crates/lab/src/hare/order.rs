@@ -179,13 +179,13 @@ fn spread(first: f64, step: f64, halves: &[f64]) -> Vec<f64> {
 
 /// Returns all rounds by their middles, of equal ones those of the first job.
 fn sorted(middles: &[Vec<f64>]) -> Vec<(usize, u64)> {
-    let of_job = |(job, own): (usize, &Vec<f64>)| {
-        (0..).zip(own.clone()).map(move |(round, middle)| (middle, (job, round))).collect::<Vec<_>>()
+    let of_job = |(job, job_middles): (usize, &Vec<f64>)| {
+        (0..).zip(job_middles.clone()).map(move |(round, middle)| (middle, (job, round))).collect::<Vec<_>>()
     };
     let mut all: Vec<(f64, (usize, u64))> = middles.iter().enumerate().flat_map(of_job).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     by_number_among_equals(&mut all, |a, b| a.1.cmp(&b.1));
-    all.into_iter().map(|(_, own)| own).collect()
+    all.into_iter().map(|(_, key)| key).collect()
 }
 
 /// Sorts runs of a sorted list that do not differ from their first but by rounding.
@@ -196,7 +196,8 @@ fn by_number_among_equals<T>(
     let mut begin = 0;
     while begin < list.len() {
         let first = list[begin].0;
-        let equal = list[begin..].iter().take_while(|own| (own.0 - first).abs() <= TIE * first.abs()).count();
+        let equal =
+            list[begin..].iter().take_while(|entry| (entry.0 - first).abs() <= TIE * first.abs()).count();
         let end = begin + equal.max(1);
         list[begin..end].sort_by(&compare);
         begin = end;

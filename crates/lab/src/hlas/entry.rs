@@ -8,7 +8,10 @@ use hsched_plan::{Entry, Flag, FlagKind, Knowledge, Make, Parameters};
 pub(crate) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {
         name: "hlas",
-        make: Make::Policy { make: |own| Ok(Box::new(Hlas::new(parameters(own, false)?))), watched: true },
+        make: Make::Policy {
+            make: |values| Ok(Box::new(Hlas::new(parameters(values, false)?))),
+            watched: true,
+        },
         objectives: &[],
         flags: &[&GROUPS, &THRESHOLDS, &PROMOTE],
         knows: &[Knowledge::Speeds],
@@ -16,20 +19,23 @@ pub(crate) const HLAS: LabPolicy = LabPolicy {
     },
     tasks: Some(TaskMaker {
         flags: &[],
-        make: |own| Ok(Box::new(TasksOfHlas { parameters: parameters(own, false)? })),
+        make: |values| Ok(Box::new(TasksOfHlas { parameters: parameters(values, false)? })),
     }),
 };
 
 pub(crate) const HLAS_P: LabPolicy = LabPolicy {
     entry: Entry {
         name: "hlas-p",
-        make: Make::Policy { make: |own| Ok(Box::new(Hlas::new(parameters(own, true)?))), watched: true },
+        make: Make::Policy {
+            make: |values| Ok(Box::new(Hlas::new(parameters(values, true)?))),
+            watched: true,
+        },
         knows: &[Knowledge::Speeds, Knowledge::Losses],
         ..HLAS.entry
     },
     tasks: Some(TaskMaker {
         flags: &[],
-        make: |own| Ok(Box::new(TasksOfHlas { parameters: parameters(own, true)? })),
+        make: |values| Ok(Box::new(TasksOfHlas { parameters: parameters(values, true)? })),
     }),
 };
 
@@ -80,7 +86,7 @@ fn grouping(text: &str) -> Result<Grouping, String> {
 
 /// Reads durations with commas between them as seconds, in ascending order.
 fn thresholds(text: &str) -> Result<Vec<f64>, String> {
-    let read = |one: &str| parse_duration(one).map(|own| own.0).map_err(|error| error.to_string());
+    let read = |one: &str| parse_duration(one).map(|duration| duration.0).map_err(|error| error.to_string());
     let mut all = text.split(',').map(read).collect::<Result<Vec<f64>, String>>()?;
     all.sort_by(f64::total_cmp);
     Ok(all)

@@ -67,11 +67,11 @@ impl Hlas {
 
     /// Makes groups anew where the nodes are others than they were.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
-        let own = |node: &hsched_plan::WorkerNode| {
+        let node_types = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
             (node.name.as_str().to_owned(), types.filter(|(_, count)| *count > 0).collect())
         };
-        let nodes: Vec<(String, Vec<(String, u32)>)> = problem.nodes.iter().map(own).collect();
+        let nodes: Vec<(String, Vec<(String, u32)>)> = problem.nodes.iter().map(node_types).collect();
         if nodes == self.known.nodes && !self.known.groups.is_empty() {
             return;
         }
@@ -267,7 +267,7 @@ impl Policy for Hlas {
             problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()).collect();
         let (counts, gpus) = (problem.nodes.iter().map(|node| node.up.clone()), all_gpus(problem));
         let counts = counts.fold(vec![0; problem.gpu_types.len()], |sum, count| {
-            sum.iter().zip(count).map(|(sum, own)| sum + own).collect()
+            sum.iter().zip(count).map(|(sum, up)| sum + up).collect()
         });
         let models = jobs.iter().map(|job| (&problem.jobs[*job], 0.0, 1));
         let tasks = Tasks { gpus, counts, ..Tasks::new(problem, models) };

@@ -62,9 +62,9 @@ fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
         .map(|ty| (0..tasks.gpus.len()).filter(move |gpu| tasks.gpus[*gpu].gpu_type == ty))
         .collect();
     let group = |counts: Counts| {
-        let own = counts.iter().zip(&mut of_type);
+        let pairs = counts.iter().zip(&mut of_type);
         let mut gpus: Vec<usize> =
-            own.flat_map(|(count, all)| all.by_ref().take(*count as usize).collect::<Vec<_>>()).collect();
+            pairs.flat_map(|(count, all)| all.by_ref().take(*count as usize).collect::<Vec<_>>()).collect();
         gpus.sort_unstable();
         gpus
     };
@@ -147,7 +147,7 @@ impl Search<'_> {
             }
             // The first group of what is left is its largest, so a smaller one leaves larger ones over.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
-                let rest: Counts = left.iter().zip(&part).map(|(all, own)| all - own).collect();
+                let rest: Counts = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());
                 let goes_on = self.add(&rest, groups - 1);
                 self.chosen.pop();
@@ -179,9 +179,9 @@ impl Search<'_> {
 fn first_part(left: &[u32], most: u32) -> Option<Counts> {
     let mut room = most;
     let take = |count: &u32| {
-        let own = (*count).min(room);
-        room -= own;
-        own
+        let taken = (*count).min(room);
+        room -= taken;
+        taken
     };
     let part: Counts = left.iter().map(take).collect();
     part.iter().any(|count| *count > 0).then_some(part)
@@ -238,7 +238,7 @@ fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
                 (after[a][from], after[a][to]) = (after[a][from] - 1, after[a][to] + 1);
                 (after[b][from], after[b][to]) = (after[b][from] + 1, after[b][to] - 1);
                 let difference = kinds.difference(&after);
-                if difference < best.as_ref().map_or(least, |(own, _)| *own) {
+                if difference < best.as_ref().map_or(least, |(known, _)| *known) {
                     best = Some((difference, after));
                 }
             }

@@ -108,7 +108,7 @@ impl Ladder {
     /// Returns who is first of those that can use something: of the least served, those with part of their round handed out
     /// before the others.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = |own: &BTreeSet<Key>| own.iter().map(|key| key.2).find(|job| can_use(*job));
+        let usable = |keys: &BTreeSet<Key>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 

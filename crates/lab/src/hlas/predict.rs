@@ -34,8 +34,8 @@ struct Curve {
 impl Predictor {
     /// A job of this name has trained so many epochs in all.
     pub(crate) fn ended(&mut self, name: &str, epochs: u64) {
-        let own = self.ended.entry(name.to_owned()).or_default();
-        own.insert(own.partition_point(|other| *other < epochs), epochs);
+        let lengths = self.ended.entry(name.to_owned()).or_default();
+        lengths.insert(lengths.partition_point(|other| *other < epochs), epochs);
     }
 
     /// Returns how many more epochs a job trains at least, as far as the losses of those that are done tell; 0 if they tell
@@ -48,8 +48,8 @@ impl Predictor {
             return 0;
         };
         let mut left = end.saturating_sub(done).min(MOST);
-        if let Some(own) = self.ended.get(name) {
-            let (low, high) = (own[(own.len() - 1) / 2], own[own.len() / 2]);
+        if let Some(lengths) = self.ended.get(name) {
+            let (low, high) = (lengths[(lengths.len() - 1) / 2], lengths[lengths.len() / 2]);
             left = (2 * left + (low + high).saturating_sub(2 * done)) / 4;
         }
         let falls_behind = best_sibling.is_some_and(|other| other < MUCH_LOWER * last);

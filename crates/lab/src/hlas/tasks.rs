@@ -178,8 +178,8 @@ impl TaskWorld<'_> {
             &all[..all.len().min(usize::try_from(self.jobs[job].done).unwrap_or(usize::MAX))]
         };
         let model = &self.keys[job].model;
-        let own = losses(job);
-        if own.len() as u64 != self.jobs[job].done {
+        let job_losses = losses(job);
+        if job_losses.len() as u64 != self.jobs[job].done {
             return 0;
         }
         let others = (0..self.jobs.len()).filter(|other| {
@@ -187,7 +187,7 @@ impl TaskWorld<'_> {
             *other != job && self.keys[*other].model == *model && done < self.tasks.jobs[*other].rounds
         });
         let best = others.filter_map(|other| losses(other).last().copied()).min_by(f64::total_cmp);
-        self.predictor.epochs_left(model, own, best)
+        self.predictor.epochs_left(model, job_losses, best)
     }
 
     /// A job goes to the tail of its queue.

@@ -59,10 +59,10 @@ fn advantages(runs: &[ChoiceRun]) -> Vec<Vec<f64>> {
     };
     let mut all: Vec<Vec<f64>> = runs.iter().map(above).collect();
     let numbers: usize = all.iter().map(Vec::len).sum();
-    let squares: f64 = all.iter().flatten().map(|own| own * own).sum();
+    let squares: f64 = all.iter().flatten().map(|advantage| advantage * advantage).sum();
     let spread = sqrt(squares / to_f64(numbers.max(1)));
     if spread > 0.0 {
-        all.iter_mut().flatten().for_each(|own| *own /= spread);
+        all.iter_mut().flatten().for_each(|advantage| *advantage /= spread);
     }
     all
 }

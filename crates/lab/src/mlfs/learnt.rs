@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::LabPolicy;
-use crate::mlfs::mlf::own;
+use crate::mlfs::mlf::priority_inputs;
 use crate::mlfs::{MlfsParameters, net_of};
 use crate::mlfs::{Net, whole};
 use hsched_model::Time;
@@ -158,11 +158,11 @@ impl MlfRl {
         let waiting = state.line.waiting().map(|job| {
             let (model, rates) = (&problem.jobs[job], state.rates(job));
             let waited = problem.now.since(model.progress.arrival).0;
-            let own = own(model, rates, problem.now, waited);
+            let inputs = priority_inputs(model, rates, problem.now, waited);
             Waiting {
                 job,
-                priority: whole(own.parts(&self.parameters), &self.parameters).whole,
-                left: own.left,
+                priority: whole(inputs.parts(&self.parameters), &self.parameters).whole,
+                left: inputs.left,
             }
         });
         let mut waiting: Vec<Waiting> = waiting.collect();
@@ -186,11 +186,11 @@ impl MlfRl {
         let mut found = Vec::new();
         let mut jobs = 0;
         let mut of_priority = 0;
-        for own in waiting {
-            let rates = state.rates(own.job);
+        for waiting_job in waiting {
+            let rates = state.rates(waiting_job.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
-            found.extend(fits.map(|gpu_type| Possible { job: own.job, gpu_type }));
+            found.extend(fits.map(|gpu_type| Possible { job: waiting_job.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
                 of_priority = found.iter().position(|possible| Some(possible.gpu_type) == best).unwrap_or(0);
@@ -220,10 +220,10 @@ impl MlfRl {
 
     /// Returns what the net sees of waiting: the cluster, and nothing else.
     fn of_cluster(state: &SchedulingState, queue: usize, room: &[u32]) -> Vec<f64> {
-        let mut own = vec![0.0; FEATURES.len()];
-        own[12] = queue_length(queue);
-        own[14] = 1.0 - part(room.iter().sum(), state.floor.total.iter().sum());
-        own
+        let mut features = vec![0.0; FEATURES.len()];
+        features[12] = queue_length(queue);
+        features[14] = 1.0 - part(room.iter().sum(), state.floor.total.iter().sum());
+        features
     }
 
     fn features(
@@ -237,27 +237,27 @@ impl MlfRl {
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
         let waited = now.since(model.progress.arrival).0;
-        let own = own(model, rates, now, waited);
-        let (ml, _) = own.parts(&self.parameters);
+        let inputs = priority_inputs(model, rates, now, waited);
+        let (ml, _) = inputs.parts(&self.parameters);
         let total = state.floor.total[gpu_type];
         let speed = rates.speeds[gpu_type] / rates.best;
         let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
         // Whether it is in time if it starts now.
-        let slack = own.to_deadline.map_or(1.0, |time| {
-            let slack = time - own.left / speed;
+        let slack = inputs.to_deadline.map_or(1.0, |time| {
+            let slack = time - inputs.left / speed;
             if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }
         });
         let place = waiting.iter().position(|waiting| waiting.job == job).unwrap_or(0);
         vec![
             ml / 10.0,
-            own.to_deadline.map_or(0.0, soon),
-            soon(own.left),
+            inputs.to_deadline.map_or(0.0, soon),
+            soon(inputs.left),
             saturating(waited / self.parameters.unit),
-            libm::log(1.0 + own.left / 60.0) / 10.0,
+            libm::log(1.0 + inputs.left / 60.0) / 10.0,
             part(rates.asks, state.floor.total.iter().sum()),
             slack,
             model.aims.urgency / 10.0,
-            own.fall(),
+            inputs.fall(),
             1.0 - part(room[gpu_type], total),
             speed,
             part(room[gpu_type] - rates.asks, total),

@@ -5,7 +5,7 @@
 
 use crate::LabPolicy;
 use crate::mlfs::MlfsParameters;
-use crate::mlfs::{Own, whole};
+use crate::mlfs::{PriorityInputs, whole};
 use hsched_model::Time;
 use hsched_model::number::to_usize;
 use hsched_plan::kit::Want;
@@ -39,17 +39,22 @@ impl MlfH {
     /// deadline get another rank as time goes by.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> OrderKey {
         let arrival = model.progress.arrival.0;
-        let own = own(model, rates, now, -arrival);
-        let priority = whole(own.parts(&self.parameters), &self.parameters).whole;
+        let inputs = priority_inputs(model, rates, now, -arrival);
+        let priority = whole(inputs.parts(&self.parameters), &self.parameters).whole;
         (order(BASE - priority), order(arrival))
     }
 }
 
 /// Returns what a job's priority depends on, with the seconds that count as waited.
-pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64) -> Own<'a> {
+pub(super) fn priority_inputs<'a>(
+    model: &'a JobModel,
+    rates: &Rates,
+    now: Time,
+    waited: f64,
+) -> PriorityInputs<'a> {
     let left = model.progress.left(now);
     let done = model.rounds.losses.len().min(whole_epochs(model.progress.work - left));
-    Own {
+    PriorityInputs {
         urgency: model.aims.urgency,
         losses: &model.rounds.losses[..done],
         size: 1.0,

@@ -24,7 +24,7 @@ pub use self::net_file::text_of;
 use self::place::round as graph_round;
 pub use self::place::{GraphRound, Placed, TaskName};
 pub use self::priority::Priority;
-use self::priority::{Own, whole};
+use self::priority::{PriorityInputs, whole};
 
 /// What users may tune. Limits are parts of what a server has.
 #[derive(Clone, Copy, Debug, PartialEq)]

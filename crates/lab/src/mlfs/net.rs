@@ -80,8 +80,8 @@ impl Net {
             let sum = |row: &[f64]| row.iter().zip(before).map(|(factor, input)| factor * input).sum::<f64>();
             let sums = factors.chunks_exact(inputs).zip(rest).map(|(row, constant)| sum(row) + constant);
             let is_last = depth + 2 == self.sizes.len();
-            let own: Vec<f64> = sums.map(|sum| if is_last { sum } else { tanh(sum) }).collect();
-            layers.push(own);
+            let numbers: Vec<f64> = sums.map(|sum| if is_last { sum } else { tanh(sum) }).collect();
+            layers.push(numbers);
             at += (inputs + 1) * outputs;
         }
         layers
@@ -99,8 +99,8 @@ impl Net {
         let logs: Vec<f64> = parts.iter().map(|part| log(part.max(f64::MIN_POSITIVE))).collect();
         let entropy = -parts.iter().zip(&logs).map(|(part, log)| part * log).sum::<f64>();
         for (place, candidate) in candidates.iter().enumerate() {
-            let own = f64::from(u8::from(place == chosen));
-            let slope = advantage * (parts[place] - own) + bonus * parts[place] * (logs[place] + entropy);
+            let target = f64::from(u8::from(place == chosen));
+            let slope = advantage * (parts[place] - target) + bonus * parts[place] * (logs[place] + entropy);
             self.add_slope(candidate, slope, gradient);
         }
     }
@@ -123,7 +123,11 @@ impl Net {
                 gradient[begin + inputs * outputs + output] += slope;
             }
             // The slope of tanh, by its value.
-            slopes = below.iter().zip(&layers[depth]).map(|(below, own)| below * (1.0 - own * own)).collect();
+            slopes = below
+                .iter()
+                .zip(&layers[depth])
+                .map(|(below, value)| below * (1.0 - value * value))
+                .collect();
             end = begin;
         }
     }
@@ -147,10 +151,10 @@ impl Adam {
         let (first, second) =
             (1.0 - libm::pow(FIRST, self.steps.into()), 1.0 - libm::pow(SECOND, self.steps.into()));
         for (place, slope) in gradient.iter().enumerate() {
-            let (own, square) = (&mut self.first[place], &mut self.second[place]);
-            *own = FIRST * *own + (1.0 - FIRST) * slope;
+            let (mean, square) = (&mut self.first[place], &mut self.second[place]);
+            *mean = FIRST * *mean + (1.0 - FIRST) * slope;
             *square = SECOND * *square + (1.0 - SECOND) * slope * slope;
-            net.weights[place] -= self.rate * (*own / first) / (sqrt(*square / second) + LEAST);
+            net.weights[place] -= self.rate * (*mean / first) / (sqrt(*square / second) + LEAST);
         }
     }
 }
@@ -168,10 +172,10 @@ pub(crate) fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn near(own: &[f64], expected: &[f64], within: f64) {
-        assert_eq!(own.len(), expected.len());
-        for (own, expected) in own.iter().zip(expected) {
-            assert!((own - expected).abs() < within, "{own} is not {expected}");
+    fn near(actual: &[f64], expected: &[f64], within: f64) {
+        assert_eq!(actual.len(), expected.len());
+        for (actual, expected) in actual.iter().zip(expected) {
+            assert!((actual - expected).abs() < within, "{actual} is not {expected}");
         }
     }
 

@@ -160,8 +160,9 @@ impl Round<'_> {
             candidates.truncate(self.share(candidates.len()));
         }
         let distance = |task: TaskName| {
-            let own = parts(task);
-            let sum: f64 = own.iter().zip(ideal).map(|(own, ideal)| (own - ideal) * (own - ideal)).sum();
+            let task_parts = parts(task);
+            let sum: f64 =
+                task_parts.iter().zip(ideal).map(|(part, ideal)| (part - ideal) * (part - ideal)).sum();
             let near = if most > 0.0 { traffic(task) / most } else { 0.0 };
             (sum + near * near).sqrt()
         };
@@ -229,8 +230,8 @@ impl Round<'_> {
         }
         for job in jobs {
             let before = self.placed.len();
-            let own: Vec<TaskName> = queue.iter().filter(|task| task.0 == job).copied().collect();
-            if own.into_iter().all(|task| self.place(task)) {
+            let tasks: Vec<TaskName> = queue.iter().filter(|task| task.0 == job).copied().collect();
+            if tasks.into_iter().all(|task| self.place(task)) {
                 continue;
             }
             for placed in self.placed.split_off(before) {
@@ -271,5 +272,5 @@ impl Round<'_> {
 
 /// Returns the first of the nearest.
 fn nearest<T>(all: impl Iterator<Item = (f64, T)>) -> Option<(f64, T)> {
-    all.reduce(|best, own| if own.0 < best.0 - TIE { own } else { best })
+    all.reduce(|best, entry| if entry.0 < best.0 - TIE { entry } else { best })
 }

@@ -20,7 +20,7 @@ pub struct Priority {
 
 /// What a task's priority depends on beside its children; times in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own<'a> {
+pub(crate) struct PriorityInputs<'a> {
     pub urgency: f64,
     pub losses: &'a [f64],
     pub size: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Own<'a> {
     pub waited: f64,
 }
 
-impl Own<'_> {
+impl PriorityInputs<'_> {
     /// Returns the part of the whole fall of the loss that the last epoch brought, from 0 to 1.
     pub(crate) fn fall(self) -> f64 {
         fall(self.losses)
@@ -56,8 +56,8 @@ fn fall(losses: &[f64]) -> f64 {
         // Two losses: the last fall is the whole.
         return if let [first, last] = losses { f64::from(first > last) } else { 1.0 };
     };
-    let (whole, own) = (first - last, before - last);
-    if whole <= 0.0 || own <= 0.0 { 0.0 } else { (own / whole).clamp(0.0, 1.0) }
+    let (whole, last_fall) = (first - last, before - last);
+    if whole <= 0.0 || last_fall <= 0.0 { 0.0 } else { (last_fall / whole).clamp(0.0, 1.0) }
 }
 
 /// Puts the parts together (eq. 6).
@@ -75,7 +75,7 @@ pub(super) fn of_graph(job: &GraphJob, now: f64, parameters: &MlfsParameters) ->
         let task = &job.tasks[number];
         let chain = |child: &usize| below[*child] + job.tasks[*child].left;
         below[number] = task.children.iter().map(chain).fold(0.0, f64::max);
-        let own = Own {
+        let inputs = PriorityInputs {
             urgency: job.urgency,
             losses: &job.losses,
             size: task.size,
@@ -86,8 +86,8 @@ pub(super) fn of_graph(job: &GraphJob, now: f64, parameters: &MlfsParameters) ->
         let sum = |part: fn(&(f64, f64)) -> f64| -> f64 {
             task.children.iter().map(|&child| part(&parts[child])).sum()
         };
-        let (ml, computation) = own.parts(parameters);
-        let (below_ml, below_computation) = (sum(|own| own.0), sum(|own| own.1));
+        let (ml, computation) = inputs.parts(parameters);
+        let (below_ml, below_computation) = (sum(|pair| pair.0), sum(|pair| pair.1));
         parts[number] =
             (ml + parameters.gamma * below_ml, computation + parameters.gamma * below_computation);
     }
@@ -143,8 +143,8 @@ mod tests {
             (0.042_187_5, 2.683_382_353, 1.891_023_897),
             (0.023_437_5, 1.987_5, 1.398_281_25),
         ];
-        let own = of_graph(&job, 7200.0, &MlfsParameters::default());
-        for (priority, (ml, computation, whole)) in own.iter().zip(expected) {
+        let priorities = of_graph(&job, 7200.0, &MlfsParameters::default());
+        for (priority, (ml, computation, whole)) in priorities.iter().zip(expected) {
             let is_near = |a: f64, b: f64| (a - b).abs() < 1e-8;
             let near = is_near(priority.ml, ml)
                 && is_near(priority.computation, computation)

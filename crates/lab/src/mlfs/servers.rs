@@ -84,7 +84,8 @@ impl<'a> Loads<'a> {
 
     /// Returns the GPU of a server that a task would get, where it fits.
     pub(super) fn fit(&self, server: usize, task: &GraphTask) -> Option<usize> {
-        let after: [f64; RESOURCES] = std::array::from_fn(|own| self.used[server][own] + task.demand[own]);
+        let after: [f64; RESOURCES] =
+            std::array::from_fn(|resource| self.used[server][resource] + task.demand[resource]);
         let parts = self.parts_of(server, after);
         if parts.iter().zip(self.limits).any(|(part, limit)| *part > limit + SLACK) {
             return None;

@@ -15,9 +15,9 @@ pub(super) enum Purpose {
 
 /// Returns a number from [0, 1): the `count`-th of its purpose for job or node `index`.
 pub(super) fn unit(seed: u64, purpose: Purpose, index: usize, count: u32) -> f64 {
-    let own = (purpose as u64) << 60 ^ (index as u64) << 24 ^ u64::from(count);
+    let code = (purpose as u64) << 60 ^ (index as u64) << 24 ^ u64::from(count);
     // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
-    let spread = seed.wrapping_add(own.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let spread = seed.wrapping_add(code.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     Pcg64Mcg::seed_from_u64(spread).random()
 }
 

@@ -96,7 +96,7 @@ fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
         count += change;
         let now = u32::try_from(count).unwrap_or(0);
         match steps.last_mut() {
-            Some((last, own)) if *last == at => *own = now,
+            Some((last, last_count)) if *last == at => *last_count = now,
             _ => steps.push((at, now)),
         }
     }

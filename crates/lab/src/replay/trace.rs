@@ -164,12 +164,12 @@ impl Trace {
             let pace = self.paces.of(job);
             let epoch =
                 pace.asked[fastest].or_else(|| pace.asked.iter().copied().flatten().min_by(f64::total_cmp));
-            let (Some(epoch), Some(own)) = (epoch, pace.single[fastest]) else { continue };
+            let (Some(epoch), Some(single)) = (epoch, pace.single[fastest]) else { continue };
             let gpus = entry.model.asks * entry.model.size(fastest);
             asked += f64::from(gpus) * entry.model.progress.work * epoch;
             count += 1.0;
             for (sum, rate) in relative.iter_mut().zip(&pace.single) {
-                *sum += rate.unwrap_or(0.0) / own;
+                *sum += rate.unwrap_or(0.0) / single;
             }
         }
         let offered = self.problem.offered();
@@ -238,9 +238,9 @@ fn check_held(problem: &Problem, begun: &[Option<Begun>]) -> Result<(), NoSuchSt
         *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
     }
     for ((node, gpu_type), count) in taken {
-        let (own, there) = (&problem.nodes[node], problem.nodes[node].gpus[gpu_type]);
+        let (worker_node, there) = (&problem.nodes[node], problem.nodes[node].gpus[gpu_type]);
         if count > there {
-            let (node, gpu_type) = (own.name.clone(), problem.gpu_types[gpu_type].clone());
+            let (node, gpu_type) = (worker_node.name.clone(), problem.gpu_types[gpu_type].clone());
             return Err(NoSuchState::TooMany { node, gpu_type, count, there });
         }
     }

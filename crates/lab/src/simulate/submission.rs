@@ -143,16 +143,16 @@ impl Submission {
             .iter()
             .zip(&self.ranks)
             .map(|(&(gpu_type, batch), rank)| {
-                let own = model.types[gpu_type]?;
+                let type_model = model.types[gpu_type]?;
                 // Which of its nodes a rank is on decides its place in the plan, as long as the nodes are those of the plan.
                 let node =
                     Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
                 let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);
-                let step = own.speed.step(batch, own.max_batch) * slowness;
+                let step = type_model.speed.step(batch, type_model.max_batch) * slowness;
                 Some(Seconds(steps * step * self.noise.factor()))
             })
             .collect::<Option<_>>()?;
-        let slowest = compute.iter().map(|own| own.0).fold(0.0, f64::max);
+        let slowest = compute.iter().map(|entry| entry.0).fold(0.0, f64::max);
         Some(RankPace { compute, epoch: Seconds(slowest + comm) })
     }
 
@@ -160,8 +160,8 @@ impl Submission {
     fn problem(&self, site: &SimulatedSite, gpus: &Gpus) -> Option<Problem> {
         let throughput = site.speeds.get(&self.job.model)?.clone();
         let job = [Job { throughput, ..self.job.clone() }];
-        let node = |(name, own): (&_, &BTreeMap<GpuType, u32>)| {
-            let gpus = own.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
+        let node = |(name, counts): (&_, &BTreeMap<GpuType, u32>)| {
+            let gpus = counts.iter().map(|(gpu_type, &count)| (gpu_type.clone(), count)).collect();
             Some(OfferedNode {
                 name: Clone::clone(name),
                 gpus,

@@ -46,8 +46,8 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
         }
         first = false;
         // Problems name the lines of this text.
-        let own = record.position().map_or(line, csv::Position::line);
-        while line < own {
+        let record_line = record.position().map_or(line, csv::Position::line);
+        while line < record_line {
             file.push('\n');
             line += 1;
         }
@@ -78,8 +78,8 @@ fn job(header: &[TraceColumn], record: &csv::StringRecord) -> Value {
 fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     match key.split_once('.') {
         Some((outer, inner)) if matches!(inner, "alpha_ms" | "beta_ms") => {
-            if let Some(own) = map.entry(outer).or_insert_with(|| json!({})).as_object_mut() {
-                own.insert(inner.to_owned(), value);
+            if let Some(object) = map.entry(outer).or_insert_with(|| json!({})).as_object_mut() {
+                object.insert(inner.to_owned(), value);
             }
         }
         _ => {

@@ -55,8 +55,8 @@ impl GavelSpeeds {
         let mut table: Option<String> = None;
         let mut speeds = Self::default();
         let read = table::read(text, b',', &[&["job_type"], &["scale_factor"]], |cells| {
-            let own = cells.get(&["table"]).unwrap_or_default();
-            if table.get_or_insert_with(|| own.to_owned()) != own {
+            let row_table = cells.get(&["table"]).unwrap_or_default();
+            if table.get_or_insert_with(|| row_table.to_owned()) != row_table {
                 return Err(NoEntry::Skipped("in another table"));
             }
             let key = (cells.text(&["job_type"])?.to_owned(), cells.gpus(&["scale_factor"])?);

@@ -70,14 +70,14 @@ impl Names {
         let name: String = text.chars().map(plain).take(LONGEST_NAME).collect();
         let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
         let name = if name.is_empty() { "job" } else { name };
-        let mut own = name.to_owned();
+        let mut candidate = name.to_owned();
         loop {
-            let count = self.given.entry(own.clone()).or_default();
+            let count = self.given.entry(candidate.clone()).or_default();
             *count += 1;
             if *count == 1 {
-                return JobName::new(&own).expect("a name");
+                return JobName::new(&candidate).expect("a name");
             }
-            own = format!("{name}.{count}");
+            candidate = format!("{name}.{count}");
         }
     }
 }

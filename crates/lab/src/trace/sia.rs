@@ -50,8 +50,10 @@ impl Applications {
                     return Err(NoEntry::Skipped("on several GPUs"));
                 }
                 let name = cells.text(&["gpu"])?;
-                let name =
-                    CLUSTERS.iter().find(|(candidate, _)| *candidate == name).map_or(name, |(_, own)| own);
+                let name = CLUSTERS
+                    .iter()
+                    .find(|(candidate, _)| *candidate == name)
+                    .map_or(name, |(_, gpu_name)| gpu_name);
                 let gpu_type =
                     GpuType::new(name).ok_or_else(|| NoEntry::Bad(format!("{name:?} is not a GPU type")))?;
                 let point = (cells.number(&["local_bsz"])?, cells.number(&["step_time_s"])?);
@@ -60,10 +62,10 @@ impl Applications {
             },
         )?;
         refuse(&read)?;
-        let mut own = Self::default();
+        let mut parsed = Self::default();
         for ((model, gpu_type), points) in points {
             if let Some(speed) = line_through(&points) {
-                own.speeds.entry(model).or_default().insert(gpu_type, speed);
+                parsed.speeds.entry(model).or_default().insert(gpu_type, speed);
             }
         }
         let needed: [&[&str]; 4] =
@@ -76,11 +78,11 @@ impl Applications {
                 epochs: cells.whole(needed[2])?.max(1),
                 model_size,
             };
-            own.work.insert(cells.text(needed[0])?.to_owned(), work);
+            parsed.work.insert(cells.text(needed[0])?.to_owned(), work);
             Ok(())
         })?;
         refuse(&read)?;
-        Ok(own)
+        Ok(parsed)
     }
 }
 
@@ -112,12 +114,12 @@ pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Res
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];
     let gpus: &[&str] = &["num_gpus", "num_replicas"];
     table::read(text, b',', &[arrival, &["application"], gpus, &["batch_size"]], |cells| {
-        let own = [cells.get(&["trace"]), cells.get(&["workload"])]
+        let row_trace = [cells.get(&["trace"]), cells.get(&["workload"])]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join("/");
-        if chosen.is_some_and(|chosen| chosen != own) {
+        if chosen.is_some_and(|chosen| chosen != row_trace) {
             return Err(NoEntry::Skipped("in another workload"));
         }
         let application = cells.text(&["application"])?;

@@ -149,8 +149,8 @@ pub fn read<T>(
                 let result = if record.len() == header.len() {
                     entry(&LineCells { columns: &columns, record: &record })
                 } else {
-                    let (own, all) = (record.len(), header.len());
-                    Err(NoEntry::Bad(format!("has {own} cells, but the header has {all}")))
+                    let (count, all) = (record.len(), header.len());
+                    Err(NoEntry::Bad(format!("has {count} cells, but the header has {all}")))
                 };
                 found.add(line, result);
             }

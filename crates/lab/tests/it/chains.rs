@@ -45,9 +45,9 @@ impl World for Seer {
         let alive = |sighting: &&hsched_engine::Sighting| !matches!(sighting.state, QueueState::Ended { .. });
         let runs = |sighting: &&hsched_engine::Sighting| matches!(sighting.state, QueueState::Running { .. });
         for job in seen.sightings.iter().map(|sighting| &sighting.of.job).collect::<BTreeSet<_>>() {
-            let own = || seen.sightings.iter().filter(|sighting| sighting.of.job == *job);
-            self.alive = self.alive.max(own().filter(alive).count());
-            self.overlapped |= own().filter(runs).count() > 1;
+            let of_job = || seen.sightings.iter().filter(|sighting| sighting.of.job == *job);
+            self.alive = self.alive.max(of_job().filter(alive).count());
+            self.overlapped |= of_job().filter(runs).count() > 1;
         }
         for sighting in &seen.sightings {
             if let QueueState::Ended { end, .. } = &sighting.state {
@@ -162,11 +162,11 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
         let mut planner = planner(policy.as_mut());
         planner.run = &run;
         let mut disk = Disk { state: state.clone(), left: &left, before: story.dies.1 };
-        let mut own = state.clone();
+        let mut in_memory = state.clone();
         let went: Result<_, Died> =
-            hsched_engine::turn(&mut seer, &mut disk, &mut own, &rules(), &mut planner, &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut in_memory, &rules(), &mut planner, &mut |_| ());
         if went.is_ok() {
-            assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
+            assert_eq!(in_memory, disk.state, "the state on disk is another one than that in memory");
         }
         state = disk.state;
         if state.is_over() {
@@ -175,7 +175,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
         seer.world.pass(Seconds(30.0));
     }
     assert!(seer.submitted.values().all(|count| *count == 1), "{:?}", seer.submitted);
-    assert!(seer.reported.values().all(|own| own.len() == 1), "two trained: {:?}", seer.reported);
+    assert!(seer.reported.values().all(|reports| reports.len() == 1), "two trained: {:?}", seer.reported);
     assert!(seer.alive <= 2, "{} at one time", seer.alive);
     (seer, state.jobs, left.get())
 }

@@ -223,7 +223,7 @@ fn what_is_not_sure_is_left_as_it_is() {
         // Files were changed just now.
         let known: Vec<&str> = known
             .iter()
-            .map(|own| own.split_once("; last changed 20").map_or(&**own, |(own, _)| own))
+            .map(|sentence| sentence.split_once("; last changed 20").map_or(&**sentence, |(start, _)| start))
             .collect();
         assert_eq!(known[..3], *expected, "{damage:?}");
         assert_eq!(known[3], "the latest run is runs/r1, with the jobs job-1");

@@ -17,7 +17,7 @@ fn directory() -> (TempDir, StateDir, SpeedFile) {
     let mut file = SpeedFile::load(folder.path()).expect("nothing yet");
     for (model, rate) in [("resnet18", 644.25), ("vgg19", 82.5)] {
         let gpu_type = GpuType::new("v100").expect("a type");
-        let key = SpeedKey { model: model.into(), gpu_type, precision: Some(Precision::Bf16) };
+        let key = SpeedKey { model: model.into(), gpu_type, precision: Some(Precision::Bf16), gpus: 1 };
         file.cache.set(&key, Speed::rate(rate).expect("a speed"), 1.79e9, "me");
         file.save(&directory).expect("saves");
     }

@@ -44,8 +44,8 @@ impl Story {
             if number == 3 {
                 middle = files(root);
             }
-            let own = job(&format!("job-{number}"), 5, 0);
-            state.jobs.push(JobState::new(own, at));
+            let job = job(&format!("job-{number}"), 5, 0);
+            state.jobs.push(JobState::new(job, at));
             ledger.keep(at, &state, &[], &[]).expect("keeps");
             let index = state.jobs.len() - 1;
             let attempt = SubmissionRecord::new(RUN, Vec::new(), Seconds(9.0), 0, at);
@@ -63,6 +63,7 @@ impl Story {
                 model: format!("model-{number}"),
                 gpu_type: GpuType::new("v100").expect("a type"),
                 precision: None,
+                gpus: 1,
             };
             let speed = Speed::rate(100.0 + f64::from(number)).expect("a speed");
             state.cache.set(&key, speed, at.0, "me");
@@ -131,8 +132,8 @@ fn put(root: &Path, story: &Story, damage: &[(&str, Damage)]) {
         fs::remove_file(root.join(name)).expect("a file");
     }
     for (name, bytes) in &story.end {
-        let own = damage.iter().find(|(damaged, _)| damaged == name);
-        let bytes = match own {
+        let hit = damage.iter().find(|(damaged, _)| damaged == name);
+        let bytes = match hit {
             Some((_, damage)) => damage.of(name, story),
             None => Some(bytes.clone()),
         };
@@ -159,10 +160,10 @@ fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Dama
         }
     };
     let says = |words: &str| troubles.iter().any(|trouble| trouble.contains(words));
-    let (own, end, kept) =
+    let (read, end, kept) =
         (without_speeds(&state), without_speeds(&story.state), without_speeds(&story.kept));
-    if own != end {
-        assert!(own == kept, "{damage:?} goes back to {} completed: {troubles:?}", completed(&own));
+    if read != end {
+        assert!(read == kept, "{damage:?} goes back to {} completed: {troubles:?}", completed(&read));
         // Then the journal has lost an answer, for which Slurm is asked again.
         assert!(
             says("/journal ") && says("no job is lost: state.json is intact"),

@@ -42,7 +42,7 @@ impl Keeper for Disk<'_> {
     type Error = Died;
 
     fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Died> {
-        self.write(|own| own.clone_from(state))
+        self.write(|disk_state| disk_state.clone_from(state))
     }
 
     fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {

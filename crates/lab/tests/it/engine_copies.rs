@@ -135,9 +135,9 @@ fn all_copies_are_cancelled_with_their_job() {
 #[test]
 fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     let mut state = copies(&["v1", "v2"]);
-    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("two copies") };
-    own[1].stage = Stage::Meant;
-    (own[1].attempt.job_id, own[1].attempt.started) = (None, None);
+    let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("two copies") };
+    submissions[1].stage = Stage::Meant;
+    (submissions[1].attempt.job_id, submissions[1].attempt.started) = (None, None);
     ends(&mut state, 0, End::Completed);
     let mut see = |at: f64, strays: Vec<Sighting>| {
         for event in notice(&state, &Observation { strays, ..look(at, vec![]) }) {
@@ -163,13 +163,13 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
 /// A job for which two submissions race: that of copy 0 runs, that of copy 1 waits.
 fn race() -> State {
     let mut state = copies(&["v1", "v2"]);
-    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-    for submission in own.iter_mut() {
+    let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };
+    for submission in submissions.iter_mut() {
         submission.attempt.race = true;
     }
-    own[1].stage = Stage::Pending;
-    own[1].attempt.started = None;
-    own[1].attempt.job_id = Some(hsched_model::JobId(8));
+    submissions[1].stage = Stage::Pending;
+    submissions[1].attempt.started = None;
+    submissions[1].attempt.job_id = Some(hsched_model::JobId(8));
     state
 }
 
@@ -221,14 +221,14 @@ fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_r
 /// A job whose continuation, copy 1, has taken over: it runs, and the one before it has ended so after `ran` seconds of 100.
 fn chain(end: End, ran: f64) -> State {
     let mut state = race();
-    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-    own[0].attempt.limit = Some(hsched_model::Seconds(1000.0));
-    own[0].attempt.started = Some(Time(50.0 - ran));
-    (own[0].attempt.epochs_before, own[1].attempt.epochs_before) = (2, 2);
-    let job_id = own[0].attempt.job_id.expect("its number");
-    own[1].attempt.follows = Some(Piece { of: of(0), job_id });
-    own[1].attempt.started = Some(Time(40.0));
-    own[1].stage = Stage::Running;
+    let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };
+    submissions[0].attempt.limit = Some(hsched_model::Seconds(1000.0));
+    submissions[0].attempt.started = Some(Time(50.0 - ran));
+    (submissions[0].attempt.epochs_before, submissions[1].attempt.epochs_before) = (2, 2);
+    let job_id = submissions[0].attempt.job_id.expect("its number");
+    submissions[1].attempt.follows = Some(Piece { of: of(0), job_id });
+    submissions[1].attempt.started = Some(Time(40.0));
+    submissions[1].stage = Stage::Running;
     ends(&mut state, 0, end);
     state
 }
@@ -251,15 +251,15 @@ fn a_continuation_that_waits_is_given_up_if_its_limit_is_too_short_for_an_epoch(
     let waits = |end: End, ran: f64| {
         let mut state = chain(End::Saved, 1.0);
         let mut before = race();
-        let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!("submitted") };
-        let mut first = own.remove(0);
+        let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!("submitted") };
+        let mut first = submissions.remove(0);
         first.attempt.limit = Some(hsched_model::Seconds(1000.0));
         first.attempt.started = Some(Time(50.0 - ran));
         first.attempt.epochs_before = 2;
-        let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-        own[0].stage = Stage::Pending;
-        own[0].attempt.started = None;
-        own.insert(0, first);
+        let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };
+        submissions[0].stage = Stage::Pending;
+        submissions[0].attempt.started = None;
+        submissions.insert(0, first);
         ends(&mut state, 0, end);
         stages(&state)
     };
@@ -277,8 +277,8 @@ fn runs_that_take_over_without_an_epoch_are_stopped_at_the_fourth() {
         assert_eq!(next.jobs[0].cuts, count);
         let mut first = race().jobs[0].phase.submissions()[0].clone();
         first.attempt.epochs_before = 2;
-        let Phase::Submitted(own) = &mut next.jobs[0].phase else { panic!("submitted") };
-        own.insert(0, first);
+        let Phase::Submitted(submissions) = &mut next.jobs[0].phase else { panic!("submitted") };
+        submissions.insert(0, first);
         ends(&mut next, 0, End::Cut);
         assert_eq!(stages(&next), [(1, if count < 3 { "running" } else { "stopping" })]);
         state = next;

@@ -111,9 +111,9 @@ fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
 fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
     // Others hold all of v1, and half of v2; the other half is a job of ours.
     let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
-    let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
+    let running_job = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
     let waiting = |name| JobState::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
-    let jobs = state(vec![own, waiting("b"), waiting("c")]);
+    let jobs = state(vec![running_job, waiting("b"), waiting("c")]);
     assert_eq!(words(&take(jobs.clone(), 1.0, &cluster, &how(Moves::Never)).actions), ["b waits", "c waits"]);
     let mut queue = how(Moves::Never);
     queue.replanning.queue = true;
@@ -171,7 +171,7 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let mut limited = how(Moves::Never);
     limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
     let mut state = state(vec![other, waiting]);
-    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None };
+    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
     let decided = take(state, 1.0, &cluster, &limited).state.decided;
     // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.

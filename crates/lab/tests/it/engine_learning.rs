@@ -66,7 +66,7 @@ fn bare_epoch(epoch: u64, length: Option<f64>) -> News {
     })
 }
 
-fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
+fn sample(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
     (gpu_type.to_owned(), batch, seconds)
 }
 
@@ -76,15 +76,15 @@ fn a_bare_epoch_teaches_by_its_length() {
     let talking =
         |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
     // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
-    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [own("v100", 50, 1.0)]);
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [sample("v100", 50, 1.0)]);
     // The same in three micro-batches.
     let small = job(", max_batch: {v100: 20}");
-    assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [own("v100", 17, 1.0)]);
+    assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [sample("v100", 17, 1.0)]);
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, None)), []);
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(1.5))), []);
     // The first epoch after a stop may be the rest of one; the second is whole.
     assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(4, Some(12.0))), []);
-    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(5, Some(12.0))), [own("v100", 50, 1.0)]);
+    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(5, Some(12.0))), [sample("v100", 50, 1.0)]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_bare_epoch_of_several_types_scales_what_was_thought_of_them() {
     assert!(even.iter().all(|(.., seconds)| (seconds - 1.2).abs() < 1e-12), "{even:?}");
     // Thought: 0.5 s, and 2 s for the T4, which the others wait for. Seen: 1 s.
     let waiting = learnt(job, mixed(50), 0, bare_epoch(1, Some(10.0)));
-    assert_eq!(waiting, [own("t4", 50, 1.0), own("v100", 50, 0.25)]);
+    assert_eq!(waiting, [sample("t4", 50, 1.0), sample("v100", 50, 0.25)]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_silent_job_teaches_by_its_length_once_it_is_over() {
     let job = || job("a", "{v100: 100}", "");
     let whole = || attempt("r", "v1", "v100", 2, 0);
     // Ten epochs of ten steps in 1000 s.
-    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [own("v100", 50, 10.0)]);
+    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [sample("v100", 50, 10.0)]);
     // Of a short one too much may be its start.
     assert_eq!(learnt(job(), whole(), 0, ended_at(599.0, End::Completed)), []);
     assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);

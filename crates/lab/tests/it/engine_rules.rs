@@ -239,7 +239,8 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
                     EpochReport { epoch: number, at, length, ranks: Vec::new(), metrics: Vec::new() };
                 (key("a", "r"), report)
             };
-            let epochs = (1..).zip(reports).filter(|(_, own)| **own <= at).map(report).collect();
+            let epochs =
+                (1..).zip(reports).filter(|(_, reported_at)| **reported_at <= at).map(report).collect();
             let lost = QueueState::Ended { end: end.clone(), at: Some(Time(1000.0)), since: None };
             let seen = Observation { epochs, ..look(at, vec![sighting(7, lost)]) };
             for event in &notice(&state, &seen) {
@@ -387,12 +388,12 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
         let mut state = state(vec![]);
         for &cost in starts {
             let rules = Rules { backend, ..rules() };
-            let mut own = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
-            own.startup = state.jobs.pop().and_then(|before: JobState| before.startup);
-            if let Phase::Submitted(own) = &mut own.phase {
-                own[0].attempt.started = Some(Time(100.0));
+            let mut tracked = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
+            tracked.startup = state.jobs.pop().and_then(|before: JobState| before.startup);
+            if let Phase::Submitted(submissions) = &mut tracked.phase {
+                submissions[0].attempt.started = Some(Time(100.0));
             }
-            state.jobs.push(own);
+            state.jobs.push(tracked);
             for (epoch, at) in [(1, 102.0 + cost), (2, 104.0 + cost)] {
                 let length = Some(Seconds(2.0));
                 let report =

@@ -19,11 +19,11 @@ fn stall(kind: StallKind, seen: f64) -> Stall {
 /// A running job with this rule.
 fn stuck(rule: &str) -> State {
     let keys = format!(", retries: 1, stuck: {rule}");
-    let mut own = attempt("r", "v1", "v100", 2, 0);
-    own.started = Some(Time(1.0));
-    own.job_id = Some(hsched_model::JobId(7));
+    let mut record = attempt("r", "v1", "v100", 2, 0);
+    record.started = Some(Time(1.0));
+    record.job_id = Some(hsched_model::JobId(7));
     let tracked = JobState {
-        phase: phase(own, Stage::Running),
+        phase: phase(record, Stage::Running),
         ..JobState::new(job("a", "{v100: 100}", &keys), Time(0.0))
     };
     state(vec![tracked])

@@ -68,13 +68,15 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
 fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
-    let jobs = ["long", "short"]
-        .map(|own| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let jobs = ["long", "short"].map(|partition| {
+        JobState::new(job(partition, "{v100: 100}", &format!(", partition: {partition}")), Time(0.0))
+    });
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
     // Jobs of a partition without nodes wait, and others do not wait for them.
-    let jobs = ["long", "none"]
-        .map(|own| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let jobs = ["long", "none"].map(|partition| {
+        JobState::new(job(partition, "{v100: 100}", &format!(", partition: {partition}")), Time(0.0))
+    });
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
     // One that gives back its GPUs holds up only those that could use them.
@@ -149,17 +151,17 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
 fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_after_a_first_failure() {
     let cluster = cluster(&[("v1", "v100", 1, 0, "idle"), ("p1", "p100", 4, 0, "idle")]);
     let mut how = how(Moves::Never);
-    let own = |more: &str| JobState::new(job("a", "{v100: 100}", more), Time(0.0));
-    let without = take(state(vec![own("")]), 1.0, &cluster, &how);
+    let new_job = |more: &str| JobState::new(job("a", "{v100: 100}", more), Time(0.0));
+    let without = take(state(vec![new_job("")]), 1.0, &cluster, &how);
     assert_eq!(words(&without.actions), ["submit a on 1 v100"]);
-    let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &how);
+    let wished = take(state(vec![new_job(", estimate: all")]), 1.0, &cluster, &how);
     assert_eq!(words(&wished.actions), ["submit a on 4 p100 + 1 v100"]);
     how.rules.defaults.estimate = Estimates::All;
     assert_eq!(
-        words(&take(state(vec![own(", estimate: off")]), 1.0, &cluster, &how).actions),
+        words(&take(state(vec![new_job(", estimate: off")]), 1.0, &cluster, &how).actions),
         words(&without.actions)
     );
-    let mut then = take(state(vec![own("")]), 1.0, &cluster, &how).state;
+    let mut then = take(state(vec![new_job("")]), 1.0, &cluster, &how).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
     // It fails there before its first epoch: the type is given up, and that is said.
@@ -202,11 +204,11 @@ fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
     for (node, total) in cluster.nodes.iter_mut().zip([16, 128]) {
         node.cpus = Some(Usage { total, used: 0 });
     }
-    let own = |name: &str, cpus: u32| {
+    let new_job = |name: &str, cpus: u32| {
         let keys = format!(", max_gpus: 4, cpus_per_gpu: {cpus}");
         JobState::new(job(name, "{v100: 100}", &keys), Time(0.0))
     };
-    let jobs = vec![own("greedy", 200), own("large", 32), own("small", 4)];
+    let jobs = vec![new_job("greedy", 200), new_job("large", 32), new_job("small", 4)];
     let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["greedy waits", "submit large on 4 v100, submit small on 4 v100"]);
     assert_eq!(

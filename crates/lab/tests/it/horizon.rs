@@ -175,7 +175,9 @@ fn cost_by(
         // The next vertex of the envelope is the one with the least cost of a further epoch.
         loop {
             let next = bundles.iter().filter(|(_, bundle)| *bundle > speed * (1.0 + 1e-12));
-            let next = next.map(|(counts, own)| ((rent(counts) - paid) / (own - speed), *own, rent(counts)));
+            let next = next.map(|(counts, bundle_speed)| {
+                ((rent(counts) - paid) / (bundle_speed - speed), *bundle_speed, rent(counts))
+            });
             let Some((cost, faster, rent)) =
                 next.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)))
             else {
@@ -200,8 +202,8 @@ fn cost_by(
 /// All bundles of a job with epochs per second, each on the best nodes.
 fn bundles(problem: &Problem, job: usize) -> Vec<(Vec<u32>, f64)> {
     let mut all: Vec<Vec<Slot>> = vec![Vec::new()];
-    for (node, own) in problem.nodes.iter().enumerate() {
-        for (gpu_type, &gpus) in own.gpus.iter().enumerate() {
+    for (node, worker_node) in problem.nodes.iter().enumerate() {
+        for (gpu_type, &gpus) in worker_node.gpus.iter().enumerate() {
             let with = |slots: &Vec<Slot>| {
                 let more = |count: u32| {
                     let slot = (count > 0).then_some(Slot { node, gpu_type, count });

@@ -54,7 +54,7 @@ fn deeds(done: &[String]) -> Vec<&str> {
     done.iter().filter_map(|line| line.split_once(' ')).map(|(_, what)| what).collect()
 }
 
-fn own(name: &str, epochs: u64) -> Job {
+fn new_job(name: &str, epochs: u64) -> Job {
     Job { epochs, ..job(name, "{v100: 100}", "") }
 }
 
@@ -98,7 +98,7 @@ impl Policy for Nothing {
 
 #[test]
 fn a_policy_that_says_nothing_leaves_jobs_where_they_are() {
-    let (jobs, done) = play(Box::new(Nothing), 1, &[(0.0, own("a", 2))]);
+    let (jobs, done) = play(Box::new(Nothing), 1, &[(0.0, new_job("a", 2))]);
     assert!(matches!(jobs[0].phase, Phase::Waiting { .. }), "{:?}", jobs[0].phase);
     assert!(done.is_empty(), "{done:?}");
 }
@@ -119,7 +119,8 @@ impl Policy for ShortestFirst {
 
 #[test]
 fn one_job_at_a_time_with_preemption() {
-    let (jobs, done) = play(Box::new(ShortestFirst), 1, &[(0.0, own("long", 20)), (50.0, own("short", 3))]);
+    let (jobs, done) =
+        play(Box::new(ShortestFirst), 1, &[(0.0, new_job("long", 20)), (50.0, new_job("short", 3))]);
     let (long, short) = (ended(&jobs[0]), ended(&jobs[1]));
     assert_eq!((long.1, short.1), (20, 3));
     assert!(short.0 < 120.0 && long.0 > 230.0 && long.0 < 290.0, "{long:?} {short:?}");
@@ -159,7 +160,8 @@ impl Policy for RoundRobin {
 
 #[test]
 fn round_robin_wakes_when_its_time_is_over() {
-    let (jobs, done) = play(Box::<RoundRobin>::default(), 1, &[(0.0, own("a", 12)), (0.0, own("b", 12))]);
+    let (jobs, done) =
+        play(Box::<RoundRobin>::default(), 1, &[(0.0, new_job("a", 12)), (0.0, new_job("b", 12))]);
     assert_eq!([ended(&jobs[0]).1, ended(&jobs[1]).1], [12, 12]);
     let stops = done.iter().filter(|line| line.contains("stop")).count();
     assert!((3..=8).contains(&stops), "{done:?}");
@@ -186,7 +188,7 @@ impl Policy for Early {
 
 #[test]
 fn a_job_can_be_ended_early() {
-    let (jobs, done) = play(Box::new(Early), 1, &[(0.0, own("a", 10))]);
+    let (jobs, done) = play(Box::new(Early), 1, &[(0.0, new_job("a", 10))]);
     let (at, epochs) = ended(&jobs[0]);
     assert_eq!(epochs, 8, "{at} {done:?}");
     assert!(jobs[0].last.1.starts_with("completed early"), "{:?}", jobs[0].last);
@@ -214,7 +216,7 @@ impl Policy for TwoCopies {
 
 #[test]
 fn a_job_may_have_two_copies_and_is_done_when_one_is() {
-    let (jobs, done) = play(Box::new(TwoCopies), 2, &[(0.0, own("a", 10))]);
+    let (jobs, done) = play(Box::new(TwoCopies), 2, &[(0.0, new_job("a", 10))]);
     let (at, epochs) = ended(&jobs[0]);
     assert!(epochs == 10 && at < 115.0, "{at} {epochs} {done:?}");
     assert_eq!(deeds(&done), ["submit a", "submit a.c1", "cancel a.c1"], "{done:?}");

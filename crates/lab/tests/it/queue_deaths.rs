@@ -97,11 +97,11 @@ fn play(dies_at: u32, before: bool) -> u32 {
         let mut planner = planner(policy.as_mut());
         planner.run = &run;
         let mut disk = Disk { state: state.clone(), left: &left, before };
-        let mut own = state.clone();
+        let mut in_memory = state.clone();
         let went: Result<_, Died> =
-            hsched_engine::turn(&mut seer, &mut disk, &mut own, &rules(), &mut planner, &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut in_memory, &rules(), &mut planner, &mut |_| ());
         if went.is_ok() {
-            assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
+            assert_eq!(in_memory, disk.state, "the state on disk is another one than that in memory");
         }
         state = disk.state;
         if turn == 1 {

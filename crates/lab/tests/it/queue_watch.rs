@@ -168,14 +168,14 @@ pub fn answer(
 fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    let own = rules();
-    let first = step(state.clone(), Time(at), &[], cluster, &own, &mut planner);
+    let rules = rules();
+    let first = step(state.clone(), Time(at), &[], cluster, &rules, &mut planner);
     if first.inquiries.is_empty() {
         return first;
     }
     planner.start_estimates =
         Some(first.inquiries.iter().map(|inquiry| answer(cluster, inquiry, stays, wait)).collect());
-    step(state.clone(), Time(at), &[], cluster, &own, &mut planner)
+    step(state.clone(), Time(at), &[], cluster, &rules, &mut planner)
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
     // One T4 takes twenty hours; four V100 start in one.
     let soon = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
-    let late = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let late = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
 }
 
@@ -241,14 +241,14 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
     let mut before = state(vec![pending()]);
     Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
-    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own[0].attempt.tables.push(kind(4, "v100"));
+    let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
+    submissions[0].attempt.tables.push(kind(4, "v100"));
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    let own = rules();
-    let asked = step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner);
+    let watch_rules = rules();
+    let asked = step(before.clone(), Time(1.0), &[], &cluster, &watch_rules, &mut planner);
     // The same GPUs start sooner where the limit is longer.
-    let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
+    let wait = |request_kind: &Kind| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
         let is_for = |request_start_estimate: &&RequestStartEstimate| {
@@ -270,7 +270,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
             request_start_estimate.in_place.filter(|_| !is_short(request_start_estimate));
     }
     planner.start_estimates = Some(vec![start_estimates]);
-    let changed = step(before, Time(1.0), &[], &cluster, &own, &mut planner);
+    let changed = step(before, Time(1.0), &[], &cluster, &watch_rules, &mut planner);
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
     assert_eq!(to.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
@@ -289,7 +289,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
         |hours: f64| Partition { name: "only".into(), default: true, max_time: Some(Seconds(hours * HOUR)) };
     // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
-    let wait = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let wait = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     let begun = |hours: f64, job: JobState| {
         let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
         let then = take(&state(vec![job]), 1.0, &cluster, 0.0, &wait);
@@ -309,13 +309,13 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     );
     // Of two partitions the one with the longer limit has no V100.
     let both = |more: Vec<Partition>| {
-        let mut own = job();
-        Arc::make_mut(&mut own.job).launch.partition = Some("only,long".into());
+        let mut pending_job = job();
+        Arc::make_mut(&mut pending_job.job).launch.partition = Some("only,long".into());
         let mut cluster = Cluster { partitions: more, ..free.clone() };
         for (node, names) in cluster.nodes.iter_mut().zip([&["only"][..], &["only", "long"]]) {
             node.partitions = names.iter().map(|&name| name.to_owned()).collect();
         }
-        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
+        let then = take(&state(vec![pending_job]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
         let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
         let queue_choice = attempt.queue_choice.as_ref().and_then(|choice| choice.partition.clone());
         (words(&then.actions).join(", "), queue_choice.unwrap_or_default())
@@ -334,8 +334,8 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
 fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
     let mut before = state(vec![pending()]);
     let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
-    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own[0].attempt.reason = Some("BadConstraints".into());
+    let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
+    submissions[0].attempt.reason = Some("BadConstraints".into());
     let undone = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&undone.actions), ["cancel a"]);
     let of = own_key(&undone.state);
@@ -387,30 +387,30 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     let second = attempt("s", "v1", "v100", 2, 0);
     let joins = Some("r".to_owned());
     let second = SubmissionRecord { race: true, joins, copy: 1, job_id: Some(JobId(8)), ..second };
-    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own.push(Submission { attempt: second, stage: Stage::Pending });
+    let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
+    submissions.push(Submission { attempt: second, stage: Stage::Pending });
     let changed = |before: &State| {
         let mut policy = queueing();
         let mut planner = planner(policy.as_mut());
-        let own = rules();
-        let asked = step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner);
+        let rules = rules();
+        let asked = step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner);
         let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
         let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
         start_estimates.stays.iter_mut().for_each(|stay| *stay = Some(Seconds(20.0 * HOUR)));
         planner.start_estimates = Some(vec![start_estimates]);
-        words(&step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner).actions)
+        words(&step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner).actions)
     };
     // It waits for two V100 already.
     assert_eq!(changed(&before), [""; 0]);
     // In another partition these are another request.
     Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
-    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =
         |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
-    own[1].attempt.queue_choice = Some(queue_choice("short"));
+    submissions[1].attempt.queue_choice = Some(queue_choice("short"));
     assert_eq!(changed(&before), ["change a to 2 v100"]);
-    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own[1].attempt.queue_choice = Some(queue_choice("short,day"));
+    let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
+    submissions[1].attempt.queue_choice = Some(queue_choice("short,day"));
     assert_eq!(changed(&before), [""; 0]);
 }
 
@@ -419,8 +419,8 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     planner.start_estimates = Some(Vec::new());
-    let own = rules();
-    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &own, &mut planner);
+    let rules = rules();
+    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &rules, &mut planner);
     assert_eq!(words(&after.actions), [""; 0]);
     // And is asked about again after ten minutes.
     assert_eq!(after.state.wake, Some(Time(601.0)));
@@ -430,12 +430,12 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
 fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     let many: Vec<String> = (0..150).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = many.iter().map(|name| (name.as_str(), "v100", 4, 4, "allocated")).collect();
-    let own = hsched_model::Job {
+    let job = hsched_model::Job {
         global_batch: 100_000,
         samples_per_epoch: 100_000_000,
         ..job("a", "{v100: 100}", "")
     };
-    let jobs = state(vec![JobState::new(own, Time(0.0))]);
+    let jobs = state(vec![JobState::new(job, Time(0.0))]);
     let asked = take(&jobs, 1.0, &cluster(&nodes), 0.0, &|_| (1.0, 0.0));
     assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
     let mut policy = queueing();

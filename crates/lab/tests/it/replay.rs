@@ -301,23 +301,23 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
         events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
         for event in events {
             let now = event.at.0;
-            let train = |own: &mut Seen| {
-                if let Some((from, epoch)) = own.trains.take() {
-                    own.done += (now - from).max(0.0) / epoch;
+            let train = |progress: &mut Seen| {
+                if let Some((from, epoch)) = progress.trains.take() {
+                    progress.done += (now - from).max(0.0) / epoch;
                 }
             };
             if let Some(node) = event.node {
                 down[node] = event.kind == Kind::NodeDown;
             }
             let Some(job) = event.job else { continue };
-            let own = &mut seen[job];
+            let progress = &mut seen[job];
             let model = models[job].expect("a job");
             match event.kind {
                 Kind::Started | Kind::Moved => {
-                    let ran = own.trains.is_some();
-                    train(own);
+                    let ran = progress.trains.is_some();
+                    train(progress);
                     if ran && options.loses == Loses::Epoch {
-                        own.done = (own.done + 1e-9).floor();
+                        progress.done = (progress.done + 1e-9).floor();
                     }
                     let problem = Problem { jobs: vec![model.clone()], ..trace.problem.clone() };
                     let sharing = if ["optimus", "hadar"].contains(&policy) {
@@ -327,33 +327,33 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                     };
                     let placement = Placement::new(&problem, 0, &event.slots, sharing);
                     let epoch = placement.expect("a legal placement").epoch.total();
-                    own.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
-                    own.slots.clone_from(&event.slots);
+                    progress.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
+                    progress.slots.clone_from(&event.slots);
                 }
                 Kind::Stopped => {
-                    train(own);
+                    train(progress);
                     if options.loses == Loses::Epoch {
-                        own.done = (own.done + 1e-9).floor();
+                        progress.done = (progress.done + 1e-9).floor();
                     }
-                    own.slots.clear();
+                    progress.slots.clear();
                 }
                 Kind::Failed => {
-                    train(own);
-                    own.done = (own.done + 1e-9).floor();
-                    own.slots.clear();
+                    train(progress);
+                    progress.done = (progress.done + 1e-9).floor();
+                    progress.slots.clear();
                 }
                 Kind::Completed => {
-                    train(own);
-                    own.slots.clear();
+                    train(progress);
+                    progress.slots.clear();
                     let work = model.progress.work;
-                    prop_assert!((own.done - work).abs() < 1e-6 * work, "{} of {work}", own.done);
+                    prop_assert!((progress.done - work).abs() < 1e-6 * work, "{} of {work}", progress.done);
                 }
                 Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
                 }
             }
         }
         let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        for slot in seen.iter().flat_map(|own| &own.slots) {
+        for slot in seen.iter().flat_map(|progress| &progress.slots) {
             *used.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
         }
         for ((node, gpu_type), count) in used {

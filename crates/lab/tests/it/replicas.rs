@@ -11,7 +11,7 @@ use proptest::prelude::*;
 fn policies() -> Vec<&'static str> {
     let all = registry();
     let names = all.names_over_time().into_iter();
-    names.filter(|name| all.entry(name).is_some_and(|own| own.knows_replicas)).collect()
+    names.filter(|name| all.entry(name).is_some_and(|entry| entry.knows_replicas)).collect()
 }
 
 fn any_job() -> impl Strategy<Value = JobModel> {

@@ -232,12 +232,12 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
             });
             let needs = problem.jobs[job].needs;
             let legal = |slot: &Slot| Placement::new(&problem, job, &[*slot], Sharing::Balanced).is_some();
-            let own = (runs && problem.jobs[job].min_gpus == 1)
+            let held_slot = (runs && problem.jobs[job].min_gpus == 1)
                 .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
-            if let Some(slot) = own.flatten() {
+            if let Some(slot) = held_slot.flatten() {
                 run(&mut problem, job, &[slot]);
-                if let Stage::Running { movable: own, .. } = &mut problem.jobs[job].progress.holds[0].stage {
-                    *own = movable;
+                if let Stage::Running { movable: flag, .. } = &mut problem.jobs[job].progress.holds[0].stage {
+                    *flag = movable;
                 }
             }
         }
@@ -290,7 +290,7 @@ fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseErr
 /// Strangers take what is free of a type on a node.
 fn vanish(problem: &mut Problem, slot: Slot) {
     let held = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
-    let same = held.filter(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type));
+    let same = held.filter(|taken| (taken.node, taken.gpu_type) == (slot.node, slot.gpu_type));
     problem.nodes[slot.node].gpus[slot.gpu_type] = same.map(|slot| slot.count).sum();
 }
 

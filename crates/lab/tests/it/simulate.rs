@@ -164,8 +164,8 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
             10.0 * batch / speed
         })
     };
-    for (rank, own) in placement.ranks.iter().enumerate() {
-        assert!(compute(rank, if own.gpu_type == 0 { 50.0 } else { 100.0 }), "{report:?}");
+    for (rank, placed_rank) in placement.ranks.iter().enumerate() {
+        assert!(compute(rank, if placed_rank.gpu_type == 0 { 50.0 } else { 100.0 }), "{report:?}");
     }
     submitter.world.pass(Seconds(epoch + 3.8));
     assert_eq!(submitter.queue_state("a"), "running");

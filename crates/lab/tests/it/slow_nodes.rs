@@ -14,7 +14,7 @@ use hsched_fixtures::sites;
 const DAY: f64 = 86_400.0;
 
 /// A job of four epochs on one GPU.
-fn own(name: &str, avoid_slow: bool) -> Job {
+fn new_job(name: &str, avoid_slow: bool) -> Job {
     Job { epochs: 4, avoid_slow, model: "m".to_owned(), ..job(name, "{v100: 100}", ", max_gpus: 1") }
 }
 
@@ -61,10 +61,11 @@ fn used(play: &Play<'_>, begin: &str) -> BTreeSet<String> {
 
 #[test]
 fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
-    let mut orders: Vec<(f64, Job)> = (1..=3).map(|number| (0.0, own(&format!("a{number}"), true))).collect();
-    orders.extend((1..=3).map(|number| (3000.0, own(&format!("b{number}"), true))));
-    orders.extend((1..=3).map(|number| (6000.0, own(&format!("c{number}"), false))));
-    orders.extend((1..=3).map(|number| (9.0 * DAY, own(&format!("d{number}"), true))));
+    let mut orders: Vec<(f64, Job)> =
+        (1..=3).map(|number| (0.0, new_job(&format!("a{number}"), true))).collect();
+    orders.extend((1..=3).map(|number| (3000.0, new_job(&format!("b{number}"), true))));
+    orders.extend((1..=3).map(|number| (6000.0, new_job(&format!("c{number}"), false))));
+    orders.extend((1..=3).map(|number| (9.0 * DAY, new_job(&format!("d{number}"), true))));
     let (excluded, play) = nodes_of(&orders);
     let all: BTreeSet<String> = ["v1", "v2", "v3"].map(str::to_owned).into();
     let others: BTreeSet<String> = ["v1", "v3"].map(str::to_owned).into();
@@ -113,8 +114,9 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
 
 #[test]
 fn a_job_that_could_run_nowhere_else_is_not_kept_off() {
-    let wide = |name: &str| Job { min_gpus: 3, max_gpus: Some(3), ..own(name, true) };
-    let mut orders: Vec<(f64, Job)> = (1..=3).map(|number| (0.0, own(&format!("a{number}"), true))).collect();
+    let wide = |name: &str| Job { min_gpus: 3, max_gpus: Some(3), ..new_job(name, true) };
+    let mut orders: Vec<(f64, Job)> =
+        (1..=3).map(|number| (0.0, new_job(&format!("a{number}"), true))).collect();
     orders.push((3000.0, wide("wide")));
     let (excluded, play) = nodes_of(&orders);
     assert_eq!(play.state.node_times.slow(play.world.now()).len(), 1);

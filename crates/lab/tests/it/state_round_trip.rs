@@ -120,10 +120,10 @@ fn stage() -> impl Strategy<Value = Stage> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let waiting = (prop::option::of(time()), "\\PC{0,20}");
-    let submissions = prop::collection::vec((attempt(), stage()), 1..4).prop_map(|own| {
+    let submissions = prop::collection::vec((attempt(), stage()), 1..4).prop_map(|pairs| {
         let copy =
             |(copy, (attempt, stage))| Submission { attempt: SubmissionRecord { copy, ..attempt }, stage };
-        (0..).zip(own).map(copy).collect()
+        (0..).zip(pairs).map(copy).collect()
     });
     prop_oneof![
         waiting.prop_map(|(not_before, reason)| Phase::Waiting { not_before, reason }),

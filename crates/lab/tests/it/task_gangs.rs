@@ -130,8 +130,8 @@ fn what_they_remember_is_taken_up_as_it_was() {
 #[test]
 fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
     for name in ["hare", "hlas"] {
-        let own = JobModel { max_gpus: 1, ..job("a", 4, 1, &[100.0]) };
-        let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![own]);
+        let model = JobModel { max_gpus: 1, ..job("a", 4, 1, &[100.0]) };
+        let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![model]);
         problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
         let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
         let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };

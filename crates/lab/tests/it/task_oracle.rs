@@ -121,11 +121,11 @@ impl Oracle<'_> {
         }
         let mut next: Vec<(f64, usize, usize)> = Vec::new();
         for &job in &open {
-            for (gpu, own) in self.tasks.gpus.iter().enumerate() {
+            for (gpu, device) in self.tasks.gpus.iter().enumerate() {
                 let earlier = &self.tasks.gpus[..gpu];
                 let is_like =
-                    |other: usize| earlier[other].gpu_type == own.gpu_type && free[other] == free[gpu];
-                if self.tasks.jobs[job].times[own.gpu_type].is_some() && !(0..gpu).any(is_like) {
+                    |other: usize| earlier[other].gpu_type == device.gpu_type && free[other] == free[gpu];
+                if self.tasks.jobs[job].times[device.gpu_type].is_some() && !(0..gpu).any(is_like) {
                     let start = free[gpu].max(jobs[job].ready);
                     if start >= last {
                         next.push((start, job, gpu));
@@ -180,20 +180,25 @@ fn bound_optimum_and_rules_of_a_thousand_tiny_cases() {
     let mut ratios: [Vec<f64>; 4] = Default::default();
     for seed in 0..1000 {
         let tasks = any_case(seed, 7);
-        let own = order(&tasks);
+        let task_order = order(&tasks);
         let values = [Assign::Available, Assign::Finish, Assign::Insert].map(|assign| {
-            let runs = schedule(&tasks, &own.rounds, assign);
+            let runs = schedule(&tasks, &task_order.rounds, assign);
             check(&tasks, &runs);
             value(&tasks, &runs)
         });
         let best = Oracle::optimum(&tasks, values[1].min(values[2]));
-        assert!(own.lower_bound <= best + SLACK, "case {seed}: bound {} above {best}", own.lower_bound);
+        assert!(
+            task_order.lower_bound <= best + SLACK,
+            "case {seed}: bound {} above {best}",
+            task_order.lower_bound
+        );
         let [available, finish, insert] = values.map(|value| value / best);
         assert!(values.iter().all(|value| *value >= best - SLACK), "case {seed}: {values:?} below {best}");
         let alpha = alpha(&tasks);
         assert!(available <= alpha * (2.0 + alpha) + SLACK, "case {seed}: {available}");
         assert!(finish <= 2.0 + SLACK && insert <= 2.0 + SLACK, "case {seed}: {finish}, {insert}");
-        for (list, ratio) in ratios.iter_mut().zip([own.lower_bound / best, available, finish, insert]) {
+        for (list, ratio) in ratios.iter_mut().zip([task_order.lower_bound / best, available, finish, insert])
+        {
             list.push(ratio);
         }
     }

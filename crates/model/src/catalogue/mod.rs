@@ -7,5 +7,5 @@ mod recognise;
 mod table;
 
 pub use self::gpu::{Gpu, Memory, Tflops};
-pub use self::recognise::{Recognised, Slice, nominal_watts, recognise, reference_units};
+pub use self::recognise::{Recognised, Slice, count_for, nominal_watts, recognise, reference_units};
 pub use self::table::{gpus, names, source, spellings};

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use super::gpu::Gpu;
 use super::table::{gpus, spelling};
-use crate::{GpuType, Precision, split_mig};
+use crate::{Bytes, GpuType, Precision, split_mig};
 
 /// What a name may mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,35 @@ pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
         Some(slice) => Some(f64::from(slice.compute) / f64::from(gpu.compute_slices()?)),
     };
     known.gpus.iter().filter_map(|gpu| Some(gpu.watts? * share(gpu)?)).max_by(f64::total_cmp)
+}
+
+impl Recognised {
+    /// Returns the memory of one in GB; of several models that are meant, the least.
+    pub fn least_memory_gb(&self) -> u32 {
+        let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
+        self.slice.as_ref().map_or(whole, |slice| slice.memory_gb)
+    }
+
+    /// Returns the memory of one; of several models that are meant, the most.
+    pub fn most_memory(&self) -> Bytes {
+        let whole = self.gpus.iter().map(|gpu| gpu.memory.gb).max().unwrap_or(u32::MAX);
+        let gb = self.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
+        Bytes(u64::from(gb) * GB)
+    }
+
+    /// Returns how many hold so much together, a power of two; `None` where one slice is too small, of which several do not work
+    /// together.
+    pub fn count_for(&self, need: Bytes) -> Option<u32> {
+        count_for(self.least_memory_gb(), need).filter(|count| self.slice.is_none() || *count == 1)
+    }
+}
+
+/// Bytes of a GB of the table, as its sources count them.
+const GB: u64 = 1_000_000_000;
+
+/// Returns how many GPUs of so many GB hold so much together, a power of two.
+pub fn count_for(gb: u32, need: Bytes) -> Option<u32> {
+    u32::try_from(need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two()).ok()
 }
 
 /// Returns what a GPU type or product name may mean, or `None` where the table does not have it.

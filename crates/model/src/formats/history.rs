@@ -260,32 +260,33 @@ mod tests {
 
     #[test]
     fn a_table_is_read_by_its_header() {
-        let own = log(
+        let parsed = log(
             "Epoch, loss, lr, note\n0, 2.5, 0.1, warm\n1, 1.5, 0.1, \n1, 1.25, 0.1, again\n2, nan, 0.01, x\n",
         );
-        assert_eq!(own.metrics["loss"], [(1, 2.5), (2, 1.25)]);
-        assert_eq!(own.metrics["lr"].len(), 3);
-        assert!(!own.metrics.contains_key("note"));
-        assert_eq!(own.notes, ["skipped values of loss that are not finite numbers: 1"]);
+        assert_eq!(parsed.metrics["loss"], [(1, 2.5), (2, 1.25)]);
+        assert_eq!(parsed.metrics["lr"].len(), 3);
+        assert!(!parsed.metrics.contains_key("note"));
+        assert_eq!(parsed.notes, ["skipped values of loss that are not finite numbers: 1"]);
     }
 
     #[test]
     fn lines_of_json_are_reports_or_flat() {
-        let own = log(
+        let parsed = log(
             "{\"rank\": 0, \"probe\": []}\n{\"epoch\": 1, \"metrics\": {\"loss\": 0.7}}\nnonsense\n{\"epoch\": 2, \"loss\": 0.5}\n",
         );
-        assert_eq!(own.metrics["loss"], [(1, 0.7), (2, 0.5)]);
-        assert_eq!(own.notes, ["skipped lines that cannot be read: 1"]);
+        assert_eq!(parsed.metrics["loss"], [(1, 0.7), (2, 0.5)]);
+        assert_eq!(parsed.notes, ["skipped lines that cannot be read: 1"]);
         let steps = log("{\"step\": 100, \"acc\": 0.1}\n{\"step\": 200, \"acc\": 0.2}\n");
         assert_eq!(steps.metrics["acc"], [(1, 0.1), (2, 0.2)]);
     }
 
     #[test]
     fn a_report_has_its_metrics_beside_and_under_metrics() {
-        let own = log(
+        let parsed = log(
             "{\"epoch\": 1, \"rank\": 0, \"samples\": 9, \"compute_s\": 1.5, \"val_loss\": 0.3, \"lr\": 9, \"metrics\": {\"lr\": 0.1}}\n",
         );
-        let firsts: Vec<_> = own.metrics.iter().map(|(name, points)| (name.as_str(), points[0].1)).collect();
+        let firsts: Vec<_> =
+            parsed.metrics.iter().map(|(name, points)| (name.as_str(), points[0].1)).collect();
         assert_eq!(firsts, [("lr", 0.1), ("val_loss", 0.3)]);
     }
 

@@ -159,8 +159,8 @@ fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
 }
 
 /// Returns the bundles that are the best at some prices and some worth, and the small ones of one type.
-pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
-    let bundles = Bundles::new(types, own);
+pub(super) fn cut(types: usize, candidates: Vec<(Vec<u32>, f64)>) -> Bundles {
+    let bundles = Bundles::new(types, candidates);
     let mut keep: Vec<bool> = (0..bundles.len())
         .map(|bundle| {
             let counts = bundles.counts(bundle);

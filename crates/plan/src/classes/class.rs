@@ -135,7 +135,8 @@ impl Site {
         let most =
             |ty: usize| if model.has_several_gpus() { self.replicas(model, ty) } else { self.ceiling[ty] };
         let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { most(ty) } else { 0 }).collect();
-        let alone = model.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
+        let alone =
+            model.types.iter().map(|type_model| type_model.is_some_and(|model| model.single_rank)).collect();
         BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
@@ -175,7 +176,7 @@ fn in_gpus(model: &JobModel, bundles: Bundles) -> Bundles {
     if !model.has_several_gpus() {
         return bundles;
     }
-    let gpus = |own: usize| (model.gpus(bundles.counts(own)), bundles.speed(own));
+    let gpus = |index: usize| (model.gpus(bundles.counts(index)), bundles.speed(index));
     Bundles::new(model.types.len(), (0..bundles.len()).map(gpus).collect())
 }
 
@@ -214,8 +215,8 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.max_gpus.into(),
         model.accumulate.into(),
     ];
-    for (own, may_use) in model.types.iter().zip(&model.may_use) {
-        match own.filter(|_| *may_use) {
+    for (type_model, may_use) in model.types.iter().zip(&model.may_use) {
+        match type_model.filter(|_| *may_use) {
             Some(model) => key.extend([
                 model.speed.alpha().to_bits(),
                 model.speed.beta().to_bits(),

@@ -107,7 +107,7 @@ mod tests {
         let brackets = |count: u32| (0..26).map(|place| bracket(place, count)).collect::<Vec<_>>();
         assert_eq!(brackets(1), [0; 26]);
         let three = brackets(3);
-        let size = |bracket| three.iter().filter(|own| **own == bracket).count();
+        let size = |bracket| three.iter().filter(|candidate| **candidate == bracket).count();
         assert_eq!([size(0), size(1), size(2)], [18, 6, 2]);
         assert_eq!(three[..13], three[13..]);
         assert_eq!([0, 1, 2, 3].map(|bracket| first_rung(27, 0, bracket)), [1, 3, 9, 9]);

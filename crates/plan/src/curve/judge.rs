@@ -284,11 +284,11 @@ mod tests {
         let verdict = |stop: &Stop, busy| {
             judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, None), stop, busy).expect("a verdict")
         };
-        let own = verdict(&stop, true);
+        let judged = verdict(&stop, true);
         let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
-        check(&own, expected, true, Some(Reason::NothingToGain));
-        assert_eq!((own.rule, own.best), (StopRule::Best, CurvePoint { epoch: 15, value: 0.21 }));
-        assert_eq!(own.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
+        check(&judged, expected, true, Some(Reason::NothingToGain));
+        assert_eq!((judged.rule, judged.best), (StopRule::Best, CurvePoint { epoch: 15, value: 0.21 }));
+        assert_eq!(judged.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
         let free = verdict(&stop, false);
         assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
         let patient = Stop { patience: Some(3), ..stop.clone() };
@@ -337,12 +337,12 @@ mod tests {
         };
         // A plateau that rises a little, and the same after a fall.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
-        let own = verdict(&plateau[..16], 24, MetricKind::Loss);
-        assert!(own.probability.is_some_and(|probability| probability < 0.05), "{own:?}");
-        assert_eq!((own.stop, own.reason, own.unsettled), (false, None, Some(Unsettled::NotMoved)));
+        let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
+        assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");
+        assert_eq!((judged.stop, judged.reason, judged.unsettled), (false, None, Some(Unsettled::NotMoved)));
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
-        let own = verdict(&fallen, 24, MetricKind::Loss);
-        assert_eq!((own.reason, own.unsettled), (Some(Reason::NothingToGain), None));
+        let judged = verdict(&fallen, 24, MetricKind::Loss);
+        assert_eq!((judged.reason, judged.unsettled), (Some(Reason::NothingToGain), None));
         // Every shape levels off, and this one falls by a hundredth an epoch.
         let steady: Vec<f64> =
             (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();

@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn the_last_third_goes_on() {
-        let own = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], MetricKind::Loss);
-        assert!((own.change_until(9) + 1.5).abs() < 1e-12 && (own.continued_to(9) - 1.0).abs() < 1e-12);
-        assert!((own.continued_to(6) - 2.5).abs() < 1e-12);
+        let moved = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], MetricKind::Loss);
+        assert!((moved.change_until(9) + 1.5).abs() < 1e-12 && (moved.continued_to(9) - 1.0).abs() < 1e-12);
+        assert!((moved.continued_to(6) - 2.5).abs() < 1e-12);
         let same = [CurvePoint { epoch: 3, value: 1.0 }, CurvePoint { epoch: 3, value: 2.0 }];
         let same = Movement::of(&same, MetricKind::Other).expect("a movement");
         assert!((same.continued_to(9) - 2.0).abs() < 1e-12);

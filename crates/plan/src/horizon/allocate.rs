@@ -81,7 +81,8 @@ impl<'a> Allocation<'a> {
     fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
-        let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);
+        let keep =
+            |(task, task_state): (usize, &Task)| kept(task_state, instance.class(task).fastest, terms.life);
         let keep = instance.tasks.iter().enumerate().map(keep).collect();
         let (choices, values) = (vec![TaskChoice::Wait; tasks], vec![0.0; tasks]);
         let mut allocation = Self { instance, terms, keep, free, choices, values };
@@ -106,17 +107,19 @@ impl<'a> Allocation<'a> {
 
     /// Returns what a second on other GPUs of this speed is worth.
     fn value(&self, task: usize, speed: f64) -> f64 {
-        let (own, keep) = (&self.instance.tasks[task], self.keep[task]);
+        let (task_state, keep) = (&self.instance.tasks[task], self.keep[task]);
         // Who gets less than it has will want it back, and restart again.
-        let again = if speed < own.speed() { own.speed() * (1.0 - keep) } else { 0.0 };
+        let again = if speed < task_state.speed() { task_state.speed() * (1.0 - keep) } else { 0.0 };
         self.terms.worth[task] * (speed * keep - again)
     }
 
     /// Returns what a second of waiting is worth: a running task will have to restart.
     fn value_of_waiting(&self, task: usize) -> f64 {
-        let own = &self.instance.tasks[task];
-        match own.is_running() {
-            true if self.instance.preempts => -self.terms.worth[task] * own.speed() * (1.0 - self.keep[task]),
+        let task_state = &self.instance.tasks[task];
+        match task_state.is_running() {
+            true if self.instance.preempts => {
+                -self.terms.worth[task] * task_state.speed() * (1.0 - self.keep[task])
+            }
             true => f64::NEG_INFINITY,
             false => 0.0,
         }
@@ -124,13 +127,14 @@ impl<'a> Allocation<'a> {
 
     /// Returns what each bundle is worth to a task, and its rent.
     fn bundles(&self, task: usize) -> impl Iterator<Item = (usize, f64, f64)> {
-        let own = &self.instance.tasks[task];
-        let present = own.placement.as_ref().and_then(|place| place.bundle);
+        let task_state = &self.instance.tasks[task];
+        let present = task_state.placement.as_ref().and_then(|place| place.bundle);
         let speeds = self.instance.class(task).bundles.speeds();
-        let rents = &self.terms.rents[own.class];
+        let rents = &self.terms.rents[task_state.class];
         speeds.iter().zip(rents).enumerate().map(move |(bundle, (&speed, &rent))| {
             let stays = present == Some(bundle);
-            let value = if stays { self.terms.worth[task] * own.speed() } else { self.value(task, speed) };
+            let value =
+                if stays { self.terms.worth[task] * task_state.speed() } else { self.value(task, speed) };
             (bundle, value, rent)
         })
     }
@@ -161,17 +165,17 @@ impl<'a> Allocation<'a> {
 
     /// Returns a task's best choice of these GPUs, at a part of the prices.
     fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
-        let own = &self.instance.tasks[task];
+        let task_state = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
-            let value = self.terms.worth[task] * own.speed();
+            let value = self.terms.worth[task] * task_state.speed();
             Offer { choice: TaskChoice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
         };
-        if let Some(place) = own.placement.as_ref().filter(|_| self.is_frozen(task)) {
+        if let Some(place) = task_state.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
         let mut best = Offer { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
-        if let Some(place) = own.placement.as_ref().filter(|place| fits(free, &place.counts)) {
+        if let Some(place) = task_state.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
                 best = stay;

@@ -33,22 +33,22 @@ pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Ta
 /// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
 fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[TaskChoice], plan: &[TaskChoice]) -> f64 {
     let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
-    for (task, own) in instance.tasks.iter().enumerate() {
+    for (task, task_state) in instance.tasks.iter().enumerate() {
         let (before, after) = (instance.speed(task, base[task]), instance.speed(task, plan[task]));
         let worth = terms.worth[task];
         let change = worth * (after - before);
         if change > 0.0 {
             gain += change;
-            weighted += change * own.left / after;
+            weighted += change * task_state.left / after;
         } else {
             loss -= change;
         }
-        let restart = worth * own.restart_now();
-        if own.is_running() && plan[task] != TaskChoice::Stay {
+        let restart = worth * task_state.restart_now();
+        if task_state.is_running() && plan[task] != TaskChoice::Stay {
             // Who gets less than it has will want it back, and restart again.
             let shrinks = after > 0.0 && after < before;
             cost += restart * before.max(after) * if shrinks { 2.0 } else { 1.0 };
-        } else if !own.is_running() && (after > 0.0) != (before > 0.0) {
+        } else if !task_state.is_running() && (after > 0.0) != (before > 0.0) {
             cost += restart * (after - before);
         }
     }

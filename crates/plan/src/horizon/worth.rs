@@ -30,8 +30,8 @@ impl Worths {
     /// Returns the worth of each task of a instance at today's `prices` and by the path of prices to come.
     pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &Path) -> Self {
         let unit = unit_costs(instance, prices);
-        let key = |(task, own): (usize, &Task)| {
-            to_do(own, instance.class(task).fastest) * unit[own.class] / own.weight
+        let key = |(task, task_state): (usize, &Task)| {
+            to_do(task_state, instance.class(task).fastest) * unit[task_state.class] / task_state.weight
         };
         let keys: Vec<f64> = instance.tasks.iter().enumerate().map(key).collect();
         let mut order: Vec<usize> = (0..keys.len()).collect();

@@ -99,8 +99,9 @@ impl TaskJob {
 }
 
 fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
-    let time =
-        |(own, count): (&Option<TypeModel>, &u32)| task_time(model, own.as_ref().filter(|_| *count > 0)?);
+    let time = |(type_model, count): (&Option<TypeModel>, &u32)| {
+        task_time(model, type_model.as_ref().filter(|_| *count > 0)?)
+    };
     model.types.iter().zip(counts).map(time).collect()
 }
 

@@ -1,5 +1,7 @@
 //! The search: the policy places the jobs again and again, with other weights and on fewer GPUs.
 
+use std::collections::BTreeMap;
+
 use crate::fairness::equal_share_times;
 use crate::pareto::proof::{MeanBound, Proven};
 use crate::pareto::thrift::Costs;
@@ -240,7 +242,7 @@ impl FrontSearch<'_> {
                     lower: proven.mean,
                     root: proven.factor * proof.bound.root,
                     prices: proof.bound.prices.iter().map(|price| price / sum * proven.factor).collect(),
-                    replica_prices: Vec::new(),
+                    replica_prices: replica_prices(&proof.bound, proven.factor / sum),
                     weights: scaled(&proof.weights),
                 },
                 plan: found.plan,
@@ -257,6 +259,14 @@ impl FrontPlan {
             && rounded(self.fairness) >= rounded(other.fairness)
             && self.cost.zip(other.cost).is_none_or(|(first, cost)| rounded(first) <= rounded(cost))
     }
+}
+
+/// Returns the prices of whole replicas, scaled.
+fn replica_prices(bound: &Bound, factor: f64) -> Vec<BTreeMap<u32, f64>> {
+    let scaled = |prices: &BTreeMap<u32, f64>| {
+        prices.iter().map(|(&size, price)| (size, price * factor)).collect::<BTreeMap<u32, f64>>()
+    };
+    bound.replica_prices.iter().map(scaled).collect()
 }
 
 /// Returns a value with the digits that count.

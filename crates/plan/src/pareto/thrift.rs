@@ -9,23 +9,23 @@ const GROWTH: f64 = 1.25;
 
 /// What a job costs with each number of GPUs of each type, where that is legal.
 pub(super) struct Costs {
-    /// Type, number of GPUs, cost.
+    /// Type, number of replicas, cost.
     options: Vec<(usize, u32, f64)>,
 }
 
 impl Costs {
     /// Returns the costs of a job at prices of a GPU-hour by type.
     pub(super) fn new(problem: &Problem, job: &JobModel, (rings, prices): (&Rings, &[f64])) -> Self {
-        let offered = problem.offered();
-        let pricer = Pricer::new(job, rings, &offered, None);
+        let pricer = Pricer::alone(problem, rings, job);
+        let rings = if job.has_several_gpus() { &rings.of_replicas(job) } else { rings };
         let mut options = Vec::new();
-        for (ty, &most) in offered.iter().enumerate() {
+        for (ty, &most) in pricer.most().iter().enumerate() {
             let mut count = job.min_gpus.max(1);
             while count <= most.min(job.max_gpus) {
-                let mut counts = vec![0; offered.len()];
+                let mut counts = vec![0; pricer.most().len()];
                 counts[ty] = count;
                 if let Some(time) = pricer.cost(&counts, rings.fastest(&counts)) {
-                    options.push((ty, count, time * f64::from(count) * prices[ty]));
+                    options.push((ty, count, time * f64::from(count * job.size(ty)) * prices[ty]));
                 }
                 count = if count < ONE_BY_ONE { count + 1 } else { grown(count) };
             }
@@ -33,7 +33,7 @@ impl Costs {
         Self { options }
     }
 
-    /// Returns the job with no types and numbers of GPUs on which it costs over so many times the least; `None` where no GPUs
+    /// Returns the job with no types and numbers of replicas on which it costs over so many times the least; `None` where no GPUs
     /// of one type are legal.
     pub(super) fn limit(&self, job: &JobModel, times: f64) -> Option<JobModel> {
         let least = self.options.iter().map(|option| option.2).min_by(f64::total_cmp)?;

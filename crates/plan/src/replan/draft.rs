@@ -49,7 +49,7 @@ impl Draft {
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();
-        let change = |(own, decision): (usize, Decision)| {
+        let change = |(number, decision): (usize, Decision)| {
             let decision = match decision {
                 Decision::Place { placements, why, .. } => {
                     let to_whole = |placement| extract.to_whole(whole, placement);
@@ -58,7 +58,7 @@ impl Draft {
                 }
                 other => other,
             };
-            (extract.jobs[own], decision)
+            (extract.jobs[number], decision)
         };
         Plan {
             changes: changes.into_iter().map(change).collect(),

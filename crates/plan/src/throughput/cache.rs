@@ -1,4 +1,4 @@
-//! The speeds that were measured, by model, GPU type and precision, and by who measured them.
+//! The speeds that were measured, by model, GPU type, precision and size of replicas, and by who measured them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,7 +8,7 @@ use super::fit::{Reading, SPREAD, fit};
 use super::record::{Point, Record, batch_size};
 use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Precision, Speed};
+use hsched_model::{GpuType, Job, Precision, Speed};
 
 /// All measured speeds.
 ///
@@ -16,10 +16,11 @@ use hsched_model::{GpuType, Precision, Speed};
 /// caches merge without loss, in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<TypeAndPrecision, Records>>,
+    models: BTreeMap<String, BTreeMap<Place, Records>>,
 }
 
-type TypeAndPrecision = (GpuType, Option<Precision>);
+/// What a model's speed is one of: a GPU type, a precision, and the GPUs of a replica.
+type Place = (GpuType, Option<Precision>, u32);
 
 /// By contributor.
 type Records = BTreeMap<String, Record>;
@@ -84,23 +85,21 @@ impl Cache {
 
     /// Returns what is known of a speed, over all contributors.
     pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
-        let place = (key.gpu_type.clone(), key.precision);
+        let place = (key.gpu_type.clone(), key.precision, key.gpus);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
-    /// Returns what is known of a model in a precision, by GPU type.
-    pub fn of_model(
-        &self,
-        model: &str,
-        precision: Option<Precision>,
-    ) -> impl Iterator<Item = (&GpuType, Measured)> {
-        let places = self.models.get(model).into_iter().flatten();
+    /// Returns what is known of a job, by GPU type: of its model in its precision, in replicas of its size.
+    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, Measured)> {
+        let places = self.models.get(&job.model).into_iter().flatten();
         places
-            .filter(move |((_, own), _)| *own == precision)
-            .filter_map(|((gpu_type, _), records)| Some((gpu_type, pooled(records)?)))
+            .filter(|((gpu_type, precision, gpus), _)| {
+                *precision == job.precision && *gpus == SpeedKey::of(job, gpu_type).gpus
+            })
+            .filter_map(|((gpu_type, ..), records)| Some((gpu_type, pooled(records)?)))
     }
 
-    /// Returns all that is known, by model, GPU type and precision.
+    /// Returns all that is known, by model, GPU type, precision and size of replicas.
     pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, Measured)> {
         self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
     }
@@ -151,7 +150,7 @@ impl Cache {
     pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
         let Some(places) = self.models.get_mut(model) else { return 0 };
         let before = places.len();
-        places.retain(|(own, _), _| gpu_type.is_some_and(|gpu_type| gpu_type != own));
+        places.retain(|(recorded, ..), _| gpu_type.is_some_and(|gpu_type| gpu_type != recorded));
         let after = places.len();
         if after == 0 {
             self.models.remove(model);
@@ -167,17 +166,16 @@ impl Cache {
 
     fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
         self.models.iter().flat_map(|(model, places)| {
-            places.iter().map(move |((gpu_type, precision), records)| {
-                let key =
-                    SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
-                (key, records)
+            places.iter().map(move |((gpu_type, precision, gpus), records)| {
+                let (gpu_type, precision, gpus) = (gpu_type.clone(), *precision, *gpus);
+                (SpeedKey { model: model.clone(), gpu_type, precision, gpus }, records)
             })
         })
     }
 
     fn records_mut(&mut self, key: &SpeedKey) -> &mut Records {
         let places = self.models.entry(key.model.clone()).or_default();
-        places.entry((key.gpu_type.clone(), key.precision)).or_default()
+        places.entry((key.gpu_type.clone(), key.precision, key.gpus)).or_default()
     }
 }
 

@@ -71,8 +71,9 @@ impl Tables {
         let mut rows = BTreeMap::<_, Row>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
-        for (key, own) in cache.estimates() {
-            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, own));
+        // Replicas of several GPUs say nothing of single GPUs.
+        for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
+            measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
         }
         for (key, cells) in measured {
             let batch =
@@ -83,7 +84,7 @@ impl Tables {
                 row.rates.insert(name.clone(), (measured.speed.rate_at(batch).ln(), true));
             }
         }
-        for job in jobs.iter().map(Borrow::borrow) {
+        for job in jobs.iter().map(Borrow::borrow).filter(|job| !job.has_replicas()) {
             let row = rows.entry((job.model.clone(), job.precision)).or_default();
             for (gpu_type, speed) in &job.throughput {
                 let rate = (speed.rate_at(batch_size(job.global_batch)).ln(), false);

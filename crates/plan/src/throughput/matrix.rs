@@ -92,9 +92,14 @@ impl ThroughputMatrix {
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
-            let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
+            let measured: BTreeMap<&GpuType, Measured> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
-                if possible { tables.estimate(job, &measured, gpu_type, which) } else { None }
+                // Nobody knows how the speed of a replica grows with its GPUs.
+                if possible && !job.has_replicas() {
+                    tables.estimate(job, &measured, gpu_type, which)
+                } else {
+                    None
+                }
             };
             let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
@@ -151,10 +156,6 @@ impl Knowledge<'_> {
                 None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
-        let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
-            return Cell::Unusable(Unusable::NoThroughput);
-        };
-        let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let gpus = match &job.replica {
             Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
@@ -165,6 +166,10 @@ impl Knowledge<'_> {
             },
             None => 1,
         };
+        let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
+            return Cell::Unusable(Unusable::NoThroughput);
+        };
+        let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
         Cell::Known(Known { speed, source, max_batch, gpus, is_listed, remarks })
     }
@@ -173,14 +178,10 @@ impl Knowledge<'_> {
     fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
-        if job.replica.is_some() {
-            // What was measured or learnt of single GPUs says nothing of a replica.
-            return self.said_of_replica(gpu_type, said, remarks);
-        }
-        if let Some(&own) = measured.get(gpu_type) {
-            remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
-            let scaled = said.and_then(|said| through_the_one_batch(said, &own));
-            return Some((scaled.unwrap_or(own.speed), Source::Measured(own)));
+        if let Some(&record) = measured.get(gpu_type) {
+            remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &record)));
+            let scaled = said.and_then(|said| through_the_one_batch(said, &record));
+            return Some((scaled.unwrap_or(record.speed), Source::Measured(record)));
         }
         if let Some(said) = said {
             return Some((said, Source::JobFile));
@@ -198,21 +199,6 @@ impl Knowledge<'_> {
         let source = Source::Estimated(estimate);
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
-    }
-
-    fn said_of_replica(
-        &self,
-        gpu_type: &GpuType,
-        said: Option<Speed>,
-        remarks: &mut Vec<String>,
-    ) -> Option<(Speed, Source)> {
-        let Self { job, cluster, .. } = *self;
-        if let Some(said) = said {
-            return Some((said, Source::JobFile));
-        }
-        let name = *other_names(job.throughput.keys(), gpu_type, cluster).first()?;
-        remarks.push(format!("the speed of {name} is used for {gpu_type}: same model"));
-        job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())))
     }
 }
 

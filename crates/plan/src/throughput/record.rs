@@ -174,9 +174,9 @@ impl Record {
 
     /// Returns what a sample's step should have taken, by its own batch size, else by the nearest one.
     fn expected(&self, sample: &Aside) -> Option<Expected> {
-        if let Some(own) = self.points.iter().find(|point| point.batch == sample.batch) {
-            let distance = (FAR * own.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);
-            return Some(Expected { seconds: own.seconds, distance });
+        if let Some(point) = self.points.iter().find(|point| point.batch == sample.batch) {
+            let distance = (FAR * point.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);
+            return Some(Expected { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
         let away = |point: &&Point| (batch_size(point.batch) / size).ln().abs();

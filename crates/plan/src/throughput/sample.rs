@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::cache::Measured;
-use hsched_model::{GpuType, Precision};
+use super::matrix::replica_size;
+use hsched_model::{GpuType, Job, Precision};
 
-/// Which speed: a model on a GPU type, in a precision.
+/// Which speed: a model on a GPU type, in a precision, of a replica of so many GPUs.
 ///
 /// A job that names no precision has a speed of its own: nobody knows in which it computes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +15,27 @@ pub struct SpeedKey {
     pub model: String,
     pub gpu_type: GpuType,
     pub precision: Option<Precision>,
+    /// The GPUs of a replica; 1 where each GPU is one.
+    pub gpus: u32,
+}
+
+impl SpeedKey {
+    /// Returns the key of a job's speed on a GPU type.
+    pub fn of(job: &Job, gpu_type: &GpuType) -> Self {
+        let sizes = job.replica.as_ref().map(|replica| &replica.gpus);
+        let size = sizes.and_then(|sizes| replica_size(sizes, gpu_type, std::slice::from_ref(gpu_type)));
+        Self {
+            model: job.model.clone(),
+            gpu_type: gpu_type.clone(),
+            precision: job.precision,
+            gpus: size.unwrap_or(1),
+        }
+    }
+
+    /// Returns the GPU type, with the number of GPUs where a replica has several.
+    pub fn place(&self) -> String {
+        if self.gpus > 1 { format!("{} {}", self.gpus, self.gpu_type) } else { self.gpu_type.to_string() }
+    }
 }
 
 /// The time of one (micro-)step at a local batch, as seen over some steps.

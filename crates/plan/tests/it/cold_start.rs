@@ -14,7 +14,7 @@ fn gpu(name: &str) -> GpuType {
 }
 
 fn key(model: &str, gpu_type: &str) -> SpeedKey {
-    SpeedKey { model: model.into(), gpu_type: gpu(gpu_type), precision: None }
+    SpeedKey { model: model.into(), gpu_type: gpu(gpu_type), precision: None, gpus: 1 }
 }
 
 /// Returns a cache with rates by model and type.
@@ -57,8 +57,8 @@ fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Optio
 fn ratios_of_two_measured_models_scale_a_third() {
     let known = job("new", "v100: 1000");
     let two = cache(&[("a", "v100", 100.0), ("a", "t4", 40.0), ("b", "v100", 10.0), ("b", "t4", 4.0)]);
-    let (speed, own) = estimate(&known, "t4", &two, Estimates::Learnt).expect("an estimate");
-    assert_eq!((own.method, own.from), (Method::Ratios { models: 2 }, gpu("v100")));
+    let (speed, origin) = estimate(&known, "t4", &two, Estimates::Learnt).expect("an estimate");
+    assert_eq!((origin.method, origin.from), (Method::Ratios { models: 2 }, gpu("v100")));
     // Between what the two say, 400, and the table of GPUs.
     let rate = speed.rate_at(1.0);
     assert!((400.0..500.0).contains(&rate), "{rate}");
@@ -69,7 +69,10 @@ fn ratios_of_two_measured_models_scale_a_third() {
         .flat_map(|(name, rate)| [(name.as_str(), "v100", *rate), (name, "t4", 0.4 * rate)])
         .collect();
     let (speed, surer) = estimate(&known, "t4", &cache(&many), Estimates::Learnt).expect("an estimate");
-    assert!(surer.error < 0.5 * own.error && (speed.rate_at(1.0) - 400.0).abs() < 20.0, "{surer:?} {speed}");
+    assert!(
+        surer.error < 0.5 * origin.error && (speed.rate_at(1.0) - 400.0).abs() < 20.0,
+        "{surer:?} {speed}"
+    );
 }
 
 #[test]
@@ -80,9 +83,9 @@ fn nothing_is_guessed_unasked() {
         assert_eq!(estimate(&known, "t4", too_little, Estimates::Learnt), None);
         assert_eq!(estimate(&known, "t4", too_little, Estimates::Off), None);
     }
-    let (speed, own) = estimate(&known, "t4", &Cache::default(), Estimates::All).expect("an estimate");
-    assert_eq!(own.method, Method::GpuTable);
-    assert!((300.0..700.0).contains(&speed.rate_at(1.0)) && own.error > 0.4, "{speed} {own:?}");
+    let (speed, origin) = estimate(&known, "t4", &Cache::default(), Estimates::All).expect("an estimate");
+    assert_eq!(origin.method, Method::GpuTable);
+    assert!((300.0..700.0).contains(&speed.rate_at(1.0)) && origin.error > 0.4, "{speed} {origin:?}");
     // Of a job without any speed, and of a type that nobody knows, there is nothing to say.
     assert_eq!(estimate(&job("new", ""), "t4", &one, Estimates::All), None);
     assert_eq!(estimate(&known, "fpga", &one, Estimates::All), None);
@@ -153,7 +156,7 @@ fn held_out(rates: &Rates, learn_from_others: bool) -> (usize, f64, f64, f64) {
     let mut all = Cache::default();
     let mut cells = BTreeMap::<_, Vec<(u64, f64)>>::new();
     for (model, precision, batch, gpu_type, rate) in &rates {
-        let key = SpeedKey { model: model.clone(), gpu_type: gpu(gpu_type), precision: *precision };
+        let key = SpeedKey { model: model.clone(), gpu_type: gpu(gpu_type), precision: *precision, gpus: 1 };
         learn(&mut all, &key, *batch, *rate);
         cells.entry(key).or_default().push((*batch, *rate));
     }
@@ -169,14 +172,14 @@ fn held_out(rates: &Rates, learn_from_others: bool) -> (usize, f64, f64, f64) {
         }
         let job = Job { precision: key.precision, ..job("x", "") };
         let job = Job { model: key.model.clone(), ..job };
-        let Some((speed, own)) = estimate(&job, key.gpu_type.as_str(), &cache, Estimates::All) else {
+        let Some((speed, origin)) = estimate(&job, key.gpu_type.as_str(), &cache, Estimates::All) else {
             continue;
         };
         for &(batch, rate) in seen {
             #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
             let ratio = speed.rate_at(batch as f64) / rate;
             errors.push((ratio - 1.0).abs());
-            inside += usize::from(ratio.ln().abs() <= own.error.ln_1p());
+            inside += usize::from(ratio.ln().abs() <= origin.error.ln_1p());
         }
     }
     errors.sort_by(f64::total_cmp);

@@ -82,7 +82,7 @@ fn choices_at_the_prices_add_up_to_the_bound() {
 fn one_type_alone_is_the_best_number_of_all() {
     let problem = fifteen_gpus();
     let (explanation, _) = explained("optimal", &problem);
-    for (job, own) in problem.jobs.iter().zip(&explanation.jobs) {
+    for (job, job_explanation) in problem.jobs.iter().zip(&explanation.jobs) {
         for ty in 0..3 {
             let bundle = |count: u32| (0..3).map(|other| if other == ty { count } else { 0 }).collect();
             let times = (1..=5).filter_map(|count| {
@@ -90,7 +90,7 @@ fn one_type_alone_is_the_best_number_of_all() {
                 time(job, &bundle, fastest_link(&problem, &bundle))
             });
             let best = times.min_by(f64::total_cmp).expect("legal");
-            near(own.types[ty].alone.as_ref().expect("legal").jct, best);
+            near(job_explanation.types[ty].alone.as_ref().expect("legal").jct, best);
         }
     }
 }

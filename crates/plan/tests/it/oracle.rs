@@ -70,7 +70,9 @@ pub fn objective(problem: &Problem, times: &[f64]) -> f64 {
 fn workers(problem: &Problem) -> Vec<Worker> {
     let nodes = problem.nodes.iter().enumerate();
     nodes
-        .flat_map(|(node, own)| own.gpus.iter().enumerate().map(move |(ty, &count)| (node, ty, count)))
+        .flat_map(|(node, worker_node)| {
+            worker_node.gpus.iter().enumerate().map(move |(ty, &count)| (node, ty, count))
+        })
         .flat_map(|(node, ty, count)| (0..count).map(move |_| (node, ty)))
         .collect()
 }

@@ -80,8 +80,8 @@ pub fn best(problem: &Problem) -> Option<f64> {
 
 fn stocks(problem: &Problem) -> Vec<Stock> {
     let nodes = problem.nodes.iter().enumerate();
-    let stocks = nodes.flat_map(|(node, own)| {
-        own.gpus.iter().enumerate().map(move |(ty, &count)| Stock { node, ty, count })
+    let stocks = nodes.flat_map(|(node, worker_node)| {
+        worker_node.gpus.iter().enumerate().map(move |(ty, &count)| Stock { node, ty, count })
     });
     stocks.filter(|stock| stock.count > 0).collect()
 }

@@ -1,10 +1,11 @@
 //! Plans between mean completion time, fairness and cost: which are listed, and what is proven of them.
 
-use hsched_plan::{Parameters, ParetoPlan, Problem, fairness, pareto};
+use hsched_plan::{JobModel, Parameters, ParetoPlan, Problem, ReplicaModel, fairness, pareto};
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
 use hsched_problems::{find, problems};
 
 use crate::certificate;
+use crate::replicas::{Placing, placings};
 
 /// Returns the plans of a problem whose search ends by itself.
 fn plans(problem: &Problem, prices: Option<&[f64]>) -> Vec<ParetoPlan> {
@@ -126,4 +127,54 @@ fn a_search_without_time_has_the_plan_that_it_found() {
     let found = pareto(&problem, policy.as_mut(), Vec::new(), None, &|_| true).expect("plans");
     assert_eq!(found.len(), 1);
     check(&found);
+}
+
+/// Two jobs on two nodes of 6 GPUs and one of 4 of another type; replicas of one have 4 GPUs or 2, those of the other 2 or 1.
+fn of_replicas() -> Problem {
+    let sized = |name: &str, epochs: u64, sizes: [u32; 2], rates: [f64; 2]| {
+        let sizes = sizes.to_vec();
+        let replica = ReplicaModel { sizes, same_node: true, ever: 100, largest: vec![6, 4] };
+        JobModel { replica: Some(replica), ..problems::job(name, epochs, 20_000, 400.0, &rates) }
+    };
+    let jobs = vec![sized("a", 8, [4, 2], [90.0, 70.0]), sized("b", 5, [2, 1], [40.0, 30.0])];
+    problems::problem(&["a100", "h100"], &[&[6, 0], &[6, 0], &[0, 4]], jobs)
+}
+
+#[test]
+fn no_division_of_replicas_as_fair_has_a_mean_below_the_bound() {
+    let problem = of_replicas();
+    let found = plans(&problem, Some(&[1.0, 2.0]));
+    check(&found);
+    assert!(found.len() > 1, "{}", found.len());
+    let (firsts, seconds) = (placings(&problem, &problem.jobs[0]), placings(&problem, &problem.jobs[1]));
+    let gpus = |job: usize, placing: &Placing, node: usize, ty: usize| {
+        placing[node][ty] * problem.jobs[job].size(ty)
+    };
+    let mut divisions = 0;
+    for ((a, first), (b, second)) in firsts.iter().flat_map(|a| seconds.iter().map(move |b| (a, b))) {
+        let fits = (0..3).all(|node| {
+            (0..2).all(|ty| gpus(0, a, node, ty) + gpus(1, b, node, ty) <= problem.nodes[node].gpus[ty])
+        });
+        if !fits {
+            continue;
+        }
+        divisions += 1;
+        let (mean, fairness) =
+            (f64::midpoint(*first, *second), fairness(&problem, &[0, 1], &[*first, *second]));
+        for plan in &found {
+            let as_fair = fairness >= plan.fairness - 1e-12;
+            assert!(!as_fair || mean >= plan.bound * (1.0 - 1e-9), "{mean} {fairness} {plan:?}");
+        }
+    }
+    assert!(divisions > 10, "{divisions}");
+    // The cost of a plan is that of all its GPUs.
+    let cost = |plan: &ParetoPlan| -> f64 {
+        let of_job = |(verdict, job): (&hsched_plan::Verdict, &JobModel)| {
+            let placement = verdict.placement().expect("a placement");
+            let rate: f64 = placement.ranks.iter().map(|rank| [1.0, 2.0][rank.gpu_type]).sum();
+            placement.jct(job.epochs).0 / 3600.0 * rate
+        };
+        plan.plan.verdicts().iter().zip(&problem.jobs).map(of_job).sum()
+    };
+    assert!(found.iter().all(|plan| (cost(plan) / plan.cost.expect("prices") - 1.0).abs() < 1e-9));
 }

@@ -45,7 +45,7 @@ fn jobs_spread_over_groups_before_they_crowd_one() {
     let problem = problem(&["t"], &[&[4], &[4]], jobs);
     for name in NAMES {
         let nodes = nodes_of_jobs(&decide(policy(name), &problem));
-        let of = |node: usize| nodes.iter().filter(|own| own.contains(&node)).count();
+        let of = |node: usize| nodes.iter().filter(|nodes_of_job| nodes_of_job.contains(&node)).count();
         assert!(of(0) == of(1) && of(0) > 0, "{name}: {nodes:?}");
     }
 }

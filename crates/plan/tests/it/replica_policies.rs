@@ -13,10 +13,10 @@ use crate::replicas::{Placing, any_problem, best, placings};
 proptest! {
     #[test]
     fn papers_plan_whole_replicas_and_beat_no_optimum(problem in any_problem()) {
-        let own: Vec<(usize, Vec<(Placing, f64)>)> =
+        let job_placings: Vec<(usize, Vec<(Placing, f64)>)> =
             (0..problem.jobs.len()).map(|job| (job, placings(&problem, &problem.jobs[job]))).collect();
         let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
-        let best = best(&problem, &own, &mut free);
+        let best = best(&problem, &job_placings, &mut free);
         for name in ["has", "jps"] {
             let mut policy = find(name, &Parameters::default()).expect("a policy");
             let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
@@ -34,11 +34,11 @@ proptest! {
 #[test]
 fn what_is_left_over_in_nodes_is_told() {
     let replica = |size| ReplicaModel { sizes: vec![size], same_node: true, ever: 9, largest: vec![6] };
-    let own = |name, size| hsched_plan::JobModel {
+    let job_model = |name, size| hsched_plan::JobModel {
         replica: Some(replica(size)),
         ..job(name, 8, 1000, 0.0, &[10.0])
     };
-    let problem = problem(&["a100"], &[&[6], &[6]], vec![own("a", 4)]);
+    let problem = problem(&["a100"], &[&[6], &[6]], vec![job_model("a", 4)]);
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a legal plan");
@@ -56,10 +56,10 @@ fn what_is_left_over_in_nodes_is_told() {
 }
 
 /// Replicas of so many GPUs by type.
-fn in_replicas(sizes: &[u32], own: hsched_plan::JobModel) -> hsched_plan::JobModel {
+fn in_replicas(sizes: &[u32], model: hsched_plan::JobModel) -> hsched_plan::JobModel {
     let replica =
         ReplicaModel { sizes: sizes.to_vec(), same_node: true, ever: 99, largest: vec![9; sizes.len()] };
-    hsched_plan::JobModel { replica: Some(replica), ..own }
+    hsched_plan::JobModel { replica: Some(replica), ..model }
 }
 
 /// The GPUs by type that the paper's policies give each job.
@@ -80,12 +80,12 @@ fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
 /// Two replicas on single GPUs of `t4` use the GPUs better, and take more than twice as long as one on three of `a100`.
 #[test]
 fn a_job_leaves_gpus_on_which_it_is_slow() {
-    let own = hsched_plan::JobModel {
+    let model = hsched_plan::JobModel {
         max_gpus: 2,
         sharing: hsched_plan::Sharing::Equal,
         ..job("llm", 1, 2000, 0.0, &[1060.0, 200.0])
     };
-    let problem = problem(&["a100", "t4"], &[&[3, 0], &[0, 2]], vec![in_replicas(&[3, 1], own)]);
+    let problem = problem(&["a100", "t4"], &[&[3, 0], &[0, 2]], vec![in_replicas(&[3, 1], model)]);
     for name in ["has", "jps"] {
         assert_eq!(given(&problem, name), [[3, 0]], "{name}");
     }

@@ -245,16 +245,16 @@ pub fn any_problem() -> impl Strategy<Value = Problem> {
             kinds.push(gpus);
         }
         let shapes: Vec<&[u32]> = kinds.iter().map(Vec::as_slice).collect();
-        let mut own = problem(&["a", "b", "c"], &shapes, jobs);
-        for (node, (.., links)) in own.nodes.iter_mut().zip(&nodes) {
+        let mut drawn = problem(&["a", "b", "c"], &shapes, jobs);
+        for (node, (.., links)) in drawn.nodes.iter_mut().zip(&nodes) {
             node.intra_node = rate(*links);
         }
-        own.network = rate(40.0);
-        own.objective = if weighted { Objective::Weighted } else { Objective::MeanJct };
-        for (number, job) in own.jobs.iter_mut().enumerate() {
+        drawn.network = rate(40.0);
+        drawn.objective = if weighted { Objective::Weighted } else { Objective::MeanJct };
+        for (number, job) in drawn.jobs.iter_mut().enumerate() {
             job.name = hsched_model::JobName::new(&format!("job{number}")).expect("a name");
         }
-        own
+        drawn
     })
 }
 

@@ -105,7 +105,7 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
 impl Snapshot {
     /// Returns how many GPUs of a request's type are free on the nodes that it could be on, and how many there are.
     pub fn free_gpus(&self, request: &Request) -> (u32, u32) {
-        let of_type = |own: &GpuType| gpu_type(request).is_none_or(|wanted| wanted == own);
+        let of_type = |candidate: &GpuType| gpu_type(request).is_none_or(|wanted| wanted == candidate);
         let nodes = nodes(self, request);
         let names: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
         let gpus = nodes.iter().flat_map(|node| &node.gpus).filter(|gpu| of_type(&gpu.gpu_type));

@@ -79,7 +79,7 @@ impl Play<'_> {
         entry.started += 1;
         let (who, shape, limit, array, counts) =
             (entry.who, entry.shape, entry.limit, entry.array, entry.counts);
-        let (own, awaited) = (entry.job, entry.awaited.clone());
+        let (asked_by, awaited) = (entry.job, entry.awaited.clone());
         let (rule, limit_end) = (entry.rule, (now + limit - self.model.now) / 60.0);
         if let (Who::Ours(number), Viewer::Guest) = (who, entry.viewer) {
             self.starts[number] = Some(now);
@@ -91,9 +91,9 @@ impl Play<'_> {
             Who::Arrived(run) => run,
             Who::Ours(number) => self.ours[number].run,
         };
-        if own.is_some() {
+        if asked_by.is_some() {
             let others = self.line.iter_mut().enumerate().filter(|(other, _)| *other != place);
-            others.filter(|(_, other)| other.job == own).for_each(|(_, other)| other.started += 1);
+            others.filter(|(_, other)| other.job == asked_by).for_each(|(_, other)| other.started += 1);
         }
         let job = u32::try_from(self.live.len()).unwrap_or(u32::MAX);
         for &node in &slot.nodes {

@@ -81,9 +81,9 @@ impl StartAdvice {
         let mut advice = adviser.remedies(as_is.as_ref());
         advice.extend(adviser.changes());
         let before = as_is.as_ref().and_then(Start::forecast).map(|forecast| forecast.start.median);
-        for own in &mut advice {
-            let after = own.start.forecast().map(|forecast| forecast.start.median);
-            own.sooner = before.zip(after).map(|(before, after)| Seconds(before.0 - after.0));
+        for item in &mut advice {
+            let after = item.start.forecast().map(|forecast| forecast.start.median);
+            item.sooner = before.zip(after).map(|(before, after)| Seconds(before.0 - after.0));
         }
         advice.retain(|advice| !advice.start.is_never() && adviser.is_let_in(advice));
         let as_it_is = as_is.as_ref().and_then(Start::forecast);

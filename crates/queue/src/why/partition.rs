@@ -13,11 +13,11 @@ pub(super) struct Breach {
 impl Snapshot {
     /// Returns the rules of a partition that a job breaks; nothing for a partition that is unknown.
     pub(super) fn breaches(&self, job: &QueueJob, partition: &str) -> Vec<Breach> {
-        let Some(own) = self.partitions.iter().find(|known| known.name == partition) else {
+        let Some(queue_partition) = self.partitions.iter().find(|known| known.name == partition) else {
             return Vec::new();
         };
         let accounts = || {
-            let refused = own
+            let refused = queue_partition
                 .accounts
                 .as_ref()
                 .filter(|set| job.account.as_ref().is_some_and(|name| !set.contains(name)))?;
@@ -26,8 +26,10 @@ impl Snapshot {
             Some(format!("partition {partition} does not allow account {account} (it allows {allowed})"))
         };
         let qos = || {
-            let refused =
-                own.qos.as_ref().filter(|set| job.qos.as_ref().is_some_and(|name| !set.contains(name)))?;
+            let refused = queue_partition
+                .qos
+                .as_ref()
+                .filter(|set| job.qos.as_ref().is_some_and(|name| !set.contains(name)))?;
             let allowed = refused.iter().cloned().collect::<Vec<_>>().join(", ");
             Some(format!(
                 "partition {partition} does not allow QOS {} (it allows {allowed})",
@@ -35,8 +37,9 @@ impl Snapshot {
             ))
         };
         let in_words = [accounts(), qos()].into_iter().flatten();
-        let limits =
-            numbers(own, job).into_iter().map(|limit| Breach { words: limit.never(), limit: Some(limit) });
+        let limits = numbers(queue_partition, job)
+            .into_iter()
+            .map(|limit| Breach { words: limit.never(), limit: Some(limit) });
         limits.chain(in_words.map(|words| Breach { words, limit: None })).collect()
     }
 }

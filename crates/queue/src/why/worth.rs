@@ -61,11 +61,11 @@ fn mean(starts: &[Seconds]) -> Option<f64> {
 /// Returns each remedy once: of two with the same command, the one that says what it costs.
 fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
     let mut list: Vec<Advice> = Vec::new();
-    for own in advice {
-        match list.iter_mut().find(|other| is_same(&other.remedy, &own.remedy)) {
-            Some(known) if costs(&known.remedy) < costs(&own.remedy) => *known = own,
+    for item in advice {
+        match list.iter_mut().find(|other| is_same(&other.remedy, &item.remedy)) {
+            Some(known) if costs(&known.remedy) < costs(&item.remedy) => *known = item,
             Some(_) => {}
-            None => list.push(own),
+            None => list.push(item),
         }
     }
     list
@@ -114,10 +114,12 @@ impl Advice {
         if self.cost() != other.cost() {
             return self.cost() == 0;
         }
-        let Some((own, others)) = changes(&self.remedy).zip(changes(&other.remedy)) else { return false };
-        let is_part = own.changes.len() < others.changes.len()
-            && own.changes.iter().all(|change| others.changes.contains(change));
-        is_part || is_milder((own, &self.request), (others, &other.request))
+        let Some((change_set, others)) = changes(&self.remedy).zip(changes(&other.remedy)) else {
+            return false;
+        };
+        let is_part = change_set.changes.len() < others.changes.len()
+            && change_set.changes.iter().all(|change| others.changes.contains(change));
+        is_part || is_milder((change_set, &self.request), (others, &other.request))
     }
 
     fn is_about_as_soon(&self, other: &Self, notable: f64) -> bool {

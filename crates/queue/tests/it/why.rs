@@ -22,8 +22,8 @@ fn queue(jobs: &[Value], more: &Value) -> Snapshot {
             { "name": "short", "max_time_s": 10_800, "tier": 1, "max_nodes": 1 }],
         "jobs": jobs,
     });
-    for (key, own) in more.as_object().expect("an object") {
-        value[key] = own.clone();
+    for (key, added) in more.as_object().expect("an object") {
+        value[key] = added.clone();
     }
     Snapshot::parse(&value.to_string()).expect("a snapshot")
 }

@@ -197,7 +197,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
         .iter()
         .map(|(gpu_type, _)| gpu_type)
         .find(|gpu_type| **gpu_type != GpuType::untyped());
-    let (limit, own) = (amounts::limit(row)?, used(row, times)?);
+    let (limit, usage) = (amounts::limit(row)?, used(row, times)?);
     let state = SlurmState::parse(row.cell("State"));
     let is_over = !matches!(state, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended);
     let (Some(started), Some(ended), true) = (times.start, times.end, is_over) else { return Ok(None) };
@@ -215,7 +215,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
         gpus: has_tres.then(|| asked.gres.gpu_total()),
         gpu_type: typed.cloned(),
         tasks: 1,
-        steps: Steps { own_cpu: own.cpu_seconds, ..Steps::default() },
+        steps: Steps { own_cpu: usage.cpu_seconds, ..Steps::default() },
     };
     run.give(&given);
     Ok(Some(run))

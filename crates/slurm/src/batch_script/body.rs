@@ -68,9 +68,11 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     let unsure = pieces.iter().position(|piece| piece.started.is_some() || piece.is_opaque());
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
-            (Some(started), Some(own)) if own == place => take_command(piece, started, processes, imported),
+            (Some(started), Some(training_place)) if training_place == place => {
+                take_command(piece, started, processes, imported);
+            }
             (Some(_), None) => {}
-            (_, Some(own)) if place > own => {
+            (_, Some(training_place)) if place > training_place => {
                 if !IDLE.contains(&piece.text.as_str()) {
                     imported.remark(
                         piece.line,
@@ -127,8 +129,8 @@ fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
         ([one], _) | ([], [one]) => Some(*one),
         _ => None,
     };
-    if let Some(own) = chosen.filter(|own| !pieces[*own].words.is_empty()) {
-        return Some(own);
+    if let Some(place) = chosen.filter(|place| !pieces[*place].words.is_empty()) {
+        return Some(place);
     }
     for place in all {
         let piece = &pieces[place];
@@ -316,13 +318,13 @@ fn segments(words: &[String]) -> Vec<Vec<String>> {
         match (word.as_str(), begun) {
             ("&&" | ";", _) => all.push(Vec::new()),
             (_, Some(word)) => {
-                all.last_mut().into_iter().for_each(|own| own.push(word.to_owned()));
+                all.last_mut().into_iter().for_each(|segment| segment.push(word.to_owned()));
                 all.push(Vec::new());
             }
-            (word, None) => all.last_mut().into_iter().for_each(|own| own.push(word.to_owned())),
+            (word, None) => all.last_mut().into_iter().for_each(|segment| segment.push(word.to_owned())),
         }
     }
-    all.retain(|own| !own.is_empty());
+    all.retain(|segment| !segment.is_empty());
     all
 }
 

@@ -228,30 +228,30 @@ fn wrap(started: Started, around: &[String], words: &[String]) -> Started {
     Started { command, ..started }
 }
 
-/// Returns what a shell line starts that was itself started.
-fn of_shell(line: &str, mut own: Started, by_srun: bool) -> Option<Started> {
+/// Returns what a shell line starts that was itself outer.
+fn of_shell(line: &str, mut outer: Started, by_srun: bool) -> Option<Started> {
     let simple = !line.contains(['\n', ';', '&', '|']);
     if let Some(deeper) = simple.then(|| split(line)).flatten().and_then(|words| started(&words)) {
-        own.environment.extend(deeper.environment);
-        own.launchers.extend(deeper.launchers);
-        own.remarks.extend(deeper.remarks);
-        own.unclear = own.unclear.or(deeper.unclear);
-        return Some(Started { command: deeper.command, ..own });
+        outer.environment.extend(deeper.environment);
+        outer.launchers.extend(deeper.launchers);
+        outer.remarks.extend(deeper.remarks);
+        outer.unclear = outer.unclear.or(deeper.unclear);
+        return Some(Started { command: deeper.command, ..outer });
     }
     let launches = LAUNCHERS.iter().any(|launcher| line.contains(launcher));
     if launches {
-        own.unclear = Some("it launches inside a shell line".to_owned());
-        return Some(own);
+        outer.unclear = Some("it launches inside a shell line".to_owned());
+        return Some(outer);
     }
     if !by_srun && !line.contains("python") {
         return None;
     }
-    line.clone_into(&mut own.command);
-    own.unclear = own.unclear.or_else(|| foreign_part(line));
+    line.clone_into(&mut outer.command);
+    outer.unclear = outer.unclear.or_else(|| foreign_part(line));
     if line.trim().starts_with('$') && is_variable(line.trim()) {
-        own.unclear = Some(format!("the command is in the variable {}", line.trim()));
+        outer.unclear = Some(format!("the command is in the variable {}", line.trim()));
     }
-    Some(own)
+    Some(outer)
 }
 
 /// Takes a launcher out of a command, with its options; returns whether there was one.
@@ -269,12 +269,12 @@ fn strip_launcher(words: &mut Vec<String>, started: &mut Started) -> bool {
     let script = match program(&words[place]) {
         "mpirun" | "mpiexec" | "horovodrun" | "ibrun" | "jsrun" | "aprun" | "prun" | "orterun"
         | "prterun" | "mpiexec.hydra" | "mpirun_rsh" => {
-            after.iter().position(|word| is_python(word)).map(|own| (own, false))
+            after.iter().position(|word| is_python(word)).map(|place| (place, false))
         }
         _ => after
             .iter()
             .position(|word| is_file(word, "py") || ["-m", "--module"].contains(&word.as_str()))
-            .map(|own| (own, true)),
+            .map(|place| (place, true)),
     };
     let Some((script, needs_python)) = script else {
         started.unclear = Some(format!("cannot find the script of {}", words[place]));

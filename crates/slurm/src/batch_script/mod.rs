@@ -115,13 +115,13 @@ impl Imported {
     }
 
     /// Names the job after the script's name for it, or else `other`, without what no name may have.
-    pub fn set_name(&mut self, own: Option<&(usize, String)>, other: &str) {
-        let wanted = own.map_or(other, |(_, name)| name);
+    pub fn set_name(&mut self, script_name: Option<&(usize, String)>, other: &str) {
+        let wanted = script_name.map_or(other, |(_, name)| name);
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let name: String = wanted.chars().map(plain).take(100).collect();
         let name = name.trim_start_matches(['-', '_', '.']);
         let name = if JobName::new(name).is_ok() { name } else { "job" };
-        if let Some((line, _)) = own.filter(|(_, own)| own != name) {
+        if let Some((line, _)) = script_name.filter(|(_, written)| written != name) {
             self.remark(
                 *line,
                 format!("the name {wanted:?} became {name}: names have letters, digits, - _ ."),
@@ -132,13 +132,13 @@ impl Imported {
 
     /// Limits the job to GPU types, where all of them can be types.
     fn set_types(&mut self, line: usize, types: &[String]) {
-        let mut own: Vec<&String> = types.iter().collect();
-        own.sort();
-        own.dedup();
-        if let Some(wrong) = own.iter().find(|candidate| parse_type(candidate).is_err()) {
+        let mut sorted: Vec<&String> = types.iter().collect();
+        sorted.sort();
+        sorted.dedup();
+        if let Some(wrong) = sorted.iter().find(|candidate| parse_type(candidate).is_err()) {
             self.remark(line, format!("{wrong:?} is not a GPU type: set gpu_types yourself"));
-        } else if !own.is_empty() {
-            self.keys.insert("gpu_types", json!(own));
+        } else if !sorted.is_empty() {
+            self.keys.insert("gpu_types", json!(sorted));
         }
     }
 }

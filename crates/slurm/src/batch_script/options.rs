@@ -61,9 +61,9 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
             if note.text.is_empty() { note.why.clone() } else { format!("{}: {}", note.text, note.why) };
         imported.remark(note.line.unwrap_or(1), text);
     }
-    let own: Vec<&ScriptOption> = reading.options.iter().filter(|option| option.component == 0).collect();
-    for (place, option) in own.iter().enumerate() {
-        let is_last = !own[place + 1..].iter().any(|other| other.name == option.name);
+    let options: Vec<&ScriptOption> = reading.options.iter().filter(|option| option.component == 0).collect();
+    for (place, option) in options.iter().enumerate() {
+        let is_last = !options[place + 1..].iter().any(|other| other.name == option.name);
         if is_last || option.name == "mail-type" {
             take(option, line(option), imported);
         }

@@ -23,7 +23,7 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
         );
         return imported.todo("gpus", "the script asks for a heterogeneous job");
     }
-    let asked = ScriptResources { reading, own: &request.total };
+    let asked = ScriptResources { reading, total: &request.total };
     asked.nodes(imported);
     asked.gpus(imported);
     asked.cpus(imported);
@@ -33,7 +33,7 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
 
 struct ScriptResources<'a> {
     reading: &'a ScriptReading,
-    own: &'a ResourceRequest,
+    total: &'a ResourceRequest,
 }
 
 impl ScriptResources<'_> {
@@ -52,9 +52,9 @@ impl ScriptResources<'_> {
 
     /// Says that hsched chooses the number of nodes.
     fn nodes(&self, imported: &mut Imported) {
-        let most = self.own.nodes_max.or(self.own.nodes_min);
+        let most = self.total.nodes_max.or(self.total.nodes_min);
         if most.is_some_and(|most| most > 1) {
-            let nodes = match (self.own.nodes_min, self.own.nodes_max) {
+            let nodes = match (self.total.nodes_min, self.total.nodes_max) {
                 (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
                 _ => most.unwrap_or_default().to_string(),
             };
@@ -68,7 +68,7 @@ impl ScriptResources<'_> {
     fn gpus(&self, imported: &mut Imported) {
         let names = ["gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task"];
         let line = self.line(&names);
-        match (self.own.gpus_total, self.own.nodes_min, self.own.nodes_max) {
+        match (self.total.gpus_total, self.total.nodes_min, self.total.nodes_max) {
             (None, ..) => imported.todo("gpus", "the script does not say how many; see the remarks"),
             (Some(0), ..) => {
                 imported.remark(
@@ -77,14 +77,14 @@ impl ScriptResources<'_> {
                 );
             }
             (Some(all), Some(least), Some(most))
-                if self.own.gpus_total_is_minimum && least > 0 && most > least =>
+                if self.total.gpus_total_is_minimum && least > 0 && most > least =>
             {
                 imported.keys.insert("min_gpus", json!(all));
                 imported.keys.insert("max_gpus", json!(all / least * most));
             }
             (Some(all), ..) => {
                 imported.keys.insert("gpus", json!(all));
-                if self.own.gpus_total_is_minimum {
+                if self.total.gpus_total_is_minimum {
                     imported.remark(
                         line,
                         format!("Slurm may take more nodes for the tasks, and so more than {all} GPUs; the job asks for {all}"),
@@ -92,18 +92,18 @@ impl ScriptResources<'_> {
                 }
             }
         }
-        imported.set_types(line, &self.own.gpu_types);
+        imported.set_types(line, &self.total.gpu_types);
     }
 
     /// Divides the CPUs of all tasks among the GPUs.
     fn cpus(&self, imported: &mut Imported) {
-        if let Some(cpus) = self.own.cpus_per_gpu {
+        if let Some(cpus) = self.total.cpus_per_gpu {
             imported.keys.insert("cpus_per_gpu", json!(cpus));
             return;
         }
         let names = ["ntasks", "ntasks-per-node", "ntasks-per-gpu", "cpus-per-task", "tres-per-task"];
         let (Some(tasks), Some(each), Some(gpus)) =
-            (self.own.ntasks, self.own.cpus_per_task, self.own.gpus_total)
+            (self.total.ntasks, self.total.cpus_per_task, self.total.gpus_total)
         else {
             return;
         };
@@ -124,39 +124,44 @@ impl ScriptResources<'_> {
 
     /// Divides the memory among the GPUs.
     fn memory(&self, imported: &mut Imported) {
-        let per_node = self.own.gpus_per_node.or_else(|| {
-            let (gpus, nodes) = (self.own.gpus_total?, self.own.nodes_min.filter(|nodes| *nodes > 0)?);
+        let per_node = self.total.gpus_per_node.or_else(|| {
+            let (gpus, nodes) = (self.total.gpus_total?, self.total.nodes_min.filter(|nodes| *nodes > 0)?);
             Some(gpus.div_ceil(nodes))
         });
         let cpus = imported.keys.get("cpus_per_gpu").and_then(serde_json::Value::as_u64);
-        let mebibytes = match (self.own.mem_mb_per_node, self.own.mem_mb_per_cpu, self.own.mem_mb_per_gpu) {
-            (Some(0), ..) | (None, Some(0), _) | (None, None, Some(0)) => {
-                let names = ["mem", "mem-per-cpu", "mem-per-gpu"];
-                let script_option = self
-                    .reading
-                    .options
-                    .iter()
-                    .rfind(|script_option| names.contains(&script_option.name.as_str()));
-                let name = script_option.map_or("mem", |script_option| script_option.name.as_str());
-                return imported.remark(
-                    script_option.map_or(1, line),
-                    format!("--{name}=0: hsched does not request all memory of a node; set memory_per_gpu"),
-                );
-            }
-            (Some(all), ..) => {
-                per_node.filter(|gpus| *gpus > 0).map(|gpus| all.saturating_mul(MEBIBYTE) / gpus)
-            }
-            (_, Some(each), _) => {
-                if cpus.is_none() {
-                    let line = self.line(&["mem-per-cpu"]);
-                    imported
-                        .remark(line, "--mem-per-cpu: the script gives no number of CPUs; hsched assumes 1");
+        let mebibytes =
+            match (self.total.mem_mb_per_node, self.total.mem_mb_per_cpu, self.total.mem_mb_per_gpu) {
+                (Some(0), ..) | (None, Some(0), _) | (None, None, Some(0)) => {
+                    let names = ["mem", "mem-per-cpu", "mem-per-gpu"];
+                    let script_option = self
+                        .reading
+                        .options
+                        .iter()
+                        .rfind(|script_option| names.contains(&script_option.name.as_str()));
+                    let name = script_option.map_or("mem", |script_option| script_option.name.as_str());
+                    return imported.remark(
+                        script_option.map_or(1, line),
+                        format!(
+                            "--{name}=0: hsched does not request all memory of a node; set memory_per_gpu"
+                        ),
+                    );
                 }
-                Some(each.saturating_mul(cpus.unwrap_or(1)).saturating_mul(MEBIBYTE))
-            }
-            (.., Some(each)) => Some(each.saturating_mul(MEBIBYTE)),
-            (None, None, None) => return,
-        };
+                (Some(all), ..) => {
+                    per_node.filter(|gpus| *gpus > 0).map(|gpus| all.saturating_mul(MEBIBYTE) / gpus)
+                }
+                (_, Some(each), _) => {
+                    if cpus.is_none() {
+                        let line = self.line(&["mem-per-cpu"]);
+                        imported.remark(
+                            line,
+                            "--mem-per-cpu: the script gives no number of CPUs; hsched assumes 1",
+                        );
+                    }
+                    Some(each.saturating_mul(cpus.unwrap_or(1)).saturating_mul(MEBIBYTE))
+                }
+                (.., Some(each)) => Some(each.saturating_mul(MEBIBYTE)),
+                (None, None, None) => return,
+            };
         match mebibytes {
             Some(bytes) => drop(imported.keys.insert("memory_per_gpu", json!(Bytes(bytes).to_string()))),
             None => imported.remark(
@@ -167,7 +172,7 @@ impl ScriptResources<'_> {
     }
 
     fn time(&self, imported: &mut Imported) {
-        match self.own.time_limit {
+        match self.total.time_limit {
             None => {}
             Some(TimeLimit::Unlimited) => imported.remark(
                 self.line(&["time"]),

@@ -147,8 +147,8 @@ fn over_values(
         .collect();
     let values = values?;
     let elements = elements(&array.name, from);
-    let own = lines.iter().find_map(|line| taken(&line.text, &elements));
-    let variable = own.unwrap_or_else(|| array.name.strip_suffix(['s', 'S']).unwrap_or(&array.name));
+    let assigned = lines.iter().find_map(|line| taken(&line.text, &elements));
+    let variable = assigned.unwrap_or_else(|| array.name.strip_suffix(['s', 'S']).unwrap_or(&array.name));
     let (key, upper) = (variable.to_lowercase(), variable.to_uppercase());
     let distinct: BTreeSet<&String> = values.iter().collect();
     let is_set = |line: &LogicalLine| {

@@ -172,9 +172,9 @@ fn shares_of_a_node_are_divided_among_its_gpus() {
 #[test]
 fn times_as_slurm_reads_them() {
     let check = |text: &str, seconds: Option<f64>| {
-        let own = key(&format!("--time={text}"), "time");
-        let read = formats::parse_duration(own.trim_matches('"')).ok().map(|format| format.0);
-        assert_eq!(read, seconds, "{text}: {own}");
+        let value = key(&format!("--time={text}"), "time");
+        let read = formats::parse_duration(value.trim_matches('"')).ok().map(|format| format.0);
+        assert_eq!(read, seconds, "{text}: {value}");
     };
     check("90", Some(5400.0));
     check("30:00", Some(1800.0));
@@ -190,8 +190,8 @@ fn times_as_slurm_reads_them() {
 fn ranks_run_the_command_without_its_launchers() {
     let check = |line: &str, command: &str| {
         let imported = read(&format!("#!/bin/bash\n{line}\n"), "job");
-        let own = imported.keys.get("command").and_then(serde_json::Value::as_str);
-        assert_eq!(own.unwrap_or("-"), command, "{line}: {:?}", imported.remarks);
+        let found = imported.keys.get("command").and_then(serde_json::Value::as_str);
+        assert_eq!(found.unwrap_or("-"), command, "{line}: {:?}", imported.remarks);
     };
     check("python train.py --lr 0.1", "python train.py --lr 0.1");
     check("srun -n 4 -u --gres gpu:1 --label ./train $X", "./train $X");

@@ -44,7 +44,7 @@ pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processe
         let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
         let Some(word) = place.and_then(|place| words.get(place)) else { continue };
         let value = words.get(place.unwrap_or(0) + 1).filter(|_| !word.contains('='));
-        let number = word.split_once('=').map(|(_, own)| own).or(value.map(String::as_str));
+        let number = word.split_once('=').map(|(_, text)| text).or(value.map(String::as_str));
         if key == "global_batch"
             && !word.contains("global")
             && number.is_some_and(|number| number.parse::<u64>().is_ok())
@@ -65,14 +65,14 @@ const DIVIDED: [&[&str]; 2] = [
 /// Makes replicas of several GPUs of a program that divides its model over some.
 fn replicas(line: usize, words: &[String], imported: &mut Imported) {
     let given = |names: &[&str]| {
-        let own = |(place, word): (usize, &String)| {
+        let value_of = |(place, word): (usize, &String)| {
             let (name, value) =
-                word.split_once('=').map_or((word.as_str(), None), |(name, own)| (name, Some(own)));
+                word.split_once('=').map_or((word.as_str(), None), |(name, text)| (name, Some(text)));
             let name = name.strip_prefix("--")?.replace('_', "-");
             let value = value.or_else(|| words.get(place + 1).map(String::as_str))?;
             names.contains(&name.as_str()).then(|| value.parse::<u64>().ok()).flatten()
         };
-        words.iter().enumerate().find_map(own).filter(|own| (1..=1024).contains(own))
+        words.iter().enumerate().find_map(value_of).filter(|number| (1..=1024).contains(number))
     };
     let size: u64 = DIVIDED.iter().map(|names| given(names).unwrap_or(1)).product();
     if size <= 1 {
@@ -84,9 +84,9 @@ fn replicas(line: usize, words: &[String], imported: &mut Imported) {
         line,
         format!("the program divides its model over {size} GPUs: replicas of {size} GPUs (key replica); throughput is that of a replica"),
     );
-    for (key, own) in [("min_gpus", "min_replicas"), ("max_gpus", "max_replicas")] {
+    for (key, replica_key) in [("min_gpus", "min_replicas"), ("max_gpus", "max_replicas")] {
         if let Some(gpus) = imported.keys.remove(key).and_then(|value| value.as_u64()) {
-            imported.keys.insert(own, json!((gpus / size).max(1)));
+            imported.keys.insert(replica_key, json!((gpus / size).max(1)));
         }
     }
     if let Some(gpus) = imported.keys.remove("gpus").and_then(|value| value.as_u64()) {
@@ -104,14 +104,15 @@ fn other_processes(started: &Started, processes: Processes) -> Option<String> {
     let is_srun = |launcher: &&String| launcher.starts_with("srun");
     let launched = started.launchers.iter().any(|launcher| !is_srun(&launcher));
     let srun = started.launchers.iter().find(is_srun);
-    let own = match srun {
+    let process_count = match srun {
         Some(options) => srun_tasks(options).unwrap_or(tasks),
         None => 1,
     };
     let who = if srun.is_some() { "srun" } else { "the script" };
     let count = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-    (gpus > 0 && own != gpus && !launched).then(|| {
-        let processes = if own == 1 { "1 process".to_owned() } else { format!("{own} processes") };
+    (gpus > 0 && process_count != gpus && !launched).then(|| {
+        let processes =
+            if process_count == 1 { "1 process".to_owned() } else { format!("{process_count} processes") };
         format!("{who} starts {processes} on {}, hsched one rank on each GPU", count(gpus, "GPU"))
     })
 }

@@ -7,7 +7,7 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
     while let Some(letter) = letters.next() {
         let inside = open.last().copied();
         match (letter, inside) {
-            ('\\', own) if own != Some('\'') => {
+            ('\\', quote) if quote != Some('\'') => {
                 word.push(letter);
                 word.extend(letters.next());
                 continue;
@@ -19,10 +19,10 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
             | ('}', Some('{')) => {
                 open.pop();
             }
-            ('\'', own) if own != Some('"') && own != Some('\'') => open.push('\''),
-            ('"', own) if own != Some('\'') => open.push('"'),
-            ('`', own) if own != Some('\'') => open.push('`'),
-            ('$', own) if own != Some('\'') && matches!(letters.peek(), Some('(' | '{')) => {
+            ('\'', quote) if quote != Some('"') && quote != Some('\'') => open.push('\''),
+            ('"', quote) if quote != Some('\'') => open.push('"'),
+            ('`', quote) if quote != Some('\'') => open.push('`'),
+            ('$', quote) if quote != Some('\'') && matches!(letters.peek(), Some('(' | '{')) => {
                 word.push(letter);
                 open.extend(letters.peek());
                 word.extend(letters.next());

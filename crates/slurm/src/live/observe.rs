@@ -48,8 +48,8 @@ impl<'a> Queue<'a> {
             is_same(&key, attempt, &queued.name, id, submit_time)
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
-        let own = self.by_tag.get(&Tag::of(&key)).cloned().unwrap_or_else(bare);
-        seen(key, Some(attempt.gpus.total()), &own, cluster)
+        let components = self.by_tag.get(&Tag::of(&key)).cloned().unwrap_or_else(bare);
+        seen(key, Some(attempt.gpus.total()), &components, cluster)
     }
 
     /// Returns the job of a script, task by task and component by component.
@@ -59,54 +59,61 @@ impl<'a> Queue<'a> {
         let submission = &script.submission;
         let is_own = |queued: &&&QueuedJob| {
             let is_same_time = match (&submission.submit_time, queued.submit_time.as_deref()) {
-                (Some(own), Some(other)) => own == other,
+                (Some(recorded), Some(other)) => recorded == other,
                 (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= submission.meant.0),
                 (_, None) => true,
             };
             submission.job_id == Some(base_id(queued)) && queued.name == script.slurm_name && is_same_time
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
-        let Some(mut own) = self.by_tag.get(&Tag::of(&script.key())).cloned() else { return bare() };
+        let Some(mut jobs) = self.by_tag.get(&Tag::of(&script.key())).cloned() else { return bare() };
         // Of a heterogeneous job only the first component has the comment.
-        let leader = own.iter().find_map(|queued| queued.het).map(|(leader, _)| leader);
+        let leader = jobs.iter().find_map(|queued| queued.het).map(|(leader, _)| leader);
         let is_component = |queued: &&&QueuedJob| leader.is_some_and(|leader| base_id(queued) == leader);
-        own.extend(self.bare.iter().filter(is_component));
-        own
+        jobs.extend(self.bare.iter().filter(is_component));
+        jobs
     }
 
     /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
         let jobs: BTreeMap<&str, &JobState> =
             state.jobs.iter().map(|tracked| (tracked.job.name.as_str(), tracked)).collect();
-        let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
+        let stray = |(tag, components): (&Tag, &Vec<&QueuedJob>)| {
             let tracked = *jobs.get(tag.job.as_str())?;
             let (job, run) = (tracked.job.name.clone(), tag.run.clone());
             let key = SubmissionKey { job, run, copy: tag.copy };
-            let active = own.iter().any(|queued| !queued.state.is_final());
-            (active && tracked.submission(&key).is_none()).then(|| seen(key, None, own, cluster)).flatten()
+            let active = components.iter().any(|queued| !queued.state.is_final());
+            (active && tracked.submission(&key).is_none())
+                .then(|| seen(key, None, components, cluster))
+                .flatten()
         };
         self.by_tag.iter().filter_map(stray).collect()
     }
 }
 
 /// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
-fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
-    let first = own.iter().min_by_key(|queued| queued.id)?;
-    let state = match own.iter().find(|queued| !queued.state.is_final()) {
-        Some(active) => queue_state(active, own, cluster, planned),
+fn seen(
+    of: SubmissionKey,
+    planned: Option<u32>,
+    components: &[&QueuedJob],
+    cluster: &Cluster,
+) -> Option<Sighting> {
+    let first = components.iter().min_by_key(|queued| queued.id)?;
+    let state = match components.iter().find(|queued| !queued.state.is_final()) {
+        Some(active) => queue_state(active, components, cluster, planned),
         None => QueueState::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
             since: begun(&first.nodes, first.start_time.as_deref()),
         },
     };
-    let reason = reason(own).filter(|_| state == QueueState::Pending);
+    let reason = reason(components).filter(|_| state == QueueState::Pending);
     Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), state, reason })
 }
 
 /// Returns why a submission waits: of several components one that is stuck speaks for all.
-pub(super) fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
-    let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
+pub(super) fn reason(components: &[&QueuedJob]) -> Option<QueueReason> {
+    let waiting = components.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
     let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
     let reason = speaker.reason.as_deref()?;
     let advice = permission::advice(reason).map_or_else(String::new, |advice| format!(" ({advice})"));
@@ -116,15 +123,15 @@ pub(super) fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
 /// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
 fn queue_state(
     active: &QueuedJob,
-    own: &[&QueuedJob],
+    components: &[&QueuedJob],
     cluster: &Cluster,
     planned: Option<u32>,
 ) -> QueueState {
-    if !own.iter().any(|queued| queued.holds_nodes()) {
+    if !components.iter().any(|queued| queued.holds_nodes()) {
         return QueueState::Pending;
     }
     let since = active.start_time.as_deref().and_then(time::unix).map(Time);
-    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    let (held, unclear) = holdings(components.iter().copied(), cluster);
     let mut gpus = Gpus::default();
     for (node, held) in &held {
         for (gpu_type, count) in &held.gpus {
@@ -188,7 +195,7 @@ fn is_same(
 ) -> bool {
     let named = attempt.job_id == Some(id) && name == of.name();
     let in_time = match (attempt.submit_time.as_deref(), submit_time) {
-        (Some(own), Some(other)) => own == other,
+        (Some(recorded), Some(other)) => recorded == other,
         // Slurm's times are whole seconds.
         (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= attempt.meant.0),
         (_, None) => true,

@@ -29,14 +29,14 @@ pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
 
 /// Returns the job of a script as the queue shows it; `None` where it does not, or shows only some of what has ended.
 pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
-    let own = queue.of_script(script);
-    let first = own.iter().min_by_key(|queued| queued.id)?;
-    let active: Vec<&&QueuedJob> = own.iter().filter(|queued| !queued.state.is_final()).collect();
+    let jobs = queue.of_script(script);
+    let first = jobs.iter().min_by_key(|queued| queued.id)?;
+    let active: Vec<&&QueuedJob> = jobs.iter().filter(|queued| !queued.state.is_final()).collect();
     let facts = facts(&active, script);
     let state = if active.is_empty() {
         let ends = Ends {
-            list: own.iter().map(|queued| script_end(&queued.state, queued.exit)).collect(),
-            at: own
+            list: jobs.iter().map(|queued| script_end(&queued.state, queued.exit)).collect(),
+            at: jobs
                 .iter()
                 .filter_map(|queued| moment(queued.end_time.as_deref()))
                 .max_by(|a, b| a.0.total_cmp(&b.0)),
@@ -45,14 +45,14 @@ pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSi
         let is_whole = script.tasks.is_none_or(|tasks| ends.list.len() as u64 >= tasks);
         is_whole.then(|| ends.judged(script.tasks)).flatten()?
     } else {
-        let starts = own.iter().filter(|queued| queued.holds_nodes() || is_past_task(queued));
+        let starts = jobs.iter().filter(|queued| queued.holds_nodes() || is_past_task(queued));
         let since = starts.clone().filter_map(|queued| moment(queued.start_time.as_deref()));
         let since = since.min_by(|a, b| a.0.total_cmp(&b.0));
         let is_array = script.tasks.is_some();
         let runs = starts.count() > 0 || is_array && script.submission.started.is_some();
         if runs { QueueState::Running { since, gpus: None } } else { QueueState::Pending }
     };
-    let reason = reason(&own).filter(|_| state == QueueState::Pending);
+    let reason = reason(&jobs).filter(|_| state == QueueState::Pending);
     let sighting = Sighting {
         of: script.key(),
         job_id: base_id(first),

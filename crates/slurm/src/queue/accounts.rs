@@ -32,8 +32,9 @@ fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
             return None;
         };
         let factor = factor.trim().parse::<f64>().ok().filter(|factor| (0.0..=1.0).contains(factor));
-        let number =
-            |text: &str| text.trim().parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
+        let number = |text: &str| {
+            text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+        };
         Some(ShareRow {
             depth: account.len() - account.trim_start().len(),
             account: Some(account.trim()).filter(|name| !name.is_empty())?,
@@ -48,7 +49,7 @@ fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
 /// Returns who shares with whom; `None` where fair share does not count, or its factors do not follow from what is shown: others
 /// are hidden, or the site shares by another rule.
 pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> {
-    let weight = to_f64(config.number("PriorityWeightFairShare").filter(|own| *own > 0)?);
+    let weight = to_f64(config.number("PriorityWeightFairShare").filter(|weight| *weight > 0)?);
     let (mut branches, mut above): (Vec<Branch>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     let mut factors = Vec::new();
     for row in rows(text) {
@@ -68,7 +69,7 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
         });
     }
     let half_life_s =
-        config.get("PriorityDecayHalfLife").and_then(amount::duration).filter(|own| own.0 > 0.0);
+        config.get("PriorityDecayHalfLife").and_then(amount::duration).filter(|duration| duration.0 > 0.0);
     let shares = Shares { weight, half_life_s, branches };
     let known: Vec<(f64, f64)> = shares
         .factors_now()
@@ -78,7 +79,7 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
         .collect();
     let users = to_f64(known.len());
     // Half a rank: what is shown is rounded, and may be some minutes older than the factors.
-    let alike = to_f64(known.iter().filter(|(own, told)| (own - told).abs() * users < 0.5).count());
+    let alike = to_f64(known.iter().filter(|(computed, told)| (computed - told).abs() * users < 0.5).count());
     (users > 1.0 && alike >= MOST * users).then_some(shares)
 }
 
@@ -120,12 +121,12 @@ fn priority(factor: f64, config: &Config, partitions: &[PartitionLimits]) -> Opt
         .max()
         .unwrap_or(1)
         .max(1);
-    let own = partitions
+    let default_factor = partitions
         .iter()
         .find(|partition_limits| partition_limits.default)
         .and_then(|partition_limits| partition_limits.job_factor)
         .unwrap_or(1);
-    let share = f64::from(own) / f64::from(highest);
+    let share = f64::from(default_factor) / f64::from(highest);
     let sum = weight("PriorityWeightFairShare") * factor + weight("PriorityWeightPartition") * share;
     Some(to_u64(sum))
 }
@@ -149,19 +150,25 @@ mod tests {
             let found = accounts(text, "me", config, &partitions);
             found.into_iter().map(|account| (account.name, account.priority)).collect()
         };
-        let own = |name: &str, priority| (name.to_owned(), priority);
-        assert_eq!(seen(&config), [own("root", Some(70000)), own("astro", Some(60000)), own("odd", None)]);
-        assert_eq!(seen(&Config::parse("PriorityType = priority/basic\n"))[0], own("root", None));
+        let account = |name: &str, priority| (name.to_owned(), priority);
+        assert_eq!(
+            seen(&config),
+            [account("root", Some(70000)), account("astro", Some(60000)), account("odd", None)]
+        );
+        assert_eq!(seen(&Config::parse("PriorityType = priority/basic\n"))[0], account("root", None));
     }
 
     #[test]
     fn who_shares_is_believed_where_the_factors_follow_from_it() {
         let text = "root|||300|\n a||2|100|\n  a|me|1|90|0.50\n  a|you|parent|10|0.75\n b||1|200|\n  b|me|1|200|0.25\n c||1|0|\n  c|other|1|0|1.0\n";
         let config = "PriorityWeightFairShare = 1000\nPriorityDecayHalfLife = 7-00:00:00\n";
-        let own = shares(text, "me", &Config::parse(config)).expect("shares");
-        assert_eq!((own.weight, own.half_life_s.map(|half_life_| half_life_.0)), (1000.0, Some(604_800.0)));
+        let found = shares(text, "me", &Config::parse(config)).expect("shares");
+        assert_eq!(
+            (found.weight, found.half_life_s.map(|half_life_| half_life_.0)),
+            (1000.0, Some(604_800.0))
+        );
         let seen: Vec<_> =
-            own.branches.iter().map(|branch| (branch.parent, branch.usage, branch.ours)).collect();
+            found.branches.iter().map(|branch| (branch.parent, branch.usage, branch.ours)).collect();
         assert_eq!(
             seen[2..6],
             [(Some(1), 90.0, true), (Some(1), 10.0, false), (Some(0), 200.0, false), (Some(4), 200.0, true)]

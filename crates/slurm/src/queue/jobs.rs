@@ -130,7 +130,7 @@ fn job(
     }
     let limit_s = match &running {
         // It is done but for what Slurm does after a job: nothing of its limit is left.
-        Some(own) if state == SlurmState::Completing => Some(look.at.since(own.since)),
+        Some(run) if state == SlurmState::Completing => Some(look.at.since(run.since)),
         _ => amount::duration(limit),
     };
     let priority = priority.trim().parse().ok();

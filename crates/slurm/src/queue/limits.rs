@@ -170,7 +170,9 @@ impl<'a> Table<'a> {
 impl SiteLimits {
     fn take_association(&mut self, row: &LimitRow<'_>, cluster: Option<&str>) {
         let Some(account) = row.get("account") else { return };
-        let is_other = |name: &str| row.get("cluster").is_some_and(|own| !own.eq_ignore_ascii_case(name));
+        let is_other = |name: &str| {
+            row.get("cluster").is_some_and(|row_cluster| !row_cluster.eq_ignore_ascii_case(name))
+        };
         // An association for one partition does not hold for the user's other jobs.
         if cluster.is_some_and(is_other) || row.get("partition").is_some() {
             return;

@@ -81,8 +81,8 @@ PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
         assert!(hi.qos.as_ref().is_some_and(|qos| qos.contains("fast")));
         let billing = gpu.billing.as_ref().expect("weights");
         assert_eq!(billing.weigh, Weigh::Max);
-        let expected =
-            [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)].map(|(name, own)| (name.to_owned(), own));
+        let expected = [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)]
+            .map(|(name, weight)| (name.to_owned(), weight));
         assert_eq!(billing.weights, BTreeMap::from(expected));
     }
 

@@ -20,7 +20,7 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
     };
     let kind = config.get("SchedulerType");
     let backfill = kind.map(|kind| kind.ends_with("backfill"));
-    let seconds = |own: Option<u32>, usual: u32| Some(Seconds(f64::from(own.unwrap_or(usual))));
+    let seconds = |value: Option<u32>, usual: u32| Some(Seconds(f64::from(value.unwrap_or(usual))));
     let known = backfill == Some(true);
     Scheduling {
         // Slurm's own defaults where the site says nothing.
@@ -65,7 +65,7 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
 /// Returns what age adds to priorities; `None` where they do not follow from weights.
 fn age(config: &Config) -> Option<AgeWeight> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
-    let max_s = config.get("PriorityMaxAge").and_then(amount::duration).filter(|own| own.0 > 0.0)?;
+    let max_s = config.get("PriorityMaxAge").and_then(amount::duration).filter(|age| age.0 > 0.0)?;
     let weight = config.number("PriorityWeightAge").filter(|_| is_weighed)?;
     Some(AgeWeight { weight: to_f64(weight), max_s })
 }

@@ -37,9 +37,9 @@ pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Optio
     let site = limits::parse(associations, qos, config.get("ClusterName"));
     for account in &mut snapshot.accounts {
         let Some(user) = &snapshot.user else { break };
-        let own = (account.name.clone(), user.clone());
-        account.qos = site.default_qos.get(&own).cloned();
-        account.allowed_qos = site.allowed_qos.get(&own).cloned().unwrap_or_default();
+        let key = (account.name.clone(), user.clone());
+        account.qos = site.default_qos.get(&key).cloned();
+        account.allowed_qos = site.allowed_qos.get(&key).cloned().unwrap_or_default();
     }
     snapshot.qos_priority = scheduling::qos_priority(config, &site.qos_priority);
     if !enforced(config) {

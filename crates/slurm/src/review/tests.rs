@@ -27,20 +27,20 @@ const USUAL: Made = Made { state: "COMPLETED", seconds: 3600, mib: 4096, cores: 
 /// Returns runs that asked for one day, 64 GiB, 16 CPUs and 4 GPUs on one node.
 fn runs(made: &[Made]) -> Vec<Run> {
     let mut text = format!("{COLUMNS}\n");
-    for (number, own) in (1..).zip(made) {
+    for (number, run) in (1..).zip(made) {
         let start = 1_795_000_000 + 100_000 * i64::from(number);
         let date =
             |at: i64| chrono::DateTime::from_timestamp(at, 0).expect("a date").format("%FT%T").to_string();
-        let (begin, end) = (date(start), date(start + i64::from(own.seconds)));
-        let (state, clock) = (own.state, u64::from(own.seconds) * u64::from(own.cores));
+        let (begin, end) = (date(start), date(start + i64::from(run.seconds)));
+        let (state, clock) = (run.state, u64::from(run.seconds) * u64::from(run.cores));
         let tres = "cpu=16,mem=64G,node=1,gres/gpu:a100=4,gres/gpu=4";
         let _ =
             writeln!(text, "{number}|n|{state}|{begin}|{begin}|{end}|1-00:00:00|{tres}|{tres}|1||64Gn|||");
         let _ = writeln!(
             text,
             "{number}.0|n|{state}|{begin}|{begin}|{end}|||{tres}|1|1||{}M|00:00:{clock}|gres/gpuutil={}",
-            own.mib,
-            4 * own.percent
+            run.mib,
+            4 * run.percent
         );
     }
     Accounting::parse(text.as_bytes(), |text| time::without_zone(text).map(Time)).expect("a header").runs

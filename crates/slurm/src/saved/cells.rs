@@ -82,9 +82,9 @@ impl Header {
             return;
         }
         for taken in 1..=parts.len().saturating_sub(left) {
-            let (own, rest) = parts.split_at(taken);
-            let (Some(first), Some(last)) = (own.first(), own.last()) else { return };
-            if column.may_join(own, mark) {
+            let (joined, rest) = parts.split_at(taken);
+            let (Some(first), Some(last)) = (joined.first(), joined.last()) else { return };
+            if column.may_join(joined, mark) {
                 let value = &line[first.0..last.0 + last.1.len()];
                 self.join(line, mark, rest, [cells.as_slice(), &[value]].concat(), found);
             }
@@ -231,9 +231,9 @@ fn split(line: &str, mark: char) -> Vec<(usize, &str)> {
     };
     let mut start = 0;
     let place = |part| {
-        let own = (start, part);
+        let cell = (start, part);
         start += str::len(part) + mark.len_utf8();
-        own
+        cell
     };
     line.split(is_mark).map(place).collect()
 }

@@ -108,11 +108,11 @@ fn command(line: &str) -> Option<&str> {
     prompt.match_indices(['$', '#', '%', '>', '❯', '➜', 'λ']).find_map(|(at, mark)| {
         let (before, after) = (prompt[..at].trim_end(), &prompt[at + mark.len()..]);
         let ends = after.is_empty() || after.starts_with(' ');
-        let own = before.is_empty()
+        let is_prompt = before.is_empty()
             || names_somebody(before)
             || (before.starts_with('[') && before.ends_with(']') && before.contains(' '))
             || is_command(after);
-        (ends && own).then(|| after.trim())
+        (ends && is_prompt).then(|| after.trim())
     })
 }
 

@@ -58,28 +58,28 @@ impl Facts {
     /// What leaves less free counts.
     pub(super) fn fill(&mut self, other: &Self) -> Vec<&'static str> {
         let mut notes = Vec::new();
-        if let (Some(own), Some(said)) = (&self.state, &other.state)
-            && severity(own) != severity(said)
+        if let (Some(state), Some(said)) = (&self.state, &other.state)
+            && severity(state) != severity(said)
         {
             notes.push("its lines show different states; hsched uses the less available one");
-            if severity(own) < severity(said) {
+            if severity(state) < severity(said) {
                 self.state = Some(said.clone());
             }
         }
-        if let (Some(own), Some(said)) = (&self.gres, &other.gres)
-            && Gres::parse(own).gpus != Gres::parse(said).gpus
+        if let (Some(gres), Some(said)) = (&self.gres, &other.gres)
+            && Gres::parse(gres).gpus != Gres::parse(said).gpus
         {
             notes.push("its lines show different GRES; hsched uses the first");
         }
-        if let (Some(own), Some(said)) = (&self.gres_used, &other.gres_used)
-            && Gres::parse(own).gpu_total() < Gres::parse(said).gpu_total()
+        if let (Some(used), Some(said)) = (&self.gres_used, &other.gres_used)
+            && Gres::parse(used).gpu_total() < Gres::parse(said).gpu_total()
         {
             notes.push("its lines show different numbers of GPUs in use; hsched uses the largest");
             self.gres_used = Some(said.clone());
         }
-        let text = |own: &mut Option<String>, other: &Option<String>| {
-            if own.is_none() {
-                own.clone_from(other);
+        let text = |field: &mut Option<String>, other: &Option<String>| {
+            if field.is_none() {
+                field.clone_from(other);
             }
         };
         text(&mut self.state, &other.state);

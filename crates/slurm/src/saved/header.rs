@@ -154,11 +154,13 @@ impl Header {
             CellLayout::Blanks => between,
             CellLayout::Separated(_) => None,
         };
-        let own = (column.what() == What::Reason).then_some(REASON_WIDTH);
-        let width = column.width.or(shown).or(own);
+        let reason_width = (column.what() == What::Reason).then_some(REASON_WIDTH);
+        let width = column.width.or(shown).or(reason_width);
         let whole = cell.len() == cell.trim_end().len();
         match width {
-            Some(width) if self.layout == CellLayout::Blanks && column.has_name() && own.is_none() => {
+            Some(width)
+                if self.layout == CellLayout::Blanks && column.has_name() && reason_width.is_none() =>
+            {
                 // Values at the right of their columns begin elsewhere.
                 line.get(column.word.0..column.word.0 + width) == Some(cell)
             }

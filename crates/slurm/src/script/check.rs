@@ -194,7 +194,7 @@ fn is_signal(text: &str) -> bool {
 /// Returns whether a text is `closest`, `single:2`, `map_gpu:0,1` and the like.
 fn is_gpu_bind(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let body = ["verbose,", "v,"].iter().find_map(|own| lower.strip_prefix(own)).unwrap_or(&lower);
+    let body = ["verbose,", "v,"].iter().find_map(|prefix| lower.strip_prefix(prefix)).unwrap_or(&lower);
     let has_number = |begin: &str| {
         body.strip_prefix(begin).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
@@ -243,7 +243,8 @@ fn is_cpu_frequency(text: &str, version: SlurmVersion) -> bool {
         ["low", "medium", "high", "highm1"].iter().any(|candidate| text.eq_ignore_ascii_case(candidate))
             || text.starts_with(|c: char| c.is_ascii_digit())
     };
-    let (range, governor) = text.split_once(':').map_or((text, None), |(range, own)| (range, Some(own)));
+    let (range, governor) =
+        text.split_once(':').map_or((text, None), |(range, governor)| (range, Some(governor)));
     match (range.split_once('-'), governor) {
         (None, None) => is_frequency(range) || is_governor(range),
         (None, Some(governor)) => is_frequency(range) && is_governor(governor),

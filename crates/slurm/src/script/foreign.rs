@@ -146,17 +146,18 @@ impl Foreign {
                 return;
             }
             let value = holder.map_or("", |holder| &holder.text[start..]);
-            for (name, own) in translate(letter, value) {
+            for (name, translated) in translate(letter, value) {
                 let text =
                     if start == 0 && takes { format!("{} {value}", word.text) } else { word.text.clone() };
-                let place = value.find(&own).filter(|_| !own.is_empty());
-                let source =
-                    holder.unwrap_or(word).source(place.map(|at| (start + at, start + at + own.len())));
+                let place = value.find(&translated).filter(|_| !translated.is_empty());
+                let source = holder
+                    .unwrap_or(word)
+                    .source(place.map(|at| (start + at, start + at + translated.len())));
                 let has_value = !["hold", "exclusive"].contains(&name);
                 self.options.push(FoundOption {
                     name,
                     is_plugin: false,
-                    value: has_value.then_some(own),
+                    value: has_value.then_some(translated),
                     source,
                     line,
                     text,
@@ -190,43 +191,43 @@ fn option(text: &str, letters: &Letters, version: SlurmVersion) -> Option<(char,
 
 /// Returns an option of LSF in the words of `sbatch`.
 fn bsub(letter: char, value: &str) -> Translation {
-    let own = value.to_owned();
+    let text = value.to_owned();
     vec![match letter {
-        'c' => ("chdir", own),
-        'e' => ("error", own),
-        'J' => ("job-name", own),
-        'o' => ("output", own),
+        'c' => ("chdir", text),
+        'e' => ("error", text),
+        'J' => ("job-name", text),
+        'o' => ("output", text),
         'm' => ("nodelist", value.replace(' ', ",")),
         'M' if value.ends_with(|c: char| c.is_ascii_digit()) => ("mem-per-cpu", format!("{value}K")),
-        'M' => ("mem-per-cpu", own),
+        'M' => ("mem-per-cpu", text),
         'n' => ("ntasks", value.split_once(',').map_or(value, |(_, most)| most).to_owned()),
-        'q' => ("partition", own),
-        'W' => ("time", own),
+        'q' => ("partition", text),
+        'W' => ("time", text),
         _ => ("exclusive", String::new()),
     }]
 }
 
 /// Returns an option of PBS, other than a list of resources, in the words of `sbatch`.
 fn pbs(letter: char, value: &str) -> Translation {
-    let own = value.to_owned();
+    let text = value.to_owned();
     let starts = |name: &str| value.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
     vec![match letter {
-        'a' => ("begin", own),
-        'A' => ("account", own),
-        'e' => ("error", own),
-        'o' => ("output", own),
-        'w' | 'd' => ("chdir", own),
+        'a' => ("begin", text),
+        'A' => ("account", text),
+        'e' => ("error", text),
+        'o' => ("output", text),
+        'w' | 'd' => ("chdir", text),
         'h' => ("hold", String::new()),
-        'J' | 't' => ("array", own),
+        'J' | 't' => ("array", text),
         'm' => match mail(value) {
             Some(types) => ("mail-type", types),
             None => return Vec::new(),
         },
-        'M' => ("mail-user", own),
-        'N' => ("job-name", own),
-        'p' => ("nice", own),
-        'q' => ("partition", own),
-        'v' => ("export", own),
+        'M' => ("mail-user", text),
+        'N' => ("job-name", text),
+        'p' => ("nice", text),
+        'q' => ("partition", text),
+        'v' => ("export", text),
         'W' if starts("depend=") => ("dependency", value["depend=".len()..].to_owned()),
         _ => return Vec::new(),
     }]

@@ -191,23 +191,23 @@ fn lookalike(line: &[u8]) -> Option<&'static str> {
 
 /// Returns whether a word is `SBATCH` in any case, or in capital letters with one changed, missing or added, or some exchanged.
 fn is_like_sbatch(word: &str) -> bool {
-    let (wanted, own) = ("SBATCH", word);
-    if own.eq_ignore_ascii_case(wanted) {
+    let wanted = "SBATCH";
+    if word.eq_ignore_ascii_case(wanted) {
         return true;
     }
-    if own.contains(|c: char| c.is_ascii_lowercase()) {
+    if word.contains(|c: char| c.is_ascii_lowercase()) {
         return false;
     }
-    let same_begin = wanted.bytes().zip(own.bytes()).take_while(|(a, b)| a == b).count();
-    let same_end = wanted.bytes().rev().zip(own.bytes().rev()).take_while(|(a, b)| a == b).count();
-    let (shorter, longer) = (wanted.len().min(own.len()), wanted.len().max(own.len()));
+    let same_begin = wanted.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
+    let same_end = wanted.bytes().rev().zip(word.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let (shorter, longer) = (wanted.len().min(word.len()), wanted.len().max(word.len()));
     let same = (same_begin + same_end).min(shorter);
     let sorted = |text: &str| {
         let mut letters = text.as_bytes().to_vec();
         letters.sort_unstable();
         letters
     };
-    longer - same <= 1 || sorted(own) == sorted(wanted)
+    longer - same <= 1 || sorted(word) == sorted(wanted)
 }
 
 #[cfg(test)]

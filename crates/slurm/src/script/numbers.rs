@@ -128,8 +128,8 @@ fn node_count(text: &str) -> Option<i64> {
     };
     let mut number = number;
     for (suffix, factor) in [('k', 1024), ('m', 1024 * 1024)] {
-        if let Some(own) = rest.strip_prefix([suffix, suffix.to_ascii_uppercase()]) {
-            (number, rest) = (number.saturating_mul(factor), own);
+        if let Some(before) = rest.strip_prefix([suffix, suffix.to_ascii_uppercase()]) {
+            (number, rest) = (number.saturating_mul(factor), before);
         }
     }
     if !rest.trim().is_empty() {

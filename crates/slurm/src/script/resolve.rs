@@ -111,8 +111,8 @@ fn settle_memory(settings: &mut Settings) -> Result<(), String> {
                 .to_owned())
         }
         [] => Ok(()),
-        [own] => {
-            kinds.into_iter().filter(|name| *name != own).for_each(|name| settings.remove(name));
+        [given_name] => {
+            kinds.into_iter().filter(|name| *name != given_name).for_each(|name| settings.remove(name));
             Ok(())
         }
         _ => Err("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.".to_owned()),

@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn versions_are_read_as_slurm_prints_them() {
-        let own = |year, month| Some(SlurmVersion { year, month });
-        assert_eq!(SlurmVersion::parse("slurm 22.05.8"), own(22, 5));
-        assert_eq!(SlurmVersion::parse("24.11.0-0rc1"), own(24, 11));
-        assert_eq!(SlurmVersion::parse("24.11"), own(24, 11));
+        let version = |year, month| Some(SlurmVersion { year, month });
+        assert_eq!(SlurmVersion::parse("slurm 22.05.8"), version(22, 5));
+        assert_eq!(SlurmVersion::parse("24.11.0-0rc1"), version(24, 11));
+        assert_eq!(SlurmVersion::parse("24.11"), version(24, 11));
         for text in ["", "slurm", "24", "x.y", "99999999.1"] {
             assert_eq!(SlurmVersion::parse(text), None, "{text}");
         }

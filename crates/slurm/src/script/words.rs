@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn what_is_dropped_is_noted() {
         let dropped =
-            |text: &str| split(text.as_bytes(), 0, 1, true).expect("words").dropped.map(|own| own.0);
+            |text: &str| split(text.as_bytes(), 0, 1, true).expect("words").dropped.map(|part| part.0);
         assert_eq!(dropped("hetjob --gres=gpu:2").as_deref(), Some("--gres=gpu:2"));
         assert_eq!(dropped("--comment '' -N 2").as_deref(), Some("-N 2"));
         assert_eq!(dropped("hetjob # gpus"), None);

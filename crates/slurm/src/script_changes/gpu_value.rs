@@ -35,8 +35,8 @@ pub(super) fn with_gpus(
         let (own_type, own_count) = match fields[..] {
             [] => (None, None),
             [count] if is_count(count) => (None, Some(count.to_owned())),
-            [own] => (Some(own), None),
-            [own, count] if is_count(count) => (Some(own), Some(count.to_owned())),
+            [gpu_type] => (Some(gpu_type), None),
+            [gpu_type, count] if is_count(count) => (Some(gpu_type), Some(count.to_owned())),
             _ => return None,
         };
         let own_type = if own_type.is_some() { gpu_type.or(own_type) } else { None };

@@ -78,8 +78,8 @@ pub fn rewrite(
         if changes.last().is_some_and(|last| last.line == edit.line) {
             continue;
         }
-        let own: Vec<&Edit> = edits.iter().filter(|other| other.line == edit.line).collect();
-        changes.push(lines.change(script, edit.line, &own).ok_or(NotInScript::NoPlace)?);
+        let on_line: Vec<&Edit> = edits.iter().filter(|other| other.line == edit.line).collect();
+        changes.push(lines.change(script, edit.line, &on_line).ok_or(NotInScript::NoPlace)?);
     }
     if !added.is_empty() {
         let after = last_line(reading).or_else(|| script.starts_with(b"#!").then_some(1));
@@ -88,7 +88,7 @@ pub fn rewrite(
         let (end, ending) = lines.end(script, line).ok_or(NotInScript::NoPlace)?;
         let at = end.checked_add_signed(moved).ok_or(NotInScript::NoPlace)?;
         // A last line without an end gets one.
-        let new = added.iter().map(|own| if ending { format!("{own}\n") } else { format!("\n{own}") });
+        let new = added.iter().map(|line| if ending { format!("{line}\n") } else { format!("\n{line}") });
         text.splice(at..at, new.collect::<String>().bytes());
         changes.push(LineChange { line, before: None, after: added });
         changes.sort_by_key(|change| (change.line, change.before.is_none()));

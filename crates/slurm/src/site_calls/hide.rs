@@ -104,8 +104,8 @@ fn is_in(list: &str, key: &str) -> bool {
 }
 
 fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
-    let mut each = |text: &str, own: fn(&mut Names, &str) -> String| {
-        text.split(',').map(|name| own(names, name)).collect::<Vec<_>>().join(",")
+    let mut each = |text: &str, replace: fn(&mut Names, &str) -> String| {
+        text.split(',').map(|name| replace(names, name)).collect::<Vec<_>>().join(",")
     };
     match handling {
         Handling::Users => each(text, Names::user),
@@ -148,16 +148,16 @@ fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Na
         line_break.to_owned() + &hidden.collect::<Vec<_>>().join(&separator.to_string())
     };
     let mut hidden = String::new();
-    for own in text.split_inclusive(end) {
-        let (own, ending) = own.strip_suffix(end).map_or((own, None), |own| (own, Some(end)));
-        hidden.push_str(&record(own, names));
+    for piece in text.split_inclusive(end) {
+        let (row, ending) = piece.strip_suffix(end).map_or((piece, None), |row| (row, Some(end)));
+        hidden.push_str(&record(row, names));
         hidden.extend(ending);
     }
     hidden
 }
 
 fn lines(text: &str, mut line: impl FnMut(&str) -> Option<String>) -> String {
-    text.lines().filter_map(|own| Some(line(own)? + "\n")).collect()
+    text.lines().filter_map(|original| Some(line(original)? + "\n")).collect()
 }
 
 /// Replaces the values of `KEY=value KEY=value`; a value reaches to the next key.

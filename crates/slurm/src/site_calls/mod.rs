@@ -47,7 +47,7 @@ pub fn calls(
     release: Option<(u32, u32)>,
     now: DateTime<Utc>,
     since: DateTime<Utc>,
-    own: &[JobId],
+    jobs: &[JobId],
 ) -> Vec<Call> {
     let call = |name: &str, command, layout| Call { name: name.to_owned(), command, layout };
     let mut calls = vec![
@@ -65,7 +65,7 @@ pub fn calls(
         call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
         call(
             "sacct",
-            sacct::command(own, since),
+            sacct::command(jobs, since),
             OutputLayout::Lines(crate::record::FIELD_END, &sacct::FIELDS),
         ),
         call(
@@ -74,7 +74,7 @@ pub fn calls(
             OutputLayout::Lines(crate::record::FIELD_END, &history::FIELDS),
         ),
     ];
-    for id in own {
+    for id in jobs {
         calls.push(call(&format!("job-{id}"), scontrol_job::command(*id), OutputLayout::Keys));
         calls.push(call(&format!("allocation-{id}"), allocation::command(*id), OutputLayout::Keys));
     }
@@ -93,7 +93,7 @@ mod tests {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         let calls = calls("alice", Some((22, 5)), now, now, &[JobId(7)]);
         let listed: Vec<String> = calls.iter().map(|call| call.command.to_string()).collect();
-        assert!(listed.iter().all(|own| NOT_READ.iter().all(|word| !own.starts_with(word))), "{listed:?}");
+        assert!(listed.iter().all(|call| NOT_READ.iter().all(|word| !call.starts_with(word))), "{listed:?}");
         for begin in [
             "sinfo --version",
             "scontrol ping",
@@ -112,7 +112,11 @@ mod tests {
             "scontrol -o show job 7",
             "scontrol -d show job 7",
         ] {
-            assert_eq!(listed.iter().filter(|own| own.starts_with(begin)).count(), 1, "{begin}: {listed:?}");
+            assert_eq!(
+                listed.iter().filter(|call| call.starts_with(begin)).count(),
+                1,
+                "{begin}: {listed:?}"
+            );
         }
     }
 }

@@ -77,8 +77,8 @@ impl Names {
             let end = rest.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(rest.len());
             let (part, behind) = rest.split_at(end);
             let is_plain = is_digit || part.len() == 1 || PLAIN.contains(&part.to_ascii_lowercase().as_str());
-            let own = if is_plain { part.to_owned() } else { lettered(&mut self.host_words, part) };
-            hidden.push_str(&own);
+            let substitute = if is_plain { part.to_owned() } else { lettered(&mut self.host_words, part) };
+            hidden.push_str(&substitute);
             rest = behind;
         }
         hidden

@@ -138,7 +138,7 @@ fn silent_mistakes(case: &Case, answer: &Value, imported: &Imported) -> Vec<Stri
 
 /// Returns the seconds of a key `time`.
 fn time(value: &Value) -> Value {
-    let seconds = value.as_str().and_then(|text| parse_duration(text).ok()).map(|own| own.0);
+    let seconds = value.as_str().and_then(|text| parse_duration(text).ok()).map(|duration| duration.0);
     seconds.map_or(Value::Null, |seconds| to_u64(seconds).into())
 }
 

@@ -100,15 +100,15 @@ fn nodes_are_as_scontrol_shows_them() {
 }
 
 fn check_queued(recording: &Recording, job: &QueuedJob, (name, expected): (&str, &Value)) {
-    let own = format!("{}: {name}", recording.folder.display());
-    assert_eq!(job.name, name, "{own}");
-    assert_eq!(job.state, SlurmState::parse(text(&expected["state"])), "{own}");
-    assert_eq!(job.nodes, text(&expected["nodes"]), "{own}");
-    assert_eq!(job.submit_time.as_deref(), expected["submit"].as_str(), "{own}");
-    assert_eq!(job.partition, text(&expected["partition"]), "{own}");
-    assert_eq!(hsched_slurm::Tres::parse(&job.tres).gres.gpu_total(), expected["gpus"], "{own}");
+    let context = format!("{}: {name}", recording.folder.display());
+    assert_eq!(job.name, name, "{context}");
+    assert_eq!(job.state, SlurmState::parse(text(&expected["state"])), "{context}");
+    assert_eq!(job.nodes, text(&expected["nodes"]), "{context}");
+    assert_eq!(job.submit_time.as_deref(), expected["submit"].as_str(), "{context}");
+    assert_eq!(job.partition, text(&expected["partition"]), "{context}");
+    assert_eq!(hsched_slurm::Tres::parse(&job.tres).gres.gpu_total(), expected["gpus"], "{context}");
     if let Some(exit) = job.exit {
-        assert_eq!(format!("{}:{}", exit.code, exit.signal), text(&expected["exit"]), "{own}");
+        assert_eq!(format!("{}:{}", exit.code, exit.signal), text(&expected["exit"]), "{context}");
     }
 }
 
@@ -146,7 +146,7 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
     each(|recording| {
         let (squeue, cluster) = (recording.text("squeue-all.txt"), recording.cluster());
         let [config, partitions, reservations] =
-            ["config", "partitions", "reservations"].map(|own| recording.text(&format!("{own}.txt")));
+            ["config", "partitions", "reservations"].map(|name| recording.text(&format!("{name}.txt")));
         let (shares, history) = (recording.text("shares.txt"), recording.text("history.txt"));
         let texts = Texts {
             squeue: &squeue,

@@ -44,10 +44,14 @@ fn request(reading: &ScriptReading) -> Request {
 #[test]
 fn a_script_asks_for_what_the_site_makes_of_it() {
     let check = |options: &str, expected: (u32, u32, Option<u64>, Option<u64>, f64)| {
-        let own = request(&read(&script(options), &[]));
-        let gpus = own.asks.gpus.iter().map(|ask| ask.count).sum();
-        let hours = own.limit.0 / 3600.0;
-        assert_eq!((own.asks.nodes, gpus, own.asks.cpus, own.asks.memory_mib, hours), expected, "{options}");
+        let request = request(&read(&script(options), &[]));
+        let gpus = request.asks.gpus.iter().map(|ask| ask.count).sum();
+        let hours = request.limit.0 / 3600.0;
+        assert_eq!(
+            (request.asks.nodes, gpus, request.asks.cpus, request.asks.memory_mib, hours),
+            expected,
+            "{options}"
+        );
     };
     check("--gres=gpu:a100:4 -c 16 --mem=64G -t 8:00:00", (1, 4, Some(16), Some(65536), 8.0));
     // Without a limit the partition's default, without an end the longest.

@@ -67,8 +67,8 @@ proptest! {
             let OptionSource::Script { value: Some(value), .. } = &option.source else { continue };
             let (begin, end) = (&script.as_bytes()[..value.bytes.start], &script.as_bytes()[value.bytes.end..]);
             let again = read(&[begin, b"1", end].concat(), version);
-            let own = again.options.get(place).map(|script_option| (script_option.name.as_str(), script_option.value.as_deref()));
-            prop_assert_eq!(own, Some((option.name.as_str(), Some("1"))));
+            let second = again.options.get(place).map(|script_option| (script_option.name.as_str(), script_option.value.as_deref()));
+            prop_assert_eq!(second, Some((option.name.as_str(), Some("1"))));
         }
     }
 

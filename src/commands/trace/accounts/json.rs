@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn jobs_of_several_versions_are_read() {
         let read = parse(TEXT, None).expect("jobs");
-        let own = |job: &Recorded| (job.name.clone(), job.arrival, job.seconds, job.gpus);
-        let found: Vec<_> = read.entries.iter().map(own).collect();
+        let facts = |job: &Recorded| (job.name.clone(), job.arrival, job.seconds, job.gpus);
+        let found: Vec<_> = read.entries.iter().map(facts).collect();
         assert_eq!(found, [("train-7".into(), 1000.0, 3600.0, 2), ("array-8_3".into(), 1010.0, 60.0, 1)]);
         assert_eq!(read.skipped.into_iter().collect::<Vec<_>>(), [("no GPUs", 1), ("still waiting", 1)]);
         let bad: Vec<_> = read.bad.iter().map(ToString::to_string).collect();

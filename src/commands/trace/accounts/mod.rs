@@ -73,15 +73,16 @@ fn quoted(line: &str, count: usize) -> String {
     for part in parts {
         let key = |part: &str| part.split_once('=').map(|(key, _)| key.to_owned());
         match (cells.last_mut(), key(part)) {
-            (Some(own), Some(name))
-                if own.iter().all(|part| key(part).is_some_and(|other| other != name)) =>
+            (Some(cell), Some(name))
+                if cell.iter().all(|part| key(part).is_some_and(|other| other != name)) =>
             {
-                own.push(part);
+                cell.push(part);
             }
             _ => cells.push(vec![part]),
         }
     }
-    let cell = |own: &Vec<&str>| if own.len() > 1 { format!("\"{}\"", own.join(",")) } else { own.join("") };
+    let cell =
+        |parts: &Vec<&str>| if parts.len() > 1 { format!("\"{}\"", parts.join(",")) } else { parts.join("") };
     cells.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 

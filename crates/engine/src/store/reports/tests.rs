@@ -46,9 +46,9 @@ fn metrics_are_read_beside_and_under_metrics() {
     let folder = tempfile::tempdir().expect("a directory");
     let text = "{\"epoch\": 1, \"rank\": 0, \"batch\": 8, \"val_loss\": 0.3, \"lr\": 9, \"name\": \"x\", \"metrics\": {\"lr\": 0.1}}\n";
     fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-    let own = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
-    assert_eq!(metrics(folder.path()), BTreeMap::from(own.clone()));
-    assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, own);
+    let expected = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
+    assert_eq!(metrics(folder.path()), BTreeMap::from(expected.clone()));
+    assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, expected);
     let missing = |metric: &str| odd(folder.path(), 1, Some(metric)).expect("reads");
     assert_eq!(missing("val_loss"), None);
     let said = missing("acc").expect("a remark");

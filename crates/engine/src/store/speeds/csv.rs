@@ -29,6 +29,9 @@ struct TableRow {
     samples_per_s: Option<f64>,
     alpha_s: Option<f64>,
     beta_s: Option<f64>,
+    /// The GPUs of a replica: a column only where some replica has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gpus: Option<u32>,
 }
 
 impl SpeedFile {
@@ -39,8 +42,11 @@ impl SpeedFile {
     pub fn to_csv(&self) -> Result<String, SpeedFileError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let wrong = |source| SpeedFileError::Csv { source };
-        for row in self.cache.records().flat_map(|(key, contributor, record)| rows(&key, contributor, record))
-        {
+        let has_replicas = self.cache.records().any(|(key, ..)| key.gpus > 1);
+        let row_of = |(key, contributor, record): (SpeedKey, &str, &Record)| {
+            rows(&key, has_replicas.then_some(key.gpus), contributor, record)
+        };
+        for row in self.cache.records().flat_map(row_of) {
             writer.serialize(row).map_err(wrong)?;
         }
         let bytes = writer.into_inner().map_err(|error| wrong(error.into_error().into()))?;
@@ -63,7 +69,8 @@ impl SpeedFile {
         for (index, row) in reader.deserialize().enumerate() {
             let row: TableRow = row.map_err(|source| SpeedFileError::Csv { source })?;
             let name = [&row.model, &row.gpu_type, &row.contributor].map(Clone::clone);
-            let record = records.entry((name, row.precision.clone())).or_insert_with(|| row.record());
+            let kind = (name, row.precision.clone(), row.gpus.unwrap_or(1));
+            let record = records.entry(kind).or_insert_with(|| row.record());
             if !row.add_to(record) {
                 let place = format!("row {} ({} on {})", index + 1, row.model, row.gpu_type);
                 let what = "has neither a complete measurement nor a speed set by hand".to_owned();
@@ -76,13 +83,14 @@ impl SpeedFile {
     }
 }
 
-fn rows(key: &SpeedKey, contributor: &str, record: &Record) -> Vec<TableRow> {
+fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &Record) -> Vec<TableRow> {
     let blank = || TableRow {
         model: key.model.clone(),
         gpu_type: key.gpu_type.to_string(),
         precision: key.precision.map(|precision| precision.to_string()),
         contributor: contributor.to_owned(),
         observations: record.observations,
+        gpus,
         ..TableRow::default()
     };
     let stated = record.stated.iter().map(|stated| {
@@ -113,6 +121,7 @@ impl TableRow {
             model: self.model.clone(),
             gpu_type: self.gpu_type.clone(),
             precision: self.precision.clone(),
+            gpus: self.gpus.unwrap_or(1),
             contributor: self.contributor.clone(),
             observations: self.observations,
             stated: None,

@@ -13,6 +13,9 @@ pub(super) struct RecordRow {
     pub model: String,
     pub gpu_type: String,
     pub precision: Option<String>,
+    /// The GPUs of a replica.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub gpus: u32,
     pub contributor: String,
     pub observations: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,12 +67,22 @@ pub(super) enum SourceWord {
     User,
 }
 
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_one(gpus: &u32) -> bool {
+    *gpus == 1
+}
+
 impl RecordRow {
     pub(super) fn new(key: SpeedKey, contributor: &str, record: &Record) -> Self {
         Self {
             model: key.model,
             gpu_type: key.gpu_type.to_string(),
             precision: key.precision.map(|precision| precision.to_string()),
+            gpus: key.gpus,
             contributor: contributor.to_owned(),
             observations: record.observations,
             stated: record.stated.as_ref().map(StatedRow::new),
@@ -103,7 +116,10 @@ impl RecordRow {
             points: self.points.iter().map(PointRow::point).collect(),
             aside: self.aside.iter().map(AsideRow::aside).collect(),
         };
-        let key = SpeedKey { model: model.clone(), gpu_type, precision };
+        if self.gpus == 0 {
+            return Err(wrong("its replicas have no GPUs"));
+        }
+        let key = SpeedKey { model: model.clone(), gpu_type, precision, gpus: self.gpus };
         let possible = cache.restore(&key, &self.contributor, record);
         if possible { Ok(()) } else { Err(wrong("its numbers are invalid")) }
     }

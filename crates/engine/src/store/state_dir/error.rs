@@ -47,8 +47,8 @@ pub enum StateError {
     #[error("other users can write to {} (mode {mode:o}), and hsched runs commands from it as \
         you", path.display())]
     Open { path: PathBuf, mode: u32 },
-    #[error("the jobs in {} are on cluster {own}, but this Slurm is cluster {here}", path.display())]
-    OtherCluster { path: PathBuf, own: String, here: String },
+    #[error("the jobs in {} are on cluster {saved}, but this Slurm is cluster {here}", path.display())]
+    OtherCluster { path: PathBuf, saved: String, here: String },
     #[error("cannot read random numbers from the system")]
     Random {
         #[source]

@@ -212,7 +212,7 @@ impl Moment {
             }
             Happening::Turn { member, fault, silent, to } => {
                 self.faults.silences += u32::from(silent.is_some());
-                match self.on_disk(fault, |own| own.turn(member, silent, to)) {
+                match self.on_disk(fault, |world| world.turn(member, silent, to)) {
                     Ok(()) => {}
                     Err(WriteError::Killed) => self.kill(member),
                     Err(WriteError::Failed) => self.faults.failures += 1,
@@ -226,7 +226,7 @@ impl Moment {
                 }
                 let end = [(of, End::Completed, Time(0.0))];
                 // A report that is not written is written with the next one.
-                let told = self.on_disk(None, |own| match &mut own.members[member] {
+                let told = self.on_disk(None, |world| match &mut world.members[member] {
                     Member::Working(worker) => worker.ended(end),
                     Member::Leading(both) => both.0.ended(end),
                     _ => Ok(()),
@@ -235,7 +235,7 @@ impl Moment {
             }
             Happening::Kill(member) => self.kill(member),
             Happening::Dies(member) => {
-                self.running.retain(|(_, own)| *own != member);
+                self.running.retain(|(_, runner)| *runner != member);
                 self.members[member] = Member::Over;
             }
             Happening::Limit(member) => {

@@ -117,10 +117,10 @@ impl Moment {
     }
 
     fn stop_all(&mut self, number: usize, worker: &mut Worker<Files>) -> Result<(), WriteError> {
-        let own: Vec<SubmissionKey> =
+        let submissions: Vec<SubmissionKey> =
             self.running.iter().filter(|(_, member)| *member == number).map(|(of, _)| of.clone()).collect();
         self.running.retain(|(_, member)| *member != number);
-        worker.ended(own.into_iter().map(|of| (of, End::Interrupted, Time(0.0))))
+        worker.ended(submissions.into_iter().map(|of| (of, End::Interrupted, Time(0.0))))
     }
 
     fn start(&mut self, of: &SubmissionKey, number: usize) {
@@ -151,7 +151,7 @@ impl Moment {
         self.fold(number, leader, silent)?;
         leader.release_leaving()?;
         let is_busy = |member: &MemberId, jobs: &[Job]| {
-            jobs.iter().any(|job| matches!(job, Job::Open { member: own, .. } if own == member))
+            jobs.iter().any(|job| matches!(job, Job::Open { member: holder, .. } if holder == member))
         };
         let is_open = to == number && !self.late.contains(&number)
             || leader.members()?.iter().any(|(member, report)| *member == id(to) && !report.leaving);
@@ -166,7 +166,7 @@ impl Moment {
         if self.setting.plant == Plant::OrderBeforeState && to != number {
             leader.order(&id(to), order(&of))?;
         }
-        self.save(|own| own.jobs[job] = Job::Open { run, member: id(to) })?;
+        self.save(|world| world.jobs[job] = Job::Open { run, member: id(to) })?;
         if to == number {
             let may = self.setting.plant == Plant::StartUnclaimed || leader.claim(&of, &id(number))?;
             assert!(may, "nobody else knows of it");
@@ -194,9 +194,9 @@ impl Moment {
         for job in 0..self.jobs.len() {
             let Job::Open { run, member } = self.jobs[job].clone() else { continue };
             let of = key(job, run);
-            let own = (0..self.members.len()).find(|&other| id(other) == member);
+            let index = (0..self.members.len()).find(|&other| id(other) == member);
             let has_completed = self.words.contains(&of);
-            let after = if own == Some(number) {
+            let after = if index == Some(number) {
                 let runs = self.running.contains(&(of.clone(), number));
                 if has_completed {
                     Job::Done
@@ -206,7 +206,7 @@ impl Moment {
                     Job::Waiting
                 }
             } else {
-                match leader.sight(&of, &member, own.is_some() && own == silent)? {
+                match leader.sight(&of, &member, index.is_some() && index == silent)? {
                     PoolSighting::Ordered | PoolSighting::Running { .. } => continue,
                     PoolSighting::Ended { end: End::Completed, .. } => Job::Done,
                     PoolSighting::Lost if has_completed => Job::Done,
@@ -216,7 +216,7 @@ impl Moment {
                     | PoolSighting::Lost => Job::Waiting,
                 }
             };
-            self.save(|own| own.jobs[job] = after)?;
+            self.save(|world| world.jobs[job] = after)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use crate::replay::world::ReplayWorld;
 pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
     let mut by_place = vec![0; trace.jobs.len()];
     for (job, entry) in trace.jobs.iter().enumerate() {
-        if let Some(own) = by_place.get_mut(entry.place) {
-            *own = job;
+        if let Some(slot) = by_place.get_mut(entry.place) {
+            *slot = job;
         }
     }
     by_place

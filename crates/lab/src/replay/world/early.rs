@@ -48,11 +48,15 @@ impl ReplayWorld<'_> {
         let early = entry.early.as_ref()?;
         let reports = early.reports(done);
         if early.stop.rule == StopRule::Halving {
-            let (own, others) = self.bracket_of(job, early);
+            let (job_bracket, others) = self.bracket_of(job, early);
             let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
-            let limits = (entry.model.epochs, first_rung(entry.model.epochs, early.stop.not_before, own));
-            let own = behind(&reports, &others, early.mode, limits)?;
-            return Some(format!("halving (place {} of {} at epoch {})", own.place, own.of, own.rung));
+            let limits =
+                (entry.model.epochs, first_rung(entry.model.epochs, early.stop.not_before, job_bracket));
+            let ranking = behind(&reports, &others, early.mode, limits)?;
+            return Some(format!(
+                "halving (place {} of {} at epoch {})",
+                ranking.place, ranking.of, ranking.rung
+            ));
         }
         let goal = early.goal(entry.model.epochs);
         judge_running(&reports, &goal, &early.stop, self.is_busy())
@@ -65,17 +69,18 @@ impl ReplayWorld<'_> {
         let model = &self.trace.jobs[job].model.rounds.model;
         let of_sweep = |number: &usize| {
             let entry = &self.trace.jobs[*number];
-            let is_alike = |own: &Early| own.stop.rule == StopRule::Halving && own.mode == early.mode;
+            let is_alike =
+                |candidate: &Early| candidate.stop.rule == StopRule::Halving && candidate.mode == early.mode;
             entry.early.as_ref().is_some_and(is_alike) && entry.model.rounds.model == *model
         };
         let brackets = (0..).map(|place| bracket(place, early.stop.brackets));
         let sweep: Vec<(usize, u32)> = (0..self.trace.jobs.len()).filter(of_sweep).zip(brackets).collect();
-        let own = sweep.iter().find(|(number, _)| *number == job).map_or(0, |(_, bracket)| *bracket);
-        let others = sweep.iter().filter(|(number, bracket)| *bracket == own && *number != job);
+        let job_bracket = sweep.iter().find(|(number, _)| *number == job).map_or(0, |(_, bracket)| *bracket);
+        let others = sweep.iter().filter(|(number, bracket)| *bracket == job_bracket && *number != job);
         let curve = |&(number, _): &(usize, u32)| {
             self.trace.jobs[number].early.as_ref().map(|early| early.reports(self.seen[number]))
         };
-        (own, others.filter_map(curve).collect())
+        (job_bracket, others.filter_map(curve).collect())
     }
 
     /// Returns whether a job waits, or the GPUs are used to their limits.

@@ -47,8 +47,8 @@ impl ReplayWorld<'_> {
             self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
         }
         let types = self.problem.gpu_types.len();
-        let own = &mut self.problem.nodes[node];
-        (own.gpus, own.up) = (vec![0; types], vec![0; types]);
+        let worker_node = &mut self.problem.nodes[node];
+        (worker_node.gpus, worker_node.up) = (vec![0; types], vec![0; types]);
         self.changes.all = true;
     }
 
@@ -60,8 +60,8 @@ impl ReplayWorld<'_> {
         }
         self.events.push(Event::of_node(self.now, Kind::NodeBack, node));
         let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
-        let own = &mut self.problem.nodes[node];
-        (own.gpus, own.up) = (gpus.clone(), up.clone());
+        let worker_node = &mut self.problem.nodes[node];
+        (worker_node.gpus, worker_node.up) = (gpus.clone(), up.clone());
         self.changes.all = true;
     }
 }

@@ -103,13 +103,13 @@ impl Graph {
     /// Checks that a moment goes on as the one does that has its number.
     fn compare(&mut self, number: u32, twin: &Moment, rules: &ExplorerRules, policy: &mut dyn Policy) {
         let into_iter = twin.next(rules, policy).into_iter();
-        let mut own: Vec<(Option<&u32>, bool)> =
+        let mut futures: Vec<(Option<&u32>, bool)> =
             into_iter.map(|next| (self.numbers.get(next.moment.words().as_str()), next.is_fault)).collect();
-        own.sort_unstable();
-        own.dedup();
+        futures.sort_unstable();
+        futures.dedup();
         let known: Vec<(Option<&u32>, bool)> =
             self.next[at(number)].iter().map(|(next, is_fault)| (Some(next), *is_fault)).collect();
-        assert_eq!(own, known, "equal words, another future: {}", self.story(number, &twin.words()));
+        assert_eq!(futures, known, "equal words, another future: {}", self.story(number, &twin.words()));
         self.compared += 1;
     }
 

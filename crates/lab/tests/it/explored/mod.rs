@@ -60,8 +60,9 @@ impl Policy for Ladder {
             };
             let free = (0..below).filter(|node| !taken.contains(node)).filter_map(slot);
             let slots: Vec<Slot> = free.take(self.copies).collect();
-            let own = slots.iter().map(|slot| Placement::new(problem, job, &[*slot], Sharing::Balanced));
-            let placements: Vec<Placement> = own.map(|placement| placement.expect("a legal one")).collect();
+            let placed = slots.iter().map(|slot| Placement::new(problem, job, &[*slot], Sharing::Balanced));
+            let placements: Vec<Placement> =
+                placed.map(|placement| placement.expect("a legal one")).collect();
             taken.extend(slots.iter().map(|slot| slot.node));
             if !placements.is_empty() {
                 let why = "a better GPU is free".to_owned();

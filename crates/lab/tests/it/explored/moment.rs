@@ -210,8 +210,8 @@ impl Moment {
                 let wait = not_before.map_or(0.0, |due| ((due.0 - self.at.0) / TICK).ceil().max(0.0));
                 let _ = write!(text, "W{wait}");
             }
-            Phase::Submitted(own) => {
-                for submission in own {
+            Phase::Submitted(submissions) => {
+                for submission in submissions {
                     self.write_submission(&job.name, submission, text);
                 }
             }

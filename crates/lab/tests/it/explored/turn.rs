@@ -256,8 +256,8 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     });
     let requests = requests.sum();
     let (mut all, mut next) = (Vec::new(), Some(Way::default()));
-    while let Some(own) = next {
-        let way = RefCell::new(Way { faults: start.faults, requests, ..own });
+    while let Some(following) = next {
+        let way = RefCell::new(Way { faults: start.faults, requests, ..following });
         let (slurm, state) = go(start, &turn, rules, (plant, &way));
         let way = way.into_inner();
         let what = format!("turn {run}: {}", way.said.join(", "));
@@ -295,13 +295,13 @@ fn world<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Explored
 
 /// Returns the least name of a run that nothing has: what was is forgotten, so that states which go on alike are equal.
 fn unused_run(start: &Start<'_>) -> String {
-    let own = start.state.jobs.iter().flat_map(|tracked| {
+    let run_names = start.state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
         past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt))
             .map(|submission| submission.run.as_str())
     });
     let used: BTreeSet<&str> =
-        own.chain(start.slurm.entries.iter().map(|entry| entry.of.run.as_str())).collect();
+        run_names.chain(start.slurm.entries.iter().map(|entry| entry.of.run.as_str())).collect();
     let names = (0..).map(|number| format!("r{number}"));
     names.into_iter().find(|name| !used.contains(name.as_str())).unwrap_or_default()
 }
@@ -310,14 +310,14 @@ impl Plant {
     /// Distorts what is seen as the planted bug does.
     fn distort(self, state: &State, seen: &mut Observation) {
         let submissions = || {
-            let own = state.jobs.iter().flat_map(|tracked| {
+            let of_jobs = state.jobs.iter().flat_map(|tracked| {
                 tracked
                     .phase
                     .submissions()
                     .iter()
                     .map(|submission| (submission.attempt.key(&tracked.job.name), submission))
             });
-            own.collect::<Vec<_>>()
+            of_jobs.collect::<Vec<_>>()
         };
         match self {
             Self::NoComments => {

@@ -2,13 +2,18 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{GPU_LIMIT, JobKey, KEY, Needed};
+use std::collections::BTreeSet;
+
+use super::{GPU_LIMIT, JobKey, KEY};
+use crate::catalogue::{Recognised, recognise};
 use crate::formats::draft::Draft;
 use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
 use crate::formats::problem::ValueError;
 use crate::formats::reader::Value;
-use crate::{ByType, ErrorId, Job, Replica, Sharing};
+use crate::formats::size::parse_size;
+use crate::number::to_f64;
+use crate::{ByType, ErrorId, GpuType, Job, Replica, Sharing};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -18,8 +23,7 @@ pub(super) const KEYS: &[JobKey] = &[
             JobKey {
                 name: "gpus",
                 form: "gpus",
-                help: "gpus: the number of GPUs of a replica, or a map from GPU type to number; types that a map does not name are not used.",
-                needed: Needed::Yes,
+                help: "gpus (required): the number of GPUs of a replica, or a map from GPU type to number; types that a map does not name are not used.",
                 read: |value, job| {
                     read_by_type(value, |item| item.whole_u32(1..=GPU_LIMIT))
                         .map(|gpus| replica(job).gpus = gpus)
@@ -50,6 +54,14 @@ pub(super) const KEYS: &[JobKey] = &[
                     let efficiency = job.replica.as_ref()?.efficiency.as_ref()?;
                     Some(by_type_json(efficiency, |&part| json!(part)))
                 },
+                ..KEY
+            },
+            JobKey {
+                name: "memory",
+                form: "memory (such as 60GB)",
+                help: "memory: what the GPUs of a replica have to hold together, such as 60GB. Without gpus, the error proposes sizes from the table of GPUs; with gpus, sizes that are too small are refused.",
+                read: |value, job| value.parsed(parse_size).map(|memory| replica(job).memory = Some(memory)),
+                write: |job| job.replica.as_ref()?.memory.map(|memory| json!(memory.to_string())),
                 ..KEY
             },
         ],
@@ -128,6 +140,7 @@ fn check_replica(draft: &mut Draft<'_>) {
         }
     }
     let Some(value) = draft.get("replica") else { return };
+    check_memory(draft, &replica, value);
     if draft.job.launch.copies.is_some() {
         value.report(
             ValueError::new("cannot stand beside copies, which have one GPU each".to_owned())
@@ -145,6 +158,44 @@ fn check_replica(draft: &mut Draft<'_>) {
                 ValueError::new(format!("efficiency has no value for {gpu_type}")).id(ErrorId::Replicas),
             );
         }
+    }
+}
+
+/// Refuses a replica whose size nobody says, with a proposal where its memory is known, and sizes whose memory is too small.
+fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
+    let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
+    let job = &draft.job;
+    let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).collect::<BTreeSet<&GpuType>>();
+    let known = named.iter().filter_map(|gpu_type| Some((*gpu_type, recognise(gpu_type.as_str())?)));
+    let known: Vec<(&GpuType, Recognised)> = known.collect();
+    let Some(memory) = replica.memory else {
+        if !has_gpus && value.is_map() {
+            value.report(
+                ValueError::new("is missing the required key gpus".to_owned()).id(ErrorId::MissingKey),
+            );
+        }
+        return;
+    };
+    let gb = to_f64(memory.0) / 1e9;
+    let sizes = known.iter().filter_map(|(gpu_type, known)| Some((*gpu_type, known.count_for(memory)?)));
+    let sizes: Vec<String> = sizes.map(|(gpu_type, count)| format!("{gpu_type}: {count}")).collect();
+    let proposal = if sizes.is_empty() {
+        format!("hsched gpus --fits {gb}GB lists how many GPUs of each model hold that")
+    } else {
+        format!("by the table of GPUs: replica: {{gpus: {{{}}}}}", sizes.join(", "))
+    };
+    if !has_gpus {
+        let error = ValueError::new("is missing the required key gpus".to_owned()).id(ErrorId::MissingKey);
+        value.report(error.hint(proposal));
+        return;
+    }
+    let lacks = |(gpu_type, known): &&(&GpuType, Recognised)| {
+        let holds = |gpus: u32| known.most_memory().0.saturating_mul(u64::from(gpus)) >= memory.0;
+        replica.gpus.of(gpu_type).is_some_and(|gpus| !holds(gpus))
+    };
+    if let Some((gpu_type, _)) = known.iter().find(lacks) {
+        let message = format!("a replica on {gpu_type} has too little memory: it needs {gb} GB");
+        value.report(ValueError::new(message).id(ErrorId::Replicas).hint(proposal));
     }
 }
 

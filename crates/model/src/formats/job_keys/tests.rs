@@ -126,3 +126,27 @@ fn no_name_stands_twice() {
         assert_eq!(twice(&mut key.inner.iter()), None, "{}", key.name);
     }
 }
+
+#[test]
+fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
+    let problem = |replica: &str| {
+        let text = format!(
+            "jobs: [{{name: a, samples_per_epoch: 10, epochs: 1, global_batch: 4, model_size: 0, command: x, \
+             throughput: {{a100: 10, h100: 20, mine: 5}}, replica: {replica}}}]"
+        );
+        parse(&text).err().map(|problems| problems.to_string())
+    };
+    let proposed = problem("{memory: 60GB}").expect("a problem");
+    assert!(
+        proposed.contains("missing the required key gpus")
+            && proposed.contains("replica: {gpus: {a100: 2, h100: 1}}"),
+        "{proposed}"
+    );
+    let nothing = problem("{same_node: true}").expect("a problem");
+    assert!(nothing.contains("missing the required key gpus"), "{nothing}");
+    // An a100 may have 80 GB: nobody knows that 60 do not fit.
+    assert_eq!(problem("{memory: 60GB, gpus: 1}"), None);
+    let small = problem("{memory: 100GB, gpus: {a100: 2, h100: 1}}").expect("a problem");
+    assert!(small.contains("a replica on h100 has too little memory: it needs 100 GB"), "{small}");
+    assert_eq!(problem("{memory: 100GB, gpus: 2}"), None);
+}

@@ -50,11 +50,11 @@ impl Floor {
             let counts = want.counts.unwrap_or_default();
             let model = &problem.jobs[want.job];
             let slots = self.find_room(model, &counts);
-            if let Some(own) =
-                before.get(&want.job).filter(|own| !all_there(&counts, &slots) && self.has(own))
+            if let Some(earlier) =
+                before.get(&want.job).filter(|earlier| !all_there(&counts, &slots) && self.has(earlier))
             {
                 // Nodes have no room for what it should have instead.
-                self.hold(want.job, own.clone());
+                self.hold(want.job, earlier.clone());
                 continue;
             }
             let is_enough = all_there(&counts, &slots) || is_enough(model, &slots);

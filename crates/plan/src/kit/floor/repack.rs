@@ -154,9 +154,9 @@ impl Floor {
                 (self.free[other][gpu_type] + on_node.map(|slot| slot.count).sum::<u32>())
                     .saturating_sub(taken.map(|(_, _, count)| count).sum())
             };
-            let own = self.held(job).iter().map(|slot| slot.node);
+            let held_nodes = self.held(job).iter().map(|slot| slot.node);
             let fitting = self.by_free[gpu_type].get(count as usize..).unwrap_or(&[]);
-            let nodes = fitting.iter().flatten().copied().take(NODES_TRIED).chain(own);
+            let nodes = fitting.iter().flatten().copied().take(NODES_TRIED).chain(held_nodes);
             let to = nodes.filter(|&to| to != node && room(to) >= count).min_by_key(|&to| (room(to), to))?;
             evicted.push((other, to, count));
             missing = missing.saturating_sub(count);

@@ -58,8 +58,8 @@ fn the_numbers_of_tasks_become_a_sweep() {
         "LRS=(1 1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
         "LRS=(1 2)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR --seed $SLURM_ARRAY_TASK_ID",
     ] {
-        let own = made(&format!("--array=0-1\n{other}"), &["sweep"]);
-        assert!(own.starts_with("sweep: {\"task\":[0,1]}\n"), "{own}");
+        let text = made(&format!("--array=0-1\n{other}"), &["sweep"]);
+        assert!(text.starts_with("sweep: {\"task\":[0,1]}\n"), "{text}");
     }
     assert_snapshot!(made("--array=1-1000\npython train.py --seed $SLURM_ARRAY_TASK_ID", &SWEPT), @r#"
     command: "python train.py --seed $SLURM_ARRAY_TASK_ID"

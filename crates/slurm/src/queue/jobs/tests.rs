@@ -196,7 +196,7 @@ fn nodes_of_ones_own_are_told_by_each_release() {
     let line = |release| command(release).to_string();
     assert!(line(None).contains("OverSubscribe") && line(Some((25, 11))).contains("OverSubscribe"));
     assert!(line(Some((26, 5))).contains(",Exclusive::\\u001f,Reason"), "{}", line(Some((26, 5))));
-    let of = |own: &[&str]| own.iter().map(|own| is_exclusive(own)).collect::<Vec<_>>();
+    let of = |cells: &[&str]| cells.iter().map(|cell| is_exclusive(cell)).collect::<Vec<_>>();
     assert_eq!(of(&["NO", "OK", "YES", "USER"]), [true, false, false, false]);
     assert_eq!(of(&["NO:", "NODE:", "USER:", "TOPO:"]), [false, true, false, false]);
 }

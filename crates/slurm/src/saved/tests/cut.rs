@@ -70,13 +70,13 @@ g2                  mixed               gpu:v100:2,gpu:t4:1 gpu:v100:1,gpu:t4:0
 #[test]
 fn only_what_may_be_cut_off_is_blamed() {
     // sinfo makes the columns of partitions and of nodes as wide as the longest name, where it chooses them.
-    let own = [
+    let tables = [
         "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nlongest_p    up   infinite      1   idle g1\n",
         "NODELIST     NODES PARTITION STATE\ngpu-node-001     1 longest_p idle\n",
         "NODELIST STATE PARTITION\ng1       idle  p\n",
         "NODELIST|GRES |STATE\ng1|gpu:4 |idle\n",
     ];
-    for text in own {
+    for text in tables {
         assert!(!check(text).contains("fills"), "{text}: {}", check(text));
     }
     let asked = "\
