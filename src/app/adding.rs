@@ -12,7 +12,7 @@ use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::DeferredChange;
+use hsched_engine::store::{DeferredChange, StateDir};
 use hsched_engine::{BackendKind, Event, JobState, Outcome, Phase, ResumePoint, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
 
@@ -77,6 +77,8 @@ impl Adding<'_> {
             let queue = queue.map_err(nothing)?;
             return Ok((self.additions(jobs, &queue, &State::default(), BackendKind::Queue)?, By::Add));
         }
+        let lock = (!self.dry_run).then(|| state::root(context).map(|root| StateDir::lock_add(&root)));
+        let _lock = lock.transpose()?.transpose().map_err(|error| nothing(state::failure(&error)))?;
         let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
             return self.defer(jobs, wanted).map_err(nothing);

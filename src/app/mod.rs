@@ -58,6 +58,7 @@ pub(crate) mod speeds;
 pub(crate) mod start_estimates;
 pub(crate) mod state;
 pub(crate) mod submission;
+pub(crate) mod tags;
 pub(crate) mod through_queue;
 pub(crate) mod timer;
 pub(crate) mod type_names;

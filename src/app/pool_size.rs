@@ -30,15 +30,10 @@ pub(crate) struct PoolRequest {
 
 /// Returns how many allocations with so many devices a pool can use at once: `busy` ones that have something to do, and those that
 /// the waiting jobs can use. At least one, and at most `at_most`. A job runs in one allocation.
-pub(crate) fn needed<'a>(
-    busy: u32,
-    waiting: impl Iterator<Item = &'a Job>,
-    capacity: u32,
-    at_most: u32,
-) -> u32 {
+pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
     let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
-    let devices: u64 = waiting.map(wants).sum();
+    let devices: u64 = waiting.iter().copied().map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))
 }
@@ -104,7 +99,8 @@ mod tests {
                 job
             };
             let jobs: Vec<Job> = jobs.iter().map(job).collect();
-            assert_eq!(needed(busy, jobs.iter(), 4, 3), expected, "{busy} {jobs:?}");
+            let waiting: Vec<&Job> = jobs.iter().collect();
+            assert_eq!(needed(busy, &waiting, 4, 3), expected, "{busy} {jobs:?}");
         };
         check(0, &[], 1);
         check(0, &[Some(1); 4], 1);

@@ -17,7 +17,7 @@ use hsched_engine::live::LiveError;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
-use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
+use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
     CommandError, Output, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job, sinfo,
@@ -122,6 +122,12 @@ pub(crate) fn held_by(
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
+}
+
+/// Returns when an allocation ends; `None` where Slurm does not say it at once.
+pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
+    let output = context.slurm.run(&allocation::command(job)).ok()?;
+    allocation::parse(&output.stdout).end.map(Time)
 }
 
 /// Returns whether the allocation of a member of a pool is over, so that nothing of it runs; `None` where Slurm does not say.

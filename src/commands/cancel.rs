@@ -10,6 +10,7 @@ use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
 use crate::app::state;
+use crate::app::tags::TagArgs;
 use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -29,8 +30,10 @@ use hsched_model::{ErrorId, JobName};
 pub(super) struct Args {
     /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Scripts have
     /// names too, and those that run in pieces also ids.
-    #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all", add = completions::jobs())]
+    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::jobs())]
     jobs: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// All jobs that have not ended, without scripts that run in pieces.
     #[arg(long)]
     all: bool,
@@ -132,8 +135,11 @@ impl Args {
     fn names(&self, state: &State) -> Result<Vec<JobName>, Failure> {
         let scripts = || state.scripts.iter().map(|script| &script.name);
         let known = || state.jobs.iter().map(|tracked| &tracked.job.name).chain(scripts());
-        if self.all {
-            return Ok(known().filter(|name| !is_over(state, name)).cloned().collect());
+        self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
+        let tags_of = |name: &JobName| state.find(name).map_or(&[][..], |tracked| &tracked.job.tags);
+        if self.jobs.is_empty() {
+            let open = known().filter(|name| !is_over(state, name) && self.tags.mean(tags_of(name)));
+            return Ok(open.cloned().collect());
         }
         let mut names = Vec::new();
         for name in &self.jobs {
@@ -148,7 +154,7 @@ impl Args {
             names.extend(meant.into_iter().cloned());
         }
         let mut seen = BTreeSet::new();
-        names.retain(|name| seen.insert(name.clone()));
+        names.retain(|name| self.tags.mean(tags_of(name)) && seen.insert(name.clone()));
         Ok(names)
     }
 

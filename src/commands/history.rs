@@ -3,6 +3,7 @@
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::report::ReportArgs;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::history_report::{Seen, history_report};
@@ -22,6 +23,8 @@ pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of jobs. A * matches any text. Default: all jobs.
     #[arg(value_name = "JOB", add = completions::past_jobs())]
     names: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -41,7 +44,7 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
         let Results { runs, curves, damaged } = results;
         warn_of_damage(context, &root, &damaged);
-        let rows: Vec<HistoryRow> = meant(runs, &self.names, "hsched history")?
+        let rows: Vec<HistoryRow> = meant(runs, &self.names, &self.tags, "hsched history")?
             .into_iter()
             .map(|run| HistoryRow::new(run, now))
             .collect();

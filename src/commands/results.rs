@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::app::completions;
 use crate::app::context::Context;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -29,6 +30,8 @@ pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
     #[arg(value_name = "SWEEP", add = completions::past_jobs())]
     names: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Sort by a metric, the best run first, by a parameter, or by a column: name, sweep, state, epoch, `gpu_hours`.
     #[arg(long, value_name = "KEY")]
     sort: Option<String>,
@@ -73,7 +76,7 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, state::now(context));
         let Results { runs, damaged, .. } = results.map_err(|error| state::failure(&error))?;
         warn_of_damage(context, &root, &damaged);
-        let runs = meant(runs, &self.names, "hsched results")?;
+        let runs = meant(runs, &self.names, &self.tags, "hsched results")?;
         let metric = self.metric(&runs)?;
         let mut rows: Vec<ResultRow> = runs.iter().map(|run| row(run, metric, &runs)).collect();
         if let Some(key) = &self.sort {
@@ -139,11 +142,18 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
     }
 }
 
-/// Returns the runs of these names or sweeps, in their order; all where no name is given. `list` is the command that lists all names.
+/// Returns the runs of these names or sweeps with these tags, in their order; all where no name is given. `list` is the command that
+/// lists all names.
 ///
 /// # Errors
-/// When a name is of no run and no sweep.
-pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Result<Vec<RunResult>, Failure> {
+/// When a name is of no run and no sweep, or a tag of no run.
+pub(super) fn meant(
+    runs: Vec<RunResult>,
+    names: &[String],
+    tags: &TagArgs,
+    list: &str,
+) -> Result<Vec<RunResult>, Failure> {
+    tags.check(runs.iter().map(|run| &*run.tags))?;
     let is_one = |name: &str, run: &RunResult| {
         let sweep = run.sweep.as_deref();
         sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
@@ -162,7 +172,7 @@ pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Resul
         }
     }
     let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
-    Ok(runs.into_iter().filter(is_any).collect())
+    Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
 }
 
 /// Returns the metric that a run is shown by where none is asked for: its target's, else a loss, else the first by name.

@@ -10,6 +10,7 @@ use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
 use crate::app::script_files::script_output;
 use crate::app::session;
+use crate::app::tags::TagArgs;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pack;
@@ -34,6 +35,8 @@ pub(super) struct Args {
     /// Show these jobs in full, with all submissions and files. The name of a sweep shows a row for each of its jobs.
     #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -72,7 +75,8 @@ impl Subcommand for Args {
         }
         let scripts = script_chains(&root);
         let (job_names, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
-            (Vec::new(), scripts)
+            // Scripts have no tags.
+            (Vec::new(), if self.tags.are_given() { Vec::new() } else { scripts })
         } else {
             let is_script =
                 |name: &&String| scripts.iter().any(|chain| chain.name == **name || chain.run == **name);
@@ -87,7 +91,8 @@ impl Subcommand for Args {
         };
         let chosen = self.chosen(&job_names, &state)?;
         let is_chosen = |script: &&ScriptJob| {
-            self.jobs.is_empty() || job_names.iter().any(|name| **name == script.name.as_str())
+            self.jobs.is_empty() && !self.tags.are_given()
+                || job_names.iter().any(|name| **name == script.name.as_str())
         };
         let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
         let output = |script: &ScriptJob| {
@@ -112,12 +117,12 @@ impl Subcommand for Args {
                     "no jobs in {place}: add some with hsched submit, hsched add or, without Slurm, hsched run\n"
                 )
             }
-            Format::Table if self.jobs.is_empty() => {
+            Format::Table if self.jobs.is_empty() && !self.tags.are_given() => {
                 status_table(&state, &metrics, now, context.terminal)
                     + &self.scripts_text(context, &followed, now)
                     + &chains_table(context, &scripts)
             }
-            Format::Table if self.names_sweeps(&state) => {
+            Format::Table if self.jobs.is_empty() || self.names_sweeps(&state) => {
                 let jobs = chosen.iter().map(|tracked| (*tracked).clone()).collect();
                 unfolded_status_table(&State { jobs, ..State::default() }, &metrics, now, context.terminal)
             }
@@ -148,8 +153,9 @@ impl Subcommand for Args {
 impl Args {
     /// Returns the jobs of these names; all when nothing was asked for.
     fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
+        self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
         if self.jobs.is_empty() {
-            return Ok(state.jobs.iter().collect());
+            return Ok(state.jobs.iter().filter(|tracked| self.tags.mean(&tracked.job.tags)).collect());
         }
         let is_script =
             |name: &&&String| state.scripts.iter().any(|script| script.name.as_str() == name.as_str());
@@ -166,6 +172,7 @@ impl Args {
                 return Err(unknown_job(name, state));
             }
         }
+        chosen.retain(|tracked| self.tags.mean(&tracked.job.tags));
         Ok(chosen)
     }
 

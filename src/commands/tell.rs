@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::app::completions;
 use crate::app::context::Context;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
@@ -91,7 +92,7 @@ impl Args {
         let runs: Vec<RunResult> = if self.follow || runs.iter().any(is_of_sweep) {
             runs.into_iter().filter(is_of_sweep).collect()
         } else {
-            meant(runs, std::slice::from_ref(&self.sweep), "hsched results")?
+            meant(runs, std::slice::from_ref(&self.sweep), &TagArgs::default(), "hsched results")?
         };
         if let Some(metric) = self.metric.as_deref().filter(|_| !self.follow) {
             note_unknown_metric(context, &runs, metric);

@@ -17,10 +17,10 @@ use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds
 const SILENCE: Duration = Duration::from_secs(8);
 
 /// How soon Slurm is asked again whether a silent member is over.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
+const BETWEEN_DOUBTS: Duration = Duration::from_secs(3);
 
 /// How long a member may have nothing to do before it leaves.
-const IDLE: Duration = Duration::from_secs(20);
+pub const MAY_IDLE: Duration = Duration::from_secs(20);
 
 /// How long before the end of an allocation its jobs must have been asked to save, beyond their grace: Slurm's clock has no seconds,
 /// and the next allocation must be asked for.
@@ -225,7 +225,9 @@ impl OtherMembers {
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
         let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
-            .filter(|id| self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= ASK_AGAIN))
+            .filter(|id| {
+                self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= BETWEEN_DOUBTS)
+            })
             .collect();
         self.asked.extend(due.iter().map(|id| (id.clone(), elapsed)));
         due
@@ -280,7 +282,7 @@ impl OtherMembers {
     pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
         let mut gone = Vec::new();
         for (member, other) in &mut self.others {
-            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
+            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE);
             if is_idle && other.why_closed.is_none() {
                 self.leader.release(member)?;
                 (other.is_released, other.why_closed) = (true, Some("is not needed"));

@@ -37,7 +37,7 @@ pub struct LocalSite {
 }
 
 /// How soon it is asked again which nodes are left.
-const ASK_AGAIN: Seconds = Seconds(4.0);
+const BETWEEN_QUESTIONS: Seconds = Seconds(4.0);
 
 /// The devices at hand and what runs on them.
 pub struct LocalWorld<'a> {
@@ -151,7 +151,7 @@ impl<'a> LocalWorld<'a> {
     pub fn doubts_nodes(&mut self) -> bool {
         let now = self.now();
         let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
-        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, ASK_AGAIN);
+        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, BETWEEN_QUESTIONS);
         if is_due {
             self.asked = Some(now);
         }

@@ -120,6 +120,7 @@ pub fn results_json(rows: &[ResultRow]) -> Value {
             "name": run.name.as_str(),
             "sweep": run.sweep,
             "parameters": run.parameters,
+            "tags": run.tags,
             "metric": metric.map(|metric| &metric.name),
             "mode": metric.map(mode),
             "best": metric.map(|metric| metric.best),

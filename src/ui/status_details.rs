@@ -24,6 +24,9 @@ pub fn status_details(
         let _ = writeln!(text, "  {what:<11}{}", harmless(value));
     };
     line("last", &summary.last(now));
+    if !tracked.job.tags.is_empty() {
+        line("tags", &tracked.job.tags.join(", "));
+    }
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
     if let Some(named_metric) = named_metric {

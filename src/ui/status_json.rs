@@ -75,6 +75,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
     let attempt = summary.attempt;
     json!({
         "name": tracked.job.name.as_str(),
+        "tags": tracked.job.tags,
         "state": tracked.phase.word(),
         "reason": reason,
         "job_id": tracked.phase.attempt().and_then(|record| record.job_id).map(number),

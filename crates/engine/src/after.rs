@@ -8,7 +8,7 @@ use hsched_model::{Job, JobName, Time};
 
 /// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.
 ///
-/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first.
+/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first, or those that promise most.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -18,8 +18,8 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
         let open = not_completed(state);
         let before = actions.len();
         let mut at_once = AtOnce::of(state);
-        let waiting = state.jobs.iter_mut().filter(|job| matches!(job.phase, Phase::Waiting { .. }));
-        for tracked in waiting {
+        for place in waiting(state) {
+            let tracked = &mut state.jobs[place];
             let first = tracked.job.after.iter().find_map(|name| Some((name.clone(), *open.get(name)?)));
             let full = if first.is_none() { at_once.take(tracked, at) } else { None };
             match full {
@@ -32,6 +32,15 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
             return actions;
         }
     }
+}
+
+/// Returns where the waiting jobs are, those first whose curves promise most.
+fn waiting(state: &State) -> Vec<usize> {
+    let is_waiting = |(_, job): &(usize, &JobState)| matches!(job.phase, Phase::Waiting { .. });
+    let waiting = state.jobs.iter().enumerate().filter(is_waiting);
+    let mut waiting: Vec<(f64, usize)> = waiting.map(|(place, job)| (job.promise(), place)).collect();
+    waiting.sort_by(|a, b| a.0.total_cmp(&b.0));
+    waiting.into_iter().map(|(_, place)| place).collect()
 }
 
 /// By sweep, how many of its runs have been submitted or may be now, and one of them.

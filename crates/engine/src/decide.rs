@@ -7,7 +7,7 @@ use crate::timeouts::Timeouts;
 use crate::view::{Aims, Nowhere, View, is_ready};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
-    shares, stall,
+    promise, shares, stall,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
@@ -139,7 +139,11 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     if let Some(memory) = state.memory.as_ref().filter(|memory| memory.policy == policy.name()) {
         policy.remember(memory);
     }
-    let plan = policy.decide(&view.problem, &planner.budget)?;
+    let mut plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
+    // What waits in a queue has asked for its own.
+    if !policy.queues() {
+        promise::put_first(state, view, &mut plan.changes);
+    }
     hsched_plan::checked(policy.name(), &view.problem, plan)
 }

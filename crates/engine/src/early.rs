@@ -1,5 +1,7 @@
 //! Early stops: ends jobs before their last epoch by the rules of their job files, from the metrics that rank 0 reports.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::mark::intend;
@@ -29,6 +31,7 @@ const BUSY: f64 = 0.9;
 pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Action>, Vec<String>) {
     let (mut actions, mut notes) = (Vec::new(), Vec::new());
     let is_full = is_full(cluster);
+    state.settle_places();
     for place in 0..state.jobs.len() {
         let others_wait = state.others_wait(&state.jobs[place]);
         let behind = state.behind(&state.jobs[place]);
@@ -118,24 +121,34 @@ impl State {
 }
 
 impl State {
-    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
-    ///
-    /// The jobs of a sweep are those of one model with this rule and metric; of these, the ones of its bracket count.
+    /// Gives each job of a sweep that goes by halving its place there, after those that have one.
+    fn settle_places(&mut self) {
+        let mut next: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        let mut places: Vec<Option<u64>> = self.jobs.iter().map(|job| job.place).collect();
+        for (job, place) in self.jobs.iter().filter_map(|job| Some((job.halved()?, job.place?))) {
+            let next = next.entry(job).or_default();
+            *next = (*next).max(place + 1);
+        }
+        for (job, place) in self.jobs.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            let Some(sweep) = job.halved() else { continue };
+            let next = next.entry(sweep).or_default();
+            *place = Some(*next);
+            *next += 1;
+        }
+        self.jobs.iter_mut().zip(places).for_each(|(job, place)| job.place = place);
+    }
+
+    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached. Of its sweep
+    /// the jobs of its bracket count.
     fn behind(&self, tracked: &JobState) -> Option<String> {
-        let of_sweep = |job: &&JobState| {
-            job.job.stop.rule == StopRule::Halving
-                && job.job.model == tracked.job.model
-                && job.job.target.as_ref().map(|target| &target.metric)
-                    == tracked.job.target.as_ref().map(|target| &target.metric)
+        let (sweep, target, stop) = (tracked.halved()?, tracked.job.target.as_ref()?, &tracked.job.stop);
+        let bracket_of = |job: &JobState| bracket(job.place.unwrap_or_default(), stop.brackets);
+        let own_bracket = bracket_of(tracked);
+        let is_other = |job: &&JobState| {
+            job.halved() == Some(sweep) && job.job.name != tracked.job.name && bracket_of(job) == own_bracket
         };
-        let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
-        let stop = &tracked.job.stop;
-        let brackets = (0..).map(|place| bracket(place, stop.brackets));
-        let sweep: Vec<(&JobState, u32)> = self.jobs.iter().filter(of_sweep).zip(brackets).collect();
-        let is_own = |job: &JobState| job.job.name == tracked.job.name;
-        let own_bracket = sweep.iter().find(|(job, _)| is_own(job))?.1;
-        let others = sweep.iter().filter(|(job, bracket)| *bracket == own_bracket && !is_own(job));
-        let others: Vec<&[CurvePoint]> = others.map(|(job, _)| job.curve.as_slice()).collect();
+        let others = self.jobs.iter().filter(is_other);
+        let others: Vec<&[CurvePoint]> = others.map(|job| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let ranking = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (ranking.rung, ranking.place, ranking.of, ranking.kept);
@@ -146,6 +159,12 @@ impl State {
 }
 
 impl JobState {
+    /// Returns the sweep whose runs it is compared with if it goes by halving: those of its model that go by halving of its metric.
+    fn halved(&self) -> Option<(&str, &str)> {
+        let target = self.job.target.as_ref().filter(|_| self.job.stop.rule == StopRule::Halving)?;
+        Some((&self.job.model, &target.metric))
+    }
+
     /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
     pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)

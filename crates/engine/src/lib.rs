@@ -30,6 +30,7 @@ mod notice;
 mod observation;
 mod plan_executor;
 mod planner;
+mod promise;
 mod queued_submissions;
 mod requests;
 mod resume_point;

@@ -20,6 +20,9 @@ pub struct RunResult {
     /// The values of that sweep.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
+    /// The tags of its job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     pub added: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
@@ -154,6 +157,7 @@ impl RunResult {
             name: job.name.clone(),
             sweep: job.variant.as_ref().map(|variant| variant.sweep.clone()),
             parameters: job.variant.as_ref().map(|variant| variant.parameters.clone()).unwrap_or_default(),
+            tags: job.tags.clone(),
             added: tracked.added,
             ended,
             state: tracked.phase.word().to_owned(),

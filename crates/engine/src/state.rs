@@ -95,6 +95,9 @@ pub struct JobState {
     /// That it need not train until its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<Early>,
+    /// Its place in its sweep, from 0, where that goes by halving; it stays when jobs before it are forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
     /// Whether people were warned that it will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
@@ -179,6 +182,7 @@ impl JobState {
             unmeasured: false,
             curve: Vec::new(),
             early: None,
+            place: None,
             is_late: false,
         }
     }

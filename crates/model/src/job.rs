@@ -14,6 +14,7 @@ const COPY_MARK: &str = ".c";
 
 /// A job of the contract's job file, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in a job file")]
 pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
@@ -83,6 +84,10 @@ pub struct Job {
     pub retries: u32,
     /// Most runs of its sweep at a time.
     pub at_most: Option<u32>,
+    /// Whether those runs of its sweep start first whose curves promise the best metric.
+    pub promising_first: bool,
+    /// Words of its owner by which it can be chosen.
+    pub tags: Vec<String>,
     /// What is done if it is stuck.
     pub stuck: StuckRule,
     /// Whether it is kept off slow nodes.
@@ -138,6 +143,8 @@ impl Job {
             after: Vec::new(),
             retries: 3,
             at_most: None,
+            promising_first: false,
+            tags: Vec::new(),
             stuck: StuckRule::Warn,
             avoid_slow: false,
             preflight: false,

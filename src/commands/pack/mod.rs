@@ -237,8 +237,8 @@ impl Submission<'_> {
 
     /// Returns how many Slurm jobs the jobs can use at once.
     fn wanted(&self) -> usize {
-        let ready = self.jobs.iter().filter(|job| job.after.is_empty());
-        pool_size::needed(0, ready, self.capacity(), self.args.at_most) as usize
+        let ready: Vec<&Job> = self.jobs.iter().filter(|job| job.after.is_empty()).collect();
+        pool_size::needed(0, &ready, self.capacity(), self.args.at_most) as usize
     }
 
     /// Returns how long before its end Slurm tells a script.

@@ -1,5 +1,6 @@
 //! The end of an `hsched run`: all jobs save, and what came of them is written down.
 
+use crate::app::slurm;
 use crate::commands::run::turns::{LocalRun, Woken, Work};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -11,6 +12,9 @@ use hsched_model::{Seconds, Time};
 pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
+
+/// The signal by which Slurm tells a while before its end that an allocation ends.
+const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
 impl LocalRun<'_> {
     /// Ends all processes that are parked, and waits for their end.
@@ -29,6 +33,18 @@ impl LocalRun<'_> {
     pub(super) fn last_moment(&self, grace: Seconds) -> Option<Time> {
         let end = self.target.end?;
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
+    }
+
+    /// Returns whether a signal says nothing new to a member of a pool, which knows when its allocation ends: Slurm may send it a minute
+    /// before it is due. If the allocation is to end sooner than it was, as for a preemption, the signal counts.
+    pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
+        let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
+            return false;
+        };
+        let is_due = self.last_moment(Seconds(0.0)).is_some_and(|last| now >= last);
+        signal == NOTICE
+            && !is_due
+            && slurm::allocation_end(self.context, job).is_some_and(|said| said.0 >= end.0 - 1.0)
     }
 
     /// Asks all jobs to save, and says so; returns when those that take too long are killed. `signal` is 0
@@ -53,7 +69,8 @@ impl LocalRun<'_> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
-            let again = matches!(self.wait(work, due), Woken::Ending(_));
+            // That the allocation is about to end may be known before Slurm says it: that takes no time from the jobs.
+            let again = matches!(self.wait(work, due), Woken::Ending(signal) if signal != NOTICE);
             if !is_killed && (again || work.session.world.here.now() >= deadline) {
                 is_killed = true;
                 work.session.world.here.kill();

@@ -3,6 +3,7 @@
 mod adding;
 mod assumed;
 mod closing;
+mod complaint;
 mod measuring;
 mod pool;
 mod serving;

@@ -2,10 +2,12 @@
 
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::complaint::Complaint;
 use crate::commands::run::turns::{Ending, LocalRun, Work};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
+use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{POOL, PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateDir, StateError};
 
@@ -17,6 +19,8 @@ impl LocalRun<'_> {
     pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
         let member =
             self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;
+        // Before it joins: a pool of another version is left alone.
+        folder.plan().map_err(failed)?;
         self.hear_signals()?;
         let report = PoolReport {
             nodes: member_nodes(&self.target.devices),
@@ -28,7 +32,7 @@ impl LocalRun<'_> {
             self.waker.watch(&folder);
         }
         let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
-        let mut has_served = false;
+        let (mut has_served, mut complaint) = (false, Complaint::default());
         loop {
             let served = self.serve(&mut work, &mut here, &mut leaving);
             if let Some(exit) = served.exit {
@@ -36,13 +40,19 @@ impl LocalRun<'_> {
             }
             has_served |= served.was_led;
             let others = match self.take_over(has_served) {
-                Ok(Some(others)) => others,
+                Ok(Some(others)) => {
+                    complaint = Complaint::default();
+                    others
+                }
                 Ok(None) => {
                     let _ = work.worker.leave();
                     return Ok(Exit::Done);
                 }
                 Err(error) => {
-                    self.telling.log.say(&format!("cannot lead the pool: {}; retrying", error.in_one_line()));
+                    let message = format!("cannot lead the pool: {}; retrying", error.in_one_line());
+                    if complaint.is_due(&message, self.context.clock.elapsed()) {
+                        self.telling.log.say(&message);
+                    }
                     self.directory.unlock();
                     work.wait_for_lock(&self.context.clock);
                     continue;

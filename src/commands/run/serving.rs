@@ -97,6 +97,7 @@ impl LocalRun<'_> {
         for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
             match wake {
                 Wake::Ended(of, status) => here.ended(&of, status),
+                Wake::Signal(signal) if self.comes_early(signal, here.now()) => {}
                 Wake::Signal(signal) => *leaving = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }

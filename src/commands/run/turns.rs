@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::sizing::{Sizing, is_at_rest};
+use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
@@ -207,16 +207,15 @@ impl<'a> LocalRun<'a> {
                 self.clear(work);
                 return self.telling.finish(&work.session.state, begun).map(Ending::Exit);
             }
-            // What was asked for is there at once.
-            if turned.asked {
-                continue;
-            }
             if self.size(work, &mut sizing) {
                 return self.end(work, 0);
             }
             let last = self.last_moment(self.longest_grace(&work.session.state));
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            let due = earliest([self.due(&work.session.state, turned.at), work.session.world.here.due()]);
+            // What was asked for is there at once; what has happened meanwhile is heard before the next turn, too.
+            let at_once = turned.asked.then_some(turned.at);
+            let due =
+                earliest([at_once, self.due(&work.session.state, turned.at), work.session.world.here.due()]);
             let rests = work.session.world.here.at_work() == 0 && is_at_rest(&work.session.state);
             // What is to come may have other devices.
             if due.is_none() && trouble.is_empty() && rests && !sizing.is_growing() {
@@ -314,13 +313,15 @@ impl<'a> LocalRun<'a> {
         let mut woken = self.waker.wait(due.map(until));
         let is_switching = work.session.world.here.is_switching();
         let calm = |wake: &Wake| *wake == Wake::Reported || *wake == Wake::Gated && !is_switching;
-        if !woken.is_empty() && woken.iter().all(calm) {
+        let may_wait = due.is_none_or(|due| due > now);
+        if may_wait && !woken.is_empty() && woken.iter().all(calm) {
             woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock, calm));
         }
         let mut ending = None;
         for wake in woken {
             match wake {
                 Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
+                Wake::Signal(signal) if self.comes_early(signal, now) => {}
                 Wake::Signal(signal) => ending = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
@@ -357,6 +358,11 @@ impl<'a> LocalRun<'a> {
         let options = PlanOptions { objective, seed, budget: self.args.budget };
         options.with_planner(self.context, policy, act)
     }
+}
+
+/// Returns whether no job of a state has a submission.
+fn is_at_rest(state: &State) -> bool {
+    state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
 }
 
 pub(super) fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {

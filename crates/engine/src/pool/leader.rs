@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::pool::worker::read_orders;
 use crate::pool::{
     Demand, MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, claim_path, orders_path,
-    over_path, report_path,
+    over_path, parse, report_path, write,
 };
 use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
@@ -266,8 +266,7 @@ impl<F: PoolFiles> Leader<F> {
         change(&mut after);
         if after != before {
             let path = orders_path(member);
-            let text = serde_json::to_string(&after)
-                .map_err(|error| self.files.damaged(&path, &error.to_string()))?;
+            let text = write(&after).map_err(|what| self.files.damaged(&path, &what))?;
             self.files.replace(&path, &text)?;
             self.orders.insert(member.clone(), after);
         }
@@ -277,6 +276,6 @@ impl<F: PoolFiles> Leader<F> {
     fn report(&self, member: &MemberId) -> Result<Option<PoolReport>, F::Error> {
         let path = report_path(member);
         let Some(text) = self.files.read(&path)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|error| self.files.damaged(&path, &error.to_string()))
+        parse(&text).map(Some).map_err(|what| self.files.damaged(&path, &what))
     }
 }

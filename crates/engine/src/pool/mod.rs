@@ -10,6 +10,7 @@ mod member;
 mod worker;
 
 pub use self::files::PoolFiles;
+pub(crate) use self::files::{parse, write};
 pub use self::leader::{Leader, PoolSighting};
 pub use self::member::{
     Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::pool::{
     Demand, MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, claim_path, orders_path,
-    report_path,
+    parse, report_path, write,
 };
 use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
@@ -224,9 +224,9 @@ impl<F: PoolFiles> Worker<F> {
     }
 
     fn write(&mut self) -> Result<(), F::Error> {
-        let text = serde_json::to_string(&self.report)
-            .map_err(|error| self.files.damaged(&report_path(&self.own), &error.to_string()))?;
-        self.files.replace(&report_path(&self.own), &text)
+        let path = report_path(&self.own);
+        let text = write(&self.report).map_err(|what| self.files.damaged(&path, &what))?;
+        self.files.replace(&path, &text)
     }
 }
 
@@ -234,5 +234,5 @@ impl<F: PoolFiles> Worker<F> {
 pub(super) fn read_orders<F: PoolFiles>(files: &F, member: &MemberId) -> Result<Orders, F::Error> {
     let path = orders_path(member);
     let Some(text) = files.read(&path)? else { return Ok(Orders::default()) };
-    serde_json::from_str(&text).map_err(|error| files.damaged(&path, &error.to_string()))
+    parse(&text).map_err(|what| files.damaged(&path, &what))
 }

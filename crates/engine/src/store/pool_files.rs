@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::pool::{POOL, PoolFiles, PoolPlan};
+use crate::pool::{self, POOL, PoolFiles, PoolPlan};
 use crate::store::StateError;
 use crate::store::files::{create, read, replace};
 use crate::store::state_dir::make;
@@ -42,7 +42,7 @@ impl PoolFolder {
     /// # Errors
     /// When it cannot be written.
     pub fn write_plan(&self, plan: &PoolPlan) -> Result<(), StateError> {
-        let text = serde_json::to_string_pretty(plan).map_err(|source| StateError::Json { source })?;
+        let text = pool::write(plan).map_err(|what| self.damaged(PLAN, &what))?;
         self.replace(PLAN, &text)
     }
 
@@ -52,7 +52,7 @@ impl PoolFolder {
     /// When that cannot be read.
     pub fn plan(&self) -> Result<PoolPlan, StateError> {
         let Some(text) = self.read(PLAN)? else { return Err(StateError::Missing { path: self.path(PLAN) }) };
-        serde_json::from_str(&text).map_err(|error| self.damaged(PLAN, &error.to_string()))
+        pool::parse(&text).map_err(|what| self.damaged(PLAN, &what))
     }
 
     /// Makes the folder of a file.

@@ -161,6 +161,19 @@ impl StateDir {
         lock(&root.join("watch.lock"))
     }
 
+    /// Waits for the lock of those that add jobs by what is known: without the lock of the state directory, two of them could each take
+    /// a name for free. It is given back when the file is closed.
+    ///
+    /// # Errors
+    /// When it cannot be had, or the directory cannot be made or is not its owner's alone to write.
+    pub fn lock_add(root: &Path) -> Result<File, StateError> {
+        make(root, root)?;
+        let path = root.join("add.lock");
+        let lock = private().append(true).open(&path).map_err(write_error(&path))?;
+        lock.lock().map_err(write_error(&path))?;
+        Ok(lock)
+    }
+
     /// Returns whether an hsched is at work there now; also where that cannot be told.
     pub fn is_held(root: &Path) -> bool {
         lock(&root.join("lock")).is_err()

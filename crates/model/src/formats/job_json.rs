@@ -144,6 +144,8 @@ jobs:
     urgency: 2.5
     stop: {rule: best, when_busy: target, patience: 5, not_before: 3, confidence: 0.9, give_up: true}
     retries: 0
+    tags: [first, baseline.2]
+    promising_first: true
     gpus: 4
     arrival: 1h30m
     sync_scale: 4

@@ -192,6 +192,7 @@ impl Moment {
             unmeasured: _,
             curve: _,
             early: _,
+            place: _,
             is_late: _,
         } = tracked;
         assert!(

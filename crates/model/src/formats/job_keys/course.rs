@@ -44,6 +44,24 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "promising_first",
+        form: "true or false",
+        help: "Whether, of the runs of a sweep that wait, those start first whose curves predict the best metric at the last epoch; runs without a prediction follow in the order of the file. Needs a target.",
+        default: "false",
+        read: |value, job| value.switch().map(|is_so| job.promising_first = is_so),
+        settle: check_promising,
+        write: |job| job.promising_first.then_some(Json::from(true)),
+        ..KEY
+    },
+    JobKey {
+        name: "tags",
+        form: "word or list of words",
+        help: "Words by which jobs are chosen later, in --tag of hsched status, results, history and cancel. Letters, digits and - _ . are allowed.",
+        read: |value, job| tags(value).map(|tags| job.tags = tags),
+        write: |job| filled_list(&job.tags),
+        ..KEY
+    },
+    JobKey {
         name: "stuck",
         form: "warn, stop or restart",
         help: "What hsched watch and hsched run do if a training is stuck (its GPUs are idle, a rank is stopped, or it has made no step for long): warn, stop the job, which then fails, or restart it, which uses a retry.",
@@ -324,6 +342,36 @@ fn check_stop(draft: &mut Draft<'_>) {
     if let Some(value) = draft.get("stop").filter(|_| is_wrong) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
         value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
+    }
+}
+
+/// Reads tags: one, or a list.
+fn tags(value: &Value<'_>) -> Option<Vec<String>> {
+    let tag = |item: &Value<'_>| {
+        item.parsed(|text| {
+            let wrong = || {
+                let message = format!("{} is not a tag: use letters, digits and - _ .", quoted(text));
+                ValueError::new(message).id(ErrorId::NameFormat)
+            };
+            JobName::new(text).map(|name| name.to_string()).map_err(|_| wrong())
+        })
+    };
+    let read = if value.is_list() { all(value.items().iter().map(tag))? } else { vec![tag(value)?] };
+    let mut tags: Vec<String> = Vec::new();
+    for tag in read {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Some(tags)
+}
+
+/// Reports runs that are to be ordered by a metric that nobody names.
+fn check_promising(draft: &mut Draft<'_>) {
+    let is_wrong = draft.job.promising_first && draft.get("target").is_none();
+    if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {
+        let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
+        value.report(error.hint("add target: {metric: loss, mode: min}"));
     }
 }
 
