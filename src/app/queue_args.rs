@@ -1,4 +1,4 @@
-//! Flags that say where in Slurm's queue jobs go, and at whose cost.
+//! Flags for the account, partition and quality of service.
 
 use crate::app::completions;
 use crate::settings::Flag;
@@ -45,7 +45,7 @@ impl ElsewhereArgs {
         !self.partition.is_empty() || !self.account.is_empty()
     }
 
-    /// Returns the jobs as if they named these.
+    /// Returns the jobs with these in place of their own.
     pub(crate) fn applied(&self, mut jobs: Vec<Job>) -> Vec<Job> {
         for job in &mut jobs {
             if !self.partition.is_empty() {

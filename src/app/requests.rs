@@ -1,4 +1,4 @@
-//! The requests that a job could be submitted with, and what its owner should know of those that are left out.
+//! The possible requests of a job, and notes on those that were excluded.
 
 use crate::app::context::Context;
 use crate::app::folders;
@@ -10,13 +10,13 @@ use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
 use hsched_queue::Snapshot;
 use hsched_slurm::sbatch_options;
 
-/// The requests of a job; where there are none, why.
+/// The requests of a job; if there are none, the reason.
 pub(crate) type Requests = (Vec<RequestOption>, Option<String>);
 
-/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on what was left out.
+/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on exclusions.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn requests(
     context: &Context,
     speeds: &SpeedArgs,
@@ -56,19 +56,20 @@ pub(crate) fn requests(
     Ok((listed.requests, nothing))
 }
 
-/// Returns what a job's options for sbatch mean, those of the setting `sbatch` before its own.
+/// Parses a job's sbatch options, after those of the setting `sbatch`.
 pub(crate) fn options(context: &Context, job: &Job, snapshot: &Snapshot) -> SbatchOptions {
     let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
     sbatch_options(&words, snapshot.taken_at)
 }
 
-/// Returns a note on the options that matter and that no estimate of a job takes into account.
+/// Returns a note on relevant options that a job's estimates ignore.
 pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<String> {
     let left = &requests.first()?.not_counted;
     (!left.is_empty()).then(|| format!("{}: not counted: {}", job.name, left.join(" ")))
 }
 
-/// Says which requests a time limit would end before the job is done, and what to do; returns that these are all, if so.
+/// Notes which requests a time limit would end before the job is done, with advice; returns whether these are
+/// all of them.
 fn too_short(job: &Job, listed: &Listed, notes: &mut Vec<String>) -> Option<String> {
     let cut = &listed.cut;
     if cut.is_empty() {

@@ -1,4 +1,5 @@
-//! How fast other GPU types are for a script, by what was measured of its model, else by the table of GPUs if that is wanted.
+//! Relative speeds of other GPU types for a script, from measurements of its model or, if requested, from the
+//! table of GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +11,14 @@ use hsched_model::{GpuType, Job, JobName, Speed};
 use hsched_plan::throughput::{Cell, Source};
 use hsched_queue::Snapshot;
 
-/// Batch at which speeds are compared.
+/// Batch size at which speeds are compared.
 const BATCH: u64 = 64;
 
-/// Returns the speeds of a model of the job's name on the types of a cluster, as multiples of that on `from`; without it, none.
+/// Returns the speeds of a model with the job's name on the types of a cluster, relative to that on `from`;
+/// empty if there is no such model.
 ///
 /// # Errors
-/// When the file of measured speeds cannot be used.
+/// If the file of measured speeds cannot be used.
 pub(crate) fn relative_speeds(
     context: &Context,
     speeds: &SpeedArgs,
@@ -42,7 +44,7 @@ pub(crate) fn relative_speeds(
     };
     let mut known = rates(&job)?;
     if !known.contains_key(from) {
-        // Nothing was measured on it: only ratios of the table say anything.
+        // The type has no measurement, so only ratios from the table are available.
         job.throughput.insert(from.clone(), Speed::Rate { samples_per_second: 1.0 });
         known = rates(&job)?;
         known.retain(|gpu_type, (_, is_guess)| *is_guess || gpu_type == from);

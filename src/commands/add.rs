@@ -1,4 +1,4 @@
-//! `hsched add`: jobs for `hsched watch` to place.
+//! `hsched add`: adds jobs for `hsched watch` to place.
 
 use std::path::PathBuf;
 
@@ -90,7 +90,7 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // Slurm may be what keeps the other one waiting.
+            // Slurm may be what delays the other hsched.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, asking::time(&context.clock)) {

@@ -1,4 +1,4 @@
-//! `hsched ask`: a run for each set of values that an optimiser outside hsched chooses.
+//! `hsched ask`: adds a run for each set of values chosen by an external optimiser.
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -118,7 +118,7 @@ impl Args {
     }
 }
 
-/// Refuses a trial whose name a run with other values has.
+/// Refuses a trial if a run with the same name has other values.
 fn refuse_other_values(jobs: &[Job], known: &State) -> Result<(), Failure> {
     let other = |job: &Job| known.find(&job.name).filter(|known| known.job.variant != job.variant);
     let Some((job, other)) = jobs.iter().find_map(|job| Some((job, other(job)?))) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `hsched consolidate`: the weights of copies of a training, merged by hand.
+//! `hsched consolidate`: merges the weights of copies of a training manually.
 
 use std::path::PathBuf;
 

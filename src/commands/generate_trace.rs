@@ -1,4 +1,4 @@
-//! `hsched generate trace`: a made-up trace for `hsched simulate`.
+//! `hsched generate trace`: generates a trace for `hsched simulate`.
 
 use std::path::PathBuf;
 
@@ -136,7 +136,7 @@ impl Args {
         Ok(Arrivals::Recorded(records.into_iter().map(course).collect()))
     }
 
-    /// Moves the arrivals so that the jobs ask for a part of the cluster.
+    /// Scales the arrivals so that the jobs request a fraction of the cluster.
     fn spread(&self, context: &Context, jobs: &mut [Job], load: f64) -> Result<(), Failure> {
         let file = TraceFile { now: Seconds(0.0), jobs: jobs.to_vec() };
         let now = on_cluster(context, &file, &self.cluster, &SpeedArgs::of_files())?.load().ok_or_else(|| {

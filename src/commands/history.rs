@@ -1,4 +1,4 @@
-//! `hsched history`: what the jobs of a state directory have used, also those that are forgotten.
+//! `hsched history`: resources used by the jobs of a state directory, including forgotten ones.
 
 use crate::app::completions;
 use crate::app::context::{Context, Format};

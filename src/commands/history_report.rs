@@ -1,4 +1,4 @@
-//! The report of a state directory: which jobs held which GPUs, what was predicted, and what was learnt.
+//! The report of a state directory: the GPUs of each job, the predictions, and the learnt speeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
 use hsched_plan::throughput::{Cache, Measured, SpeedKey};
 
-/// The end of a submission is seen by the next look, or the one after it.
+/// The end of a submission is seen at the next observation, or the one after it.
 const LATE: f64 = 120.0;
 
-/// What is known beside the jobs.
+/// Data besides the jobs.
 pub(super) struct Seen<'a> {
     pub speeds: &'a Cache,
     pub curves: BTreeMap<JobName, Curve>,
@@ -56,7 +56,7 @@ pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
     report
 }
 
-/// Returns what became of the jobs as a run.
+/// Returns the jobs in the form of a run.
 fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
     let (mut held, mut queue, mut in_use) = (Vec::new(), Counter::default(), Counter::default());
     for (job, row) in rows.iter().enumerate() {
@@ -83,7 +83,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
             if std::mem::take(&mut waits) {
                 queue.change(start.0, -1.0);
             }
-            // A job that goes on later waits in between.
+            // A job that resumes later waits in between.
             if submission.ended.is_some() && until < end - 1.0 {
                 queue.change(until, 1.0);
                 waits = true;
@@ -105,7 +105,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
     }
 }
 
-/// Returns means over the jobs that completed.
+/// Returns means over the completed jobs.
 fn figures(rows: &[HistoryRow]) -> PolicyRow {
     let ended = |row: &HistoryRow| {
         let is_done = row.run.state == "completed";
@@ -131,8 +131,8 @@ fn figures(rows: &[HistoryRow]) -> PolicyRow {
     }
 }
 
-/// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction that no measurement was
-/// behind predicts nothing.
+/// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction
+/// without a measurement is left out.
 fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
     let report_epochs = |submission: &RunSubmission| {
         let epochs = to_f64(usize::try_from(submission.epochs).ok().filter(|epochs| *epochs > 0)?);
@@ -178,7 +178,7 @@ fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
     cache.estimates().map(speed).collect()
 }
 
-/// Returns the sweeps of two runs or more that have reported a metric.
+/// Returns the sweeps with at least two runs that have reported a metric.
 fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportSweep> {
     let runs: Vec<RunResult> = rows.iter().map(|row| row.run.clone()).collect();
     let mut sweeps: BTreeMap<(String, String), ReportSweep> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportS
         let Some(metric) = results::row(run, None, &runs).metric else { continue };
         let mode =
             GoalMode::NAMES.iter().find(|(_, mode)| *mode == metric.mode).map_or("min", |(name, _)| name);
-        // A curve is that of the job of this name that the state still has.
+        // A curve belongs to the job with this name that is still in the state.
         let curve = curves.get(&run.name).into_iter().flatten();
         let curve = curve.filter_map(|(epoch, values)| {
             let (_, value) = values.iter().find(|(name, _)| *name == metric.name)?;

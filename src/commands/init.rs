@@ -1,4 +1,4 @@
-//! `hsched init`: a job file and settings to begin with, from what the cluster has.
+//! `hsched init`: writes an initial job file and settings for the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ pub(super) struct Args {
     source: ClusterArgs,
 }
 
-/// What is known of the surroundings.
+/// Data about the environment.
 #[derive(Default)]
 struct Known {
     cluster: Cluster,
@@ -74,7 +74,7 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns what Slurm or the file shows; a machine without Slurm is as good as any.
+/// Returns what Slurm or the file shows; a machine without Slurm is also fine.
 fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
     if !args.source.is_live() {
         let seen = input::cluster(context, &args.source)?;
@@ -136,7 +136,7 @@ fn settings(known: &Known) -> Starter {
     }
     let partitions = &known.cluster.partitions;
     let with_gpus = |partition: &&Partition| !gpus_of(known, &partition.name).is_empty();
-    // Named where the cluster's own default would not do, or where it has none.
+    // Named only if the cluster's default is unsuitable or missing.
     let default_does =
         partitions.iter().filter(|partition| partition.default).any(|partition| with_gpus(&partition));
     let first = partitions.iter().find(with_gpus).map(|partition| partition.name.clone());
@@ -151,7 +151,7 @@ fn settings(known: &Known) -> Starter {
     }
 }
 
-/// Returns a partition's limits and GPUs in a few words.
+/// Summarises a partition's limits and GPUs.
 fn about(known: &Known, partition: &Partition) -> String {
     let time = partition.max_time.map_or("no time limit".into(), |time| format!("up to {}", duration(time)));
     let gpus = gpus_of(known, &partition.name);
@@ -174,7 +174,7 @@ fn gpus_of(known: &Known, partition: &str) -> BTreeMap<GpuType, u32> {
     gpus
 }
 
-/// Writes all files, or none where one exists and may not be replaced.
+/// Writes all files, or none if one exists and may not be replaced.
 fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), Failure> {
     let existing: Vec<String> = files
         .iter()
@@ -192,7 +192,7 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
     for (path, text) in files {
         let written = if force { write_output(path, text) } else { create_output(path, text) };
         written.map_err(|error| match error.kind() {
-            // Somebody else was faster.
+            // Another process created it first.
             ErrorKind::AlreadyExists => exists(&path.display().to_string()),
             _ => wrong(path, &error),
         })?;
@@ -206,7 +206,8 @@ fn exists(names: &str) -> Failure {
         .hint("overwrite with --force, print the files with --dry-run, or choose another directory")
 }
 
-/// Returns the commands to go on with, given where the files are: settings hold from their directory down.
+/// Returns the next commands, adapted to the location of the files, because settings apply from their
+/// directory down.
 fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example: bool) -> String {
     let quoted = |path: &Path| shell_words::quote(&path.display().to_string()).into_owned();
     let jobs = quoted(Path::new(job_file.file_name().unwrap_or_default()));
@@ -223,7 +224,7 @@ fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example:
     } else {
         format!("  cd {}\n", quoted(folder))
     };
-    // Without Slurm, jobs train where the user is.
+    // Without Slurm, jobs train on this machine.
     let last = if example {
         format!("hsched run {jobs}")
     } else {

@@ -1,4 +1,4 @@
-//! The report of a plan: who gets which GPUs from when the plan begins.
+//! The report of a plan: which job gets which GPUs in its first placement.
 
 use serde_json::{Map, Value};
 

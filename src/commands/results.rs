@@ -1,4 +1,4 @@
-//! `hsched results`: what runs have reached, also those whose jobs are forgotten.
+//! `hsched results`: the results of runs, also of jobs that were forgotten.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -45,11 +45,11 @@ pub(super) struct Args {
     format: ResultFormat,
 }
 
-/// Columns that --sort takes beside metrics and parameters.
+/// Columns that --sort accepts besides metrics and parameters.
 const SORTED_COLUMNS: [&str; 8] =
     ["name", "sweep", "state", "epoch", "epochs", "gpu_hours", "best", "metric"];
 
-/// How results are printed.
+/// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ResultFormat {
     /// Human-readable text.
@@ -61,7 +61,7 @@ enum ResultFormat {
     Json,
 }
 
-/// What is said of runs that nothing can be compared by.
+/// Printed if no run has a metric to compare.
 const NO_METRICS: &str =
     "no run has reported a metric; hsched help training shows how a program reports its epochs and metrics";
 
@@ -109,7 +109,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the metric that --sort names; `None` where it names a column, a parameter or nothing.
+    /// Returns the metric that --sort names; `None` if it names a column, a parameter or nothing.
     fn metric(&self, runs: &[RunResult]) -> Result<Option<&str>, Failure> {
         let Some(key) = self.sort.as_deref() else { return Ok(None) };
         let is_metric = runs.iter().any(|run| run.metrics.contains_key(key));
@@ -134,7 +134,7 @@ impl Args {
     }
 }
 
-/// Warns of lines of the file of results that cannot be read.
+/// Warns about unreadable lines of the result file.
 pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) {
     if let Some(first) = damaged.first() {
         let path = root.join("results").display().to_string();
@@ -175,7 +175,7 @@ pub(super) fn meant(
     Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
 }
 
-/// Returns the metric that a run is shown by where none is asked for: its target's, else a loss, else the first by name.
+/// Returns the metric that a run shows by default: that of its target, else a loss, else the first by name.
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let metrics = &run.metrics;
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
@@ -184,7 +184,7 @@ pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     named.next().or_else(|| names().find(|name| name.contains("loss"))).or_else(|| names().next())
 }
 
-/// Returns a run with the metric that it is shown by: the one asked for, else the one of [`shown_metric`].
+/// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
 pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {
@@ -195,7 +195,7 @@ pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> 
     ResultRow { run: run.clone(), metric }
 }
 
-/// Returns whether a metric should fall or rise: as the target of a job says, else by its name.
+/// Returns whether a metric should fall or rise, by the target of a job, else by its name.
 fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     let targets = runs.iter().filter_map(|run| run.target.as_ref());
     let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
@@ -203,7 +203,8 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     said.map_or_else(|| MetricKind::of(metric).usual_mode(), |(_, mode)| *mode)
 }
 
-/// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.
+/// Orders rows by a metric, the best first, or by a parameter or a column, the smallest first; missing values
+/// come last.
 fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Ordering {
     if metric.is_some() || matches!(key, "best" | "metric") {
         return by_metric(a, b);
@@ -231,7 +232,7 @@ fn by_metric(a: &ResultRow, b: &ResultRow) -> Ordering {
     }
 }
 
-/// Returns the best of runs that can be compared.
+/// Returns the best of the runs that have a value.
 fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {

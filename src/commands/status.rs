@@ -1,4 +1,4 @@
-//! `hsched status`: where the jobs stand, without a question to Slurm.
+//! `hsched status`: the state of the jobs, without a call to Slurm.
 
 use std::path::Path;
 
@@ -42,10 +42,11 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
+/// Up to this age, the last turn is not mentioned: `watch` takes one every half minute, or from cron about
+/// every minute.
 const STALE: Seconds = Seconds(120.0);
 
-/// Returns what is said where the jobs' `hsched run` is not at work.
+/// Returns the message for jobs whose `hsched run` is not running.
 fn interrupted(root: &Path) -> String {
     let script = pack::script(root);
     if !script.exists() {
@@ -151,7 +152,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the jobs of these names; all when nothing was asked for.
+    /// Returns the jobs of these names; all if no name is given.
     fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
         self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
         if self.jobs.is_empty() {
@@ -176,14 +177,14 @@ impl Args {
         Ok(chosen)
     }
 
-    /// Returns whether all names are those of sweeps: then their jobs are shown in a table.
+    /// Returns whether all names are names of sweeps, whose jobs are shown in a table.
     fn names_sweeps(&self, state: &State) -> bool {
         let is_job = |name: &str| state.jobs.iter().any(|tracked| tracked.job.name.as_str() == name);
         let is_sweep = |name: &str| state.jobs.iter().any(|tracked| sweep_of(tracked) == Some(name));
         self.jobs.iter().all(|name| is_sweep(name) && !is_job(name))
     }
 
-    /// Returns the scripts that are followed, in full where they were asked for.
+    /// Returns the followed scripts, in full if they were named.
     fn scripts_text(&self, context: &Context, scripts: &[&ScriptJob], now: Time) -> String {
         if self.jobs.is_empty() {
             return scripts_table(scripts, now, context.terminal);
@@ -197,12 +198,12 @@ impl Args {
     }
 }
 
-/// Returns the name of the sweep that a job is of.
+/// Returns the name of the sweep that a job belongs to.
 fn sweep_of(tracked: &JobState) -> Option<&str> {
     tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str())
 }
 
-/// Returns a row for each script that runs in pieces; nothing for none.
+/// Returns a row for each script that runs in pieces; an empty text if there is none.
 fn chains_table(context: &Context, scripts: &[ScriptChain]) -> String {
     if scripts.is_empty() {
         return String::new();
@@ -229,13 +230,13 @@ fn chain_json(chain: &ScriptChain) -> serde_json::Value {
     })
 }
 
-/// Returns a line about a last look that was long ago; `follower` is the command that looks.
+/// Returns a line if the last turn was long ago; `follower` is the command that takes turns.
 fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
     let age = now.since(looked);
     (age.0 > STALE.0).then(|| format!("last updated {} ago; run {follower} to continue\n", duration(age)))
 }
 
-/// Returns the files of a submission, each with its name.
+/// Returns the files of a submission, each with a label.
 fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> Files {
     let job = &tracked.job;
     let name = attempt.key(&job.name).name();

@@ -1,4 +1,4 @@
-//! `hsched top`: the jobs live in the terminal.
+//! `hsched top`: shows the jobs live in the terminal.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,25 +28,25 @@ use hsched_model::{JobName, Time};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
-/// How often the state is read.
+/// Interval between two reads of the state.
 const READ: Duration = Duration::from_secs(2);
 
-/// How often is looked for keys and signals.
+/// Interval of checks for keys and signals.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A state that takes long to read is read less often: by this factor.
+/// The pause between two reads is at least this multiple of the time that a read takes.
 const REST: u32 = 10;
 
 /// Lines of a job's output that are shown.
 const LINES: &str = "200";
 
-/// Rows by which a page is turned.
+/// Rows per page.
 const PAGE: usize = 10;
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let mut top = Top::new(context);
-        // What is wrong with the state directory is said before the terminal is taken.
+        // Errors in the state directory are printed before the terminal is taken over.
         top.read()?;
         let terminal = |error: io::Error| {
             Failure::new(Exit::Usage, format!("cannot draw on the terminal: {error}"))
@@ -59,7 +59,7 @@ impl Subcommand for Args {
     }
 }
 
-/// What is shown, and what keys have said of it.
+/// The displayed data, and the messages of keys.
 struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
@@ -67,26 +67,26 @@ struct Top<'a> {
     metrics: BTreeMap<JobName, Measured>,
     view: TopView,
     question: Option<Question>,
-    /// When the state is read next, by the time since the start.
+    /// Time of the next read, since the start.
     next: Duration,
 }
 
-/// What a job has reported.
+/// The reported values of a job.
 struct Measured {
-    /// Epochs that were done then.
+    /// Completed epochs at the last read.
     epochs: u64,
-    /// The last value of its metric, with its name.
+    /// Name and last value of its metric.
     metric: Option<(String, f64)>,
-    /// The metric after each epoch that had one.
+    /// Values of the metric by epoch; epochs without one are left out.
     curve: Vec<f64>,
 }
 
-/// What `y` will do.
+/// The action that `y` confirms.
 struct Question {
     name: String,
 }
 
-/// Whether it goes on.
+/// Whether the loop continues.
 enum After {
     GoOn,
     Quit,
@@ -99,7 +99,7 @@ impl<'a> Top<'a> {
         Self { context, samples, starts, metrics, view, question: None, next: Duration::ZERO }
     }
 
-    /// Draws and obeys until it is told to end.
+    /// Draws the screen and handles keys until the user quits.
     fn live(&mut self, screen: &mut TopScreen, interrupts: &Interrupts) -> io::Result<Exit> {
         screen.draw(&self.view)?;
         loop {
@@ -120,7 +120,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Reads the state again; what keeps it from that is shown until it can be read.
+    /// Reads the state again; shows an error until a read succeeds.
     fn read_again(&mut self) {
         let begin = self.context.clock.elapsed();
         let problem = self.read().err().map(|failure| failure.message);
@@ -129,7 +129,7 @@ impl<'a> Top<'a> {
         self.view.problem = problem;
     }
 
-    /// Reads the state, and makes what is shown of it.
+    /// Reads the state and builds the displayed rows.
     fn read(&mut self) -> Result<(), Failure> {
         let selected = self.selected().map(|row| row.name.clone());
         let current = CurrentState::read(self.context, &mut self.samples)?;
@@ -190,14 +190,14 @@ impl<'a> Top<'a> {
         TopRow::of_job(tracked, metric, curve, start, current.now)
     }
 
-    /// Returns when Slurm expects a job to start, in words.
+    /// Returns when Slurm expects a job to start, for people.
     fn start(&self, job: hsched_model::JobId, now: Time) -> Option<String> {
         let at = self.starts.of(job)?;
         let left = at.since(now);
         Some(if left.0 < 1.0 { "start due".to_owned() } else { format!("start in {}", duration(left)) })
     }
 
-    /// Makes what is shown of the selected job.
+    /// Builds the details of the selected job.
     fn detail(&mut self, current: &CurrentState) {
         (self.view.details, self.view.curve) = (Vec::new(), None);
         let Some(name) = self.selected().map(|row| row.name.clone()) else { return };
@@ -214,7 +214,7 @@ impl<'a> Top<'a> {
         self.view.rows.get(self.view.selected)
     }
 
-    /// Does what a key says.
+    /// Carries out the action of a key.
     fn obey(&mut self, key: Key, screen: &mut TopScreen) -> io::Result<After> {
         self.view.message = None;
         if let Some(question) = self.question.take() {
@@ -265,7 +265,7 @@ impl<'a> Top<'a> {
         self.question = Some(question);
     }
 
-    /// Leaves the terminal to other commands of hsched, which print as usual.
+    /// Gives the terminal to another command of hsched, which prints as usual.
     fn aside(&mut self, screen: &mut TopScreen, commands: &[&[&str]]) -> io::Result<()> {
         screen.aside(|| {
             for words in commands {
@@ -286,7 +286,7 @@ fn samples_of(current: &CurrentState, tracked: &JobState, samples: &mut RecentSa
     samples.of(&report_folder(&current.root, &key.run, &key.name()))
 }
 
-/// Returns how many jobs there are in each state.
+/// Returns the number of jobs in each state.
 fn counts(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let words = state.jobs.iter().map(|tracked| tracked.phase.word());

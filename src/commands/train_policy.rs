@@ -1,4 +1,4 @@
-//! `hsched train-policy`: a net for the policy `mlf-rl`, trained on replays.
+//! `hsched train-policy`: trains a network for the policy `mlf-rl` on replays.
 
 use std::path::PathBuf;
 
@@ -52,10 +52,10 @@ pub(super) struct Args {
     speeds: SpeedArgs,
 }
 
-/// One trace of so many is held out.
+/// One trace in this many is held out.
 const HELD_OUT: usize = 5;
 
-/// The policies that a net has to beat.
+/// The policies that a network has to beat.
 const RIVALS: [&str; 2] = ["mlf-h", "srtf"];
 
 impl Subcommand for Args {
@@ -105,7 +105,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Prints what would be done.
+    /// Prints what a real run would do.
     fn print_intent(&self, context: &Context, traces: usize, held_out: usize) -> Result<Exit, Failure> {
         let text = match self.format {
             Format::Json => json_text(&json!({
@@ -120,7 +120,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Returns the traces to learn from and those that are held out.
+    /// Returns the training traces and the held-out ones.
     fn traces(&self, context: &Context) -> Result<(Vec<Trace>, Vec<Trace>), Failure> {
         let files = input::folder(&self.traces, &["yaml", "yml", "json", "csv"])?;
         let clusters = input::folder(&self.clusters, &["yaml", "yml"])?;
@@ -191,7 +191,7 @@ impl Args {
     }
 }
 
-/// Returns whether the last has a lesser mean and no fewer deadlines met than the rivals.
+/// Returns whether the last row has a lower mean and no fewer deadlines met than the rivals.
 fn beats(rows: &[(String, Score)]) -> bool {
     let Some((_, score)) = rows.last() else { return false };
     rows.iter().take(RIVALS.len()).all(|(_, other)| score.mean_jct < other.mean_jct && score.met >= other.met)

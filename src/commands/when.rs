@@ -1,4 +1,4 @@
-//! `hsched when`: when each job would be done, by what it asks of the queue.
+//! `hsched when`: when each job would finish, by request.
 
 mod rows;
 
@@ -127,26 +127,26 @@ impl Subcommand for Args {
     }
 }
 
-/// What is said of a request without a start estimate.
+/// Printed for a request without a start estimate.
 const UNKNOWN: &str = "no start can be estimated";
 
-/// Requests of each job that a table of several jobs always shows.
+/// Number of requests that a table of several jobs always shows for each job.
 const FIRST_TO_FINISH: usize = 3;
 
-/// A job and what is known of it.
+/// A job with the estimates of its requests.
 pub(super) struct Told<'a> {
     pub job: &'a Job,
-    /// The first job with the same requests, of which the same is known.
+    /// Index of the first job with the same requests, whose estimates it shares.
     first: usize,
     pub list: Vec<OptionEstimate>,
-    /// Why there are none.
+    /// Why it has no requests.
     nothing: Option<String>,
     pub choice: Option<Choice>,
     pub notes: Vec<String>,
 }
 
 impl Told<'_> {
-    /// Returns why a request is chosen, or why none is.
+    /// Returns the reason for the chosen request, or for the lack of one.
     pub(super) fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
             Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
@@ -159,7 +159,7 @@ impl Told<'_> {
 }
 
 impl Args {
-    /// Returns the script that is asked about, or the options without one; `None` for a job file.
+    /// Returns the script in question, or the bare options; `None` for a job file.
     fn script(&self) -> Result<Option<Script>, Failure> {
         let Some(path) = &self.jobs else { return Ok(Some(Script::new(None, &self.options))) };
         Ok(script_file(path)?.map(|file| Script::new(Some(file), &self.options)))
@@ -205,7 +205,7 @@ impl Args {
         question.run(context, queue)
     }
 
-    /// Estimates the starts of all jobs, and of jobs with the same requests once.
+    /// Estimates the starts of all jobs; jobs with the same requests share one estimate.
     fn told<'a>(
         &self,
         context: &Context,
@@ -235,7 +235,7 @@ impl Args {
         Ok(told)
     }
 
-    /// Looks at a job's requests for its share of the budget: that of the next of `left` jobs.
+    /// Estimates a job's requests within its share of the budget, as the next of `left` jobs.
     fn estimate_starts(
         &self,
         context: &Context,
@@ -292,7 +292,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     text
 }
 
-/// Returns the jobs of the table; those with the same requests are one.
+/// Returns the jobs of the table; jobs with the same requests share an entry.
 fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|estimated| &estimated.list);
     let differs = |value: &dyn Fn(&OptionEstimate) -> Option<String>| {
@@ -326,8 +326,8 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
         .collect()
 }
 
-/// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and those that nothing
-/// beats in time and cost.
+/// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and
+/// the Pareto-optimal ones in time and cost.
 fn worth_showing(told: &Told) -> Vec<usize> {
     let good = start_estimates::worth_showing(&told.list);
     let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);

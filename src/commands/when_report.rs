@@ -7,7 +7,7 @@ use crate::commands::when::Told;
 use crate::ui::report::{Clock, Report, ReportKind, ReportOption};
 use hsched_queue::Estimate;
 
-/// Returns the report of what is known of each job's requests.
+/// Returns the report of the estimates of each job's requests.
 pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, Value)]) -> Report {
     let mut report = Report::new(ReportKind::When, Clock::Elapsed);
     report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -1,4 +1,4 @@
-//! `hsched when --score`: how right was what hsched foretold.
+//! `hsched when --score`: the accuracy of past predictions.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use hsched_engine::store::Predicted;
 use hsched_model::Seconds;
 use hsched_queue::{Calibration, Prediction, Score};
 
-/// Prints coverage and error of what was foretold in the last ninety days.
+/// Prints coverage and error of the predictions of the last 90 days.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
     let known = predictions::known(context)?;
     let groups = groups(&known);
@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the score of all that started and of parts of it.
+/// Returns the scores of all started jobs and of subgroups.
 fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
     let all = || known.iter().map(|predicted| &predicted.prediction);
     let mut counts: Vec<u32> =

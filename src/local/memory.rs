@@ -1,36 +1,36 @@
-//! Whether parked trainings keep their memory while another job has their devices.
+//! Whether parked trainings keep their memory while another job uses their devices.
 
 use crate::local::gate::Memory;
 
-/// What the driver and the libraries take of a device for each process, whatever it computes, in bytes.
+/// Device memory that the driver and libraries need per process, in bytes.
 const CONTEXT: u64 = 1 << 30;
 
 /// What a parked training has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParkingStep {
-    /// Nothing.
+    /// Keep its memory.
     Keep,
-    /// To move what it has on its devices to the host's memory.
+    /// Move its data from the devices to host memory.
     Offload,
-    /// To end; its checkpoint is on disk.
+    /// End; its checkpoint is on disk.
     End,
 }
 
-/// The most memory that a job was seen to take, in bytes.
+/// The peak memory use of a job, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Peak {
-    /// Of the host, all ranks together.
+    /// Host memory of all ranks together.
     pub host: u64,
-    /// Of its device, the rank with the most; `None` where it computes on none.
+    /// Device memory of the rank with the most; `None` if it computes on the CPU.
     pub device: Option<u64>,
 }
 
-/// One device with what waits on it.
+/// A device and the trainings that are parked on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared {
-    /// All of its memory, in bytes; `None` where nobody waits there who computes on a device.
+    /// Total memory in bytes; `None` if no training parked there computes on a device.
     pub total: Option<u64>,
-    /// What each of those who wait holds of it.
+    /// Memory that each parked training occupies.
     pub held: Vec<u64>,
 }
 
@@ -41,10 +41,10 @@ impl Peak {
     }
 }
 
-/// Returns what those do who wait on the devices of a job that is to start. `need` is the most that one of its ranks takes
-/// of a device, where it is known; `spare` the memory that the host has beside the job, where it is known.
+/// Returns what the trainings do that are parked on the devices of a starting job. `need` is the most device
+/// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
-/// They keep their memory only where the job is known to fit beside it.
+/// They keep their memory only if the job is known to fit beside it.
 pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
     let fits = |need: u64, shared: &Shared, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
@@ -78,11 +78,11 @@ mod tests {
         check(&[4], Some(10), Some(0), ParkingStep::Keep);
         check(&[4, 1], Some(10), Some(8), ParkingStep::Offload);
         check(&[4, 1], Some(10), None, ParkingStep::Offload);
-        // Nobody knows what it needs.
+        // The job's need is unknown.
         check(&[1], None, Some(8), ParkingStep::Offload);
         check(&[4], None, Some(3), ParkingStep::End);
         check(&[4], None, Some(-1), ParkingStep::End);
-        // Not even beside what processes have that hold nothing.
+        // The job does not fit even beside the minimum that processes occupy.
         check(&[4], Some(15), Some(100), ParkingStep::End);
     }
 

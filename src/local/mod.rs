@@ -1,5 +1,6 @@
-//! The GPUs of this machine, or of the allocation that hsched runs in, as an [`engine::World`](hsched_engine::World):
-//! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
+//! The GPUs of this machine or of the surrounding allocation as an [`engine::World`](hsched_engine::World).
+//! It starts a job's ranks under a guard, which ends with all its descendants when hsched ends. It makes no
+//! decisions.
 
 mod devices;
 mod ended_run;

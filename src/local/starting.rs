@@ -1,4 +1,4 @@
-//! How a local world starts a submission: on devices that are free, or where it is parked.
+//! How a local world starts a submission: on free devices, or by continuing its parked training.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use hsched_model::{JobId, NodeName};
 const FAREWELL: Duration = Duration::from_secs(20);
 
 impl LocalWorld<'_> {
-    /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
+    /// Starts a submission of the prepared run, or lets its parked training continue.
     pub(super) fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let (start, text) = self.describe(run, intent)?;
@@ -41,7 +41,8 @@ impl LocalWorld<'_> {
         self.begin_on(lease, &of, &start, work)
     }
 
-    /// Returns how a submission of the run that was prepared is started, without its devices, and the text of its script.
+    /// Returns the start of a submission of the prepared run, without its devices, and the text of its
+    /// script.
     pub(super) fn describe(&self, run: &Run, intent: &PlannedSubmission) -> Result<(Start, String), Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
@@ -64,7 +65,7 @@ impl LocalWorld<'_> {
         Ok((start, text))
     }
 
-    /// Makes the folder in which a submission reports.
+    /// Creates the folder for the reports of a submission.
     fn make_folder(&self, of: &SubmissionKey, start: &Start) -> Result<PathBuf, Answer> {
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| Answer::Unreachable { message: error.in_one_line() })?;
@@ -74,7 +75,8 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Starts a submission on the devices that another member has chosen for it. `work` says what its script does.
+    /// Starts a submission on the devices that another member has chosen for it. `work` is the work of its
+    /// script.
     pub(super) fn begin(&mut self, of: &SubmissionKey, start: &Start, work: String) -> Result<JobId, Answer> {
         self.begin_on(Lease::of(start), of, start, work)
     }
@@ -104,7 +106,7 @@ impl LocalWorld<'_> {
         let guarded = Guarded::start(of, &order, &surroundings, gate, work, self.waker.sender());
         let mut guarded = guarded.map_err(|error| {
             let message = format!("cannot start it or open {}: {error}", output.display());
-            // The same will be said the next time; anything else may pass.
+            // These errors would repeat; any other may be temporary.
             match error.kind() {
                 io::ErrorKind::NotFound
                 | io::ErrorKind::PermissionDenied
@@ -123,10 +125,10 @@ impl LocalWorld<'_> {
         Ok(job_id)
     }
 
-    /// Returns what a submission's processes get from their environment alone.
+    /// Returns the variables that a submission's processes get only from their environment.
     fn variables(&self, threads: Option<u64>, lease: &Lease, gate: &Gate) -> Vec<(&'static str, String)> {
         let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
-        // A path that is no text is none that a variable can have.
+        // A path that is not UTF-8 cannot be passed in a variable.
         let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
         let slots = self.devices.slots(lease).map(|count| ("HSCHED_SLOTS", count.to_string()));
         let lease = ("HSCHED_LEASE", self.devices.words(lease));

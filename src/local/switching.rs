@@ -1,5 +1,5 @@
-//! How a local world takes devices from one job for another: the training is parked where it can be, and goes on from
-//! there; else it saves, ends and starts again.
+//! How a local world reassigns devices from one job to another: the training is parked and continued later if
+//! possible; otherwise it saves, ends and restarts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,15 +17,15 @@ use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{End, SubmissionKey};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
-/// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while
-/// the engine is patient.
+/// Maximum wait for the end of an epoch, in seconds: a training that takes longer is asked to save and end
+/// within the engine's patience.
 const TO_PARK: Seconds = Seconds(20.0);
 
 impl LocalWorld<'_> {
-    /// Asks a submission to wait at the end of its epoch, or else to save and end.
+    /// Asks a submission to park at the end of its epoch, or else to save and end.
     pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
         let (now, left) = (self.now(), self.epoch_left(of));
-        // One that has ended is seen to have at the next look.
+        // An ended submission is detected at the next observation.
         let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
             return;
         };
@@ -34,7 +34,7 @@ impl LocalWorld<'_> {
         }
         let Some(guarded) = &mut running.guarded else { return };
         let why = match &running.step {
-            // It never went on, and waits already; or nothing of it was started.
+            // It has not resumed and is still parked; or its script was not started.
             Step::Held { .. } if guarded.gate.parked().is_some() => {
                 running.step = Step::Parking { until: now };
                 return;
@@ -58,7 +58,7 @@ impl LocalWorld<'_> {
         running.stop();
     }
 
-    /// Returns how long the epoch goes on in which a submission is, where that is known.
+    /// Returns the remaining time of a submission's current epoch, if known.
     fn epoch_left(&self, of: &SubmissionKey) -> Option<Seconds> {
         let running = self.running.get(of)?;
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
@@ -68,10 +68,10 @@ impl LocalWorld<'_> {
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
-    /// Has the training go on for a submission that is parked, once those have given way that are in its way.
+    /// Lets a parked training continue as a submission once those in its way have made room.
     ///
     /// # Errors
-    /// When it cannot be written down whose processes these are; then it stays parked.
+    /// If the new owner of the processes cannot be recorded; they then stay parked.
     pub(super) fn adopt(
         &mut self,
         of: &SubmissionKey,
@@ -96,7 +96,8 @@ impl LocalWorld<'_> {
         Ok(job_id)
     }
 
-    /// Makes room for a submission; returns those to wait for. `is_there` says that its processes have their memory.
+    /// Makes room for a submission; returns those to wait for. `is_there` means that its processes already
+    /// occupy their memory.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
@@ -109,8 +110,8 @@ impl LocalWorld<'_> {
         after
     }
 
-    /// Returns the memory of the hosts that is left beside a submission and all that wait, in bytes, where it is known: it
-    /// is negative where there is not enough.
+    /// Returns the host memory left beside a submission and all parked trainings, in bytes, if it is known;
+    /// negative if there is too little.
     fn spare(&self, of: &SubmissionKey, lease: &Lease, is_there: bool) -> Option<i64> {
         let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let nodes: BTreeSet<&NodeName> = lease.devices.iter().map(|(node, _)| node).collect();
@@ -127,7 +128,8 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Records what ranks have said: who waits is parked, and who was held goes on.
+    /// Records the answers of ranks: parked trainings release their submissions, and held ones start once
+    /// there is room.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
             return;
@@ -160,7 +162,7 @@ impl LocalWorld<'_> {
         self.release();
     }
 
-    /// Records that all ranks of a submission wait: for the engine it has ended.
+    /// Records that all ranks of a submission are parked; for the engine, the submission has ended.
     fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let Some(running) = self.running.get_mut(of) else { return };
@@ -180,7 +182,7 @@ impl LocalWorld<'_> {
         self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
     }
 
-    /// Lets those go on that wait for nobody any more.
+    /// Starts held submissions that wait for none any more.
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
         for (of, running_job) in running.iter_mut() {
@@ -188,7 +190,7 @@ impl LocalWorld<'_> {
             else {
                 continue;
             };
-            // Whoever has a lease is on a GPU that this one waits to have to itself.
+            // A submission with a lease uses a GPU that this one needs exclusively.
             after.retain(|other| parking.is_in_the_way(other) || devices.lease(other).is_some());
             if !after.is_empty() {
                 continue;
@@ -198,7 +200,7 @@ impl LocalWorld<'_> {
                 (running_job.step, running_job.since) = (Step::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
-                // Where it cannot be said now it is at the next look.
+                // If the request cannot be written now, it is written at the next check.
                 if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
                     running_job.step = Step::GoingOn;
                 }
@@ -206,12 +208,12 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Returns whether one of these has slots of a GPU: its end is heard of.
+    /// Returns whether one of these uses slots of a GPU; its end is an event.
     pub(super) fn waits_for_slots(&self, after: &BTreeSet<SubmissionKey>) -> bool {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether ranks are to say something for which others wait.
+    /// Returns whether others wait for answers of ranks.
     pub fn is_switching(&self) -> bool {
         let is_moving = |running: &Running| match &running.step {
             Step::Parking { .. } => true,
@@ -222,7 +224,7 @@ impl LocalWorld<'_> {
             || self.parking.is_moving()
     }
 
-    /// Returns when a look is due without news, for those who take too long.
+    /// Returns the next deadline of trainings that take too long.
     pub fn due(&self) -> Option<Time> {
         let until = |running: &Running| match running.step {
             Step::Parking { until } if running.ended.is_none() => Some(until),

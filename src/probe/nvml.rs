@@ -1,11 +1,12 @@
-//! NVML's answers as facts: the library is loaded when asked, and everything it does not tell is left out.
+//! NVML's answers as facts: the library is loaded on request, and values that it does not report are left
+//! out.
 
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
 use super::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
 
-/// Most links of a GPU; NVML has this constant, too.
+/// Maximum number of links of a GPU, as in NVML.
 const MOST_LINKS: u32 = 18;
 
 /// Adds driver, GPUs and notes.
@@ -30,7 +31,7 @@ pub(super) fn ask(facts: &mut Facts) {
     }
 }
 
-/// Returns why there is no NVML, and what that means.
+/// Returns why NVML is missing, and the consequence.
 pub(super) fn absence(error: &NvmlError) -> String {
     match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
@@ -52,7 +53,7 @@ pub(super) fn absence(error: &NvmlError) -> String {
     }
 }
 
-/// Returns an error's text as the end of a sentence.
+/// Returns the text of an error as the end of a sentence.
 fn lower(error: &NvmlError) -> String {
     error.to_string().trim_end_matches('.').to_owned()
 }
@@ -78,7 +79,7 @@ fn gpu(device: &Device<'_>) -> Gpu {
 
 fn slices(device: &Device<'_>) -> Vec<Slice> {
     let slice = |index| {
-        // Numbers between slices may be unused.
+        // Indices between slices may be unused.
         let mig_device = device.mig_device_by_index(index).ok()?;
         Some(Slice {
             name: mig_device.name().unwrap_or_default(),
@@ -95,7 +96,7 @@ fn memory(device: &Device<'_>) -> Option<u64> {
 }
 
 fn processes(device: &Device<'_>) -> Vec<u32> {
-    // Drivers before 510 know the older call only.
+    // Drivers before 510 only have the older call.
     let running = device.running_compute_processes().or_else(|_| device.running_compute_processes_v2());
     let mut ids: Vec<u32> = running.unwrap_or_default().iter().map(|process| process.pid).collect();
     ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! Tests of all layers together, on files in a temporary directory.
+//! Tests of all layers together, with files in a temporary directory.
 
 #![expect(clippy::disallowed_methods, reason = "tests use files")]
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{Flag, Settings, Sources};
 
-/// A machine with nothing but the given files under a temporary root.
+/// A machine with only the given files under a temporary root.
 struct World {
     root: TempDir,
     sources: Sources,
@@ -54,7 +54,7 @@ impl World {
         Settings::load(&self.sources).unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// Returns what `config show` would say of the keys that are not at their defaults, or the problems.
+    /// Returns the output of `config show` for the keys that differ from their defaults, or the problems.
     fn show(&self) -> String {
         let shown = match Settings::load(&self.sources) {
             Ok(settings) => {
@@ -236,7 +236,7 @@ fn a_project_file_planted_by_another_user_is_ignored() {
     let owner = file.metadata().expect("data").uid();
     world.sources.user = Some(owner);
     assert_snapshot!(world.show(), @"qos = planted (/tmp/hsched.toml:1)");
-    // Files of root are trusted: where root runs the test, the file has to change hands.
+    // Files of root are trusted: if root runs the test, the owner of the file has to be changed.
     let of_another = if owner == 0 { chown(&file, Some(4321), None).is_ok() } else { true };
     world.sources.user = Some(if owner == 0 { 0 } else { owner + 1 });
     if of_another {

@@ -1,4 +1,4 @@
-//! Why a plan is as it is, as JSON (schema `hsched.explain/1`).
+//! The explanation of a plan as JSON (schema `hsched.explain/1`).
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use crate::ui::Explained;
 use hsched_plan::{Alternative, GpuCountEffect, JobExplanation, Limit, Obstacle, Verdict};
 
 impl Explained<'_> {
-    /// Returns the prices and all that there is to say of the jobs asked for. Times and prices are in seconds:
-    /// the market's of the objective's sum, a job's of its own completion time.
+    /// Returns the prices and the full explanation of the selected jobs. Times and prices are in seconds:
+    /// those of the market refer to the objective's sum, those of a job to its completion time.
     pub fn json(&self) -> Value {
         let types = self.problem.labels.iter().zip(&self.explanation.types);
         let types: Vec<Value> = types

@@ -1,4 +1,4 @@
-//! What is told of speeds that were learnt: the first of each, and changes that a reader may notice.
+//! Messages about learnt speeds: the first of each, and notable changes.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Speed};
 use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
 
-/// Speeds as they were told, or as they were known when nothing was told.
+/// Speeds at the last message, or as known before any message.
 #[derive(Debug, Default)]
 pub(super) struct LearntSpeeds {
     known: BTreeMap<SpeedKey, Speed>,
 }
 
-/// What samples of one moment made of a speed.
+/// The change of a speed through samples of one moment.
 struct Change<'a> {
-    /// The one of most steps.
+    /// The sample with the most steps.
     sample: &'a Sample,
     before: Option<Measured>,
     after: Measured,
 }
 
-/// Speeds that differ by less than this part are the same to a reader.
+/// Relative changes below this are not worth a message.
 const NOTABLE: f64 = 0.05;
 
 impl LearntSpeeds {
-    /// Returns what is news in lessons: speeds unlike what was told or known before, or at first unlike what the job file
-    /// said.
+    /// Returns messages about lessons: speeds that differ from the last message or from the known values, at
+    /// first from those of the job file.
     ///
-    /// `given` has the speeds of the job file, unless it has none and others were assumed.
+    /// `given` contains the speeds of the job file, unless it has none and others were assumed.
     pub(super) fn tell(
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,
@@ -54,7 +54,7 @@ impl LearntSpeeds {
         let before = self.known.get(key).copied().or(change.before.map(|measured| measured.speed));
         let before = before.map(|speed| speed.rate_at(batch));
         if !before.or(of_file).is_none_or(is_notable) {
-            // Small changes may add up to one that is told.
+            // Small changes may add up to a notable one.
             self.known.entry(key.clone()).or_insert(change.before.unwrap_or(change.after).speed);
             return None;
         }
@@ -73,7 +73,7 @@ impl LearntSpeeds {
     }
 }
 
-/// Returns what changed, by speed.
+/// Returns the changes by speed.
 fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, Change<'a>> {
     let mut changes: BTreeMap<&SpeedKey, Change<'_>> = BTreeMap::new();
     for (sample, lesson) in samples.iter().zip(lessons) {

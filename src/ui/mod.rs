@@ -1,4 +1,4 @@
-//! The only writer to the terminal: data on stdout, everything else on stderr.
+//! The only module that writes to the terminal: data to stdout, everything else to stderr.
 
 mod board;
 mod compare;

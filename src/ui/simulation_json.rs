@@ -1,4 +1,4 @@
-//! What policies made of a trace, as JSON and CSV: the names and units of the figures that other programs read.
+//! The results of policies on a trace as JSON and CSV: names and units of the metrics for other programs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use hsched_model::number::to_f64;
 use hsched_plan::Problem;
 use hsched_plan::kit::{Gpu, TaskRun};
 
-/// Takes one of a run's figures; `None` where it has none.
+/// Returns a metric of a run; `None` if it has none.
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
 
-/// The figures of a run by their names, in the order of the CSV.
+/// The metrics of a run by name, in the order of the CSV.
 const FIGURES: [(&str, Figure); 16] = [
     ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
     ("lower_bound_s", Simulated::lower_bound),
@@ -31,15 +31,16 @@ const FIGURES: [(&str, Figure); 16] = [
     ("stopped_early", |run| Some(to_f64(run.figures?.stopped_early))),
 ];
 
-/// Quantiles of Student's distribution at 97.5 %, by degrees of freedom from 1; beyond them the normal one's.
+/// 97.5 % quantiles of Student's distribution by degrees of freedom from 1; beyond them, that of the normal
+/// distribution is used.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 const NORMAL: f64 = 1.960;
 
-/// Returns the summary of one trace under some policies: `hsched.simulation/1`; with the prices that prove the bound if
-/// `certificate`.
+/// Returns the results of some policies on one trace: `hsched.simulation/1`. With `certificate`, it includes
+/// the prices that prove the bound.
 pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     let first = runs.first();
     let mut summary = json!({
@@ -56,8 +57,8 @@ pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     summary
 }
 
-/// Returns prices over time by GPU type, and the bound that they prove: the bound itself, unless a simpler argument proves
-/// more.
+/// Returns prices over time by GPU type, and the bound that they prove, which is the bound itself unless a
+/// simpler argument proves more.
 fn certificate_json(cell: &Cell) -> Value {
     let Some((proves, certificate)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
         return Value::Null;
@@ -132,7 +133,7 @@ fn policy(run: &Simulated) -> Value {
     Value::Object(entry)
 }
 
-/// Returns what a policy of single tasks says of all jobs.
+/// Returns the results for all jobs under a policy of single tasks.
 fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
     let problem = &run.cell.trace.problem;
     let mut fields = Map::new();
@@ -150,7 +151,7 @@ fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
     fields
 }
 
-/// Adds what a policy of single tasks says of one job.
+/// Adds the results for one job under a policy of single tasks.
 fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
     if let Some(middles) = facts.middles.get(number) {
         value["middle_s"] = json!(middles);
@@ -188,7 +189,7 @@ pub(super) struct Point<'a> {
 /// A mean with its confidence interval.
 pub(super) struct Mean {
     pub mean: f64,
-    /// Half the width of the interval that holds the true mean with 95 %; `None` unless there are runs that differ.
+    /// Half the width of the 95 % confidence interval; `None` unless some runs differ.
     pub margin: Option<f64>,
 }
 
@@ -207,7 +208,7 @@ pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
 }
 
 impl Point<'_> {
-    /// Returns whether any two of its runs differ; of equal runs there is no interval.
+    /// Returns whether any two of its runs differ; equal runs have no interval.
     pub(super) fn differs(&self) -> bool {
         self.runs.windows(2).any(|pair| {
             let (one, other) = (&pair[0].record, &pair[1].record);
@@ -215,7 +216,7 @@ impl Point<'_> {
         })
     }
 
-    /// Returns a figure's mean over the seeds; `None` where a run has none.
+    /// Returns the mean of a metric over the seeds; `None` if a run lacks it.
     pub(super) fn mean(&self, figure: Figure) -> Option<Mean> {
         let values: Vec<f64> = self.runs.iter().map(|run| figure(run)).collect::<Option<_>>()?;
         let count = to_f64(values.len());
@@ -229,7 +230,7 @@ impl Point<'_> {
     }
 }
 
-/// Returns the summary of a sweep: `hsched.sweep/1`.
+/// Returns the results of a sweep: `hsched.sweep/1`.
 pub fn sweep_json(runs: &[Simulated]) -> Value {
     let point = |point: &Point<'_>| {
         let mut entry = Map::new();
@@ -250,7 +251,7 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
     json!({ "schema": "hsched.sweep/1", "points": points(runs).iter().map(point).collect::<Vec<_>>() })
 }
 
-/// Returns a line for each run, with what is varied and the figures.
+/// Returns a line for each run, with the varied parameters and the metrics.
 pub fn simulation_csv(runs: &[Simulated]) -> String {
     let varied: Vec<&str> =
         runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());
@@ -269,7 +270,8 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
     text
 }
 
-/// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
+/// Returns the line of an event; `names` are those of the jobs by index in the file, `gpus` those of the
+/// problem.
 pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {

@@ -1,4 +1,4 @@
-//! One job in full: where it stands, each of its submissions, and its files.
+//! A job in full: its state, its submissions, and its files.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,8 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
 use hsched_model::{Seconds, Time};
 
-/// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
+/// Returns all data about a job, with a metric that it has reported; `files` are its script, output and
+/// reports, each with a label.
 pub fn status_details(
     summary: JobSummary<'_>,
     named_metric: Option<&(String, f64)>,
@@ -69,7 +70,7 @@ pub fn status_details(
     text
 }
 
-/// Returns the submissions, the present one last.
+/// Returns the submissions, the current one last.
 fn runs(summary: JobSummary<'_>, now: Time) -> Table {
     let tracked = summary.tracked;
     let mut table = Table::new(&[

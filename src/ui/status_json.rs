@@ -1,4 +1,4 @@
-//! Where the jobs stand, as JSON (schema `hsched.status/1`). Times are Unix seconds, and null where not known.
+//! The state of the jobs as JSON (schema `hsched.status/1`). Times are Unix seconds; unknown values are null.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,8 @@ use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
-/// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
+/// Returns the jobs of a state with a metric that each has reported; `files` returns those of a submission,
+/// each with a label.
 pub fn status_json(
     state: &State,
     chosen: &[&JobState],
@@ -110,7 +111,7 @@ fn stall_json(stall: &Stall, attempt: Option<&SubmissionRecord>) -> Value {
     json!({ "kind": stall.kind, "since": stall.since.0, "ranks": stall.ranks, "cause": stall.cause, "text": stall.text(all) })
 }
 
-/// Returns what is known and expected of the target's metric.
+/// Returns the known and expected values of the target's metric.
 fn curve(tracked: &JobState) -> Option<Value> {
     let target = tracked.job.target.as_ref()?;
     let verdict = tracked.free_verdict()?;
@@ -156,7 +157,7 @@ fn seconds(time: Option<Time>) -> Option<f64> {
     time.map(|time| time.0)
 }
 
-/// Returns Slurm's number of a job as other outputs have it: as text.
+/// Returns a Slurm job id as text, as in other outputs.
 fn number(id: JobId) -> String {
     id.to_string()
 }

@@ -1,9 +1,9 @@
-//! What a story says of the job of a script: a line for each event that is worth one.
+//! Lines of a story about scripts: one for each relevant event.
 
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{Answer, Event, News, Outcome, ScriptJob, State};
 
-/// Returns the script that an event is about.
+/// Returns the script of an event.
 pub(super) fn script_of<'s>(event: &Event, state: &'s State) -> Option<&'s ScriptJob> {
     let name = match event {
         Event::CancelAsked { job } => job,
@@ -13,7 +13,7 @@ pub(super) fn script_of<'s>(event: &Event, state: &'s State) -> Option<&'s Scrip
     state.script(name)
 }
 
-/// Returns the line of an event about a script, if it is worth one.
+/// Returns the line of an event about a script, if the event is relevant.
 pub(super) fn tell_script(event: &Event, script: &ScriptJob) -> Option<StoryLine> {
     let (topic, text) = match event {
         Event::CancelAsked { .. } => (Topic::Order, "cancel requested".to_owned()),

@@ -1,4 +1,4 @@
-//! What a story says of one event: a line, or nothing.
+//! Lines of a story about single events.
 
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
@@ -9,7 +9,7 @@ use hsched_engine::{
 };
 use hsched_model::{GpuType, JobId, NodeName, Seconds, hostlist};
 
-/// Returns the line of an event, if it is worth one.
+/// Returns the line of an event, if the event is relevant.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
     if let Some(script) = script_of(event, state) {
         return tell_script(event, script);
@@ -42,7 +42,7 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     }
 }
 
-/// Returns what is known of a submission, whether it has ended or not.
+/// Returns the data of a submission, ended or not.
 fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|record| record.key(&of.job) == *of);
     tracked.submission(of).map(|submission| &submission.attempt).or_else(past)
@@ -113,7 +113,7 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
             (Topic::Epoch, format!("epoch {} of {} done{shares}{length}", report.epoch, tracked.job.epochs))
         }
         News::Ended { end, .. } => {
-            // What the engine made of it: ranks fail for a node that is lost.
+            // The end as the engine interprets it: ranks fail because a node was lost.
             let same = |past: &&PastAttempt| {
                 attempt.is_some_and(|record| {
                     (&record.run, record.copy) == (&past.attempt.run, past.attempt.copy)
@@ -137,7 +137,8 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
     Some(told)
 }
 
-/// Returns whether the end of a submission is told by that of another one: of several the one that completed the job speaks.
+/// Returns whether another submission's line covers the end of this one: of several submissions, the one that
+/// completed the job is reported.
 fn is_told(end: &End, tracked: &JobState) -> bool {
     let completed = |past: &PastAttempt| past.end == End::Completed;
     match &tracked.phase {
@@ -149,7 +150,7 @@ fn is_told(end: &End, tracked: &JobState) -> bool {
     }
 }
 
-/// Returns whether a submission has completed the job, and only others of it are still there.
+/// Returns whether a submission has completed the job and only its other submissions remain.
 fn is_done(tracked: &JobState) -> bool {
     let leaves = |submission: &Submission| {
         matches!(submission.stage, Stage::Stopping { then: AfterStop::Done(_), .. })
@@ -157,7 +158,7 @@ fn is_done(tracked: &JobState) -> bool {
     tracked.phase.submissions().iter().any(leaves)
 }
 
-/// Returns how long an epoch is predicted to be, for the end of a sentence.
+/// Returns the predicted epoch time for the end of a sentence.
 pub(super) fn prediction(epoch: Seconds, is_unmeasured: bool) -> String {
     if is_unmeasured {
         "its speed is not known yet".to_owned()
@@ -166,7 +167,7 @@ pub(super) fn prediction(epoch: Seconds, is_unmeasured: bool) -> String {
     }
 }
 
-/// Returns whether another submission of a job is in the queue already.
+/// Returns whether another submission of the job is in the queue already.
 fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
     let waits =
         |submission: &Submission| submission.stage == Stage::Pending && submission.attempt.job_id.is_some();
@@ -182,7 +183,7 @@ fn place(attempt: &SubmissionRecord) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
 }
 
-/// Returns the topic of an attempt's end, by what it means for the job.
+/// Returns the topic for an attempt's end by its consequence for the job.
 fn fate(tracked: &JobState) -> Topic {
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
@@ -192,7 +193,7 @@ fn fate(tracked: &JobState) -> Topic {
     }
 }
 
-/// Returns the file with what the job's ranks printed.
+/// Returns the output file of the job's ranks.
 fn output(tracked: &JobState) -> String {
     let folder = tracked.job.launch.workdir.as_deref().map_or(String::new(), |folder| format!("{folder}/"));
     let last = tracked.past.last().map(|past| past.attempt.key(&tracked.job.name).name());
@@ -220,7 +221,7 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
         }
         _ => {
             let left = tracked.retries_left();
-            // The engine says so if this end has used a retry.
+            // The engine adds this text if the end has used a retry.
             let left = if tracked.last.1.ends_with(&left) { format!(", {left}") } else { String::new() };
             let waits =
                 |submission: &Submission| submission.attempt.race && submission.stage == Stage::Pending;
@@ -237,7 +238,8 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
     }
 }
 
-/// Returns which GPU types are not tried again for a job after the end of its last run, as the end of a sentence.
+/// Returns the GPU types that are not tried again for a job after the end of its last run, for the end of a
+/// sentence.
 fn given_up(tracked: &JobState) -> String {
     let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
     let given_up = tracked.avoids.iter().filter(|gpu_type| last.attempt.trials.0.contains_key(gpu_type));

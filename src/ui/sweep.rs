@@ -1,4 +1,5 @@
-//! A sweep as a table: a line for each policy at each point, means over the seeds with their confidence.
+//! A sweep as a table: one line per policy and point, with means over the seeds and their confidence
+//! intervals.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,7 +44,7 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     text
 }
 
-/// Returns that the seed changes nothing, with the policies of which all runs are equal whatever the seed.
+/// Returns a note that the seed changes nothing, with the policies whose runs are all equal.
 pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
     let points = points(runs);
     let is_idle = |point: &Point<'_>| point.runs.len() > 1 && !point.differs();

@@ -78,7 +78,7 @@ fn the_story_is_told_the_same_every_time() {
                epoch
     01:30:30 lstm: completed, 1 h 30 min after it was added
              # Its GPUs are now free for other jobs.
-    01:36:30 resnet50: stopping to move: 636 s per epoch on 4 t4 + 4 v100 instead of
+    01:36:30 resnet50: stopping to move: 641 s per epoch on 4 t4 + 4 v100 instead of
                826 s, 3 epochs left
     01:37:00 node v2 is down (Not responding)
              # The job did not cause this, so it uses no retry. It waits for other
@@ -86,7 +86,7 @@ fn the_story_is_told_the_same_every_time() {
     01:37:00 bert: lost a node; resumes after epoch 5 of 6
     01:37:30 bert: waiting: needs a GPU of type p100, t4, v100; 0 available now
     01:49:30 vgg19: completed, 1 h 49 min after it was added
-    01:49:30 resnet50: stopping to move: makes room for other jobs, 714 s per epoch
+    01:49:30 resnet50: stopping to move: makes room for other jobs, 718 s per epoch
                on 4 p100 + 4 t4 + 1 v100 instead of 641 s, 2 epochs left
     01:50:00 bert: submitted as job 11 on 3 v100 (v1); predicted 21 min 13 s per
                epoch

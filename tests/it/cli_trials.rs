@@ -6,6 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::sandbox::{Ran, Sandbox};
+use crate::schemas;
 
 /// One run whose loss follows from its learning rate; with the rate 9 it fails.
 const JOB: &str = r#"jobs:
@@ -31,7 +32,11 @@ fn lines(text: &str) -> Vec<Value> {
 fn ask(sandbox: &Sandbox, trials: &[(u32, &str)]) -> Ran {
     let line =
         |(trial, rate): &(u32, &str)| format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n");
-    sandbox.run_with_input("ask job.yaml", &trials.iter().map(line).collect::<String>())
+    let input: String = trials.iter().map(line).collect();
+    for trial in lines(&input) {
+        schemas::check_as("hsched.trial/1", &trial);
+    }
+    sandbox.run_with_input("ask job.yaml", &input)
 }
 
 #[test]

@@ -6,25 +6,25 @@ use crate::{
 };
 use hsched_model::{Cluster, Time};
 
-/// What a step gives.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The state in which the actions are meant; it is kept before any is carried out.
+    /// The state with the planned actions; it is stored before any of them is carried out.
     pub state: State,
-    /// In the order in which they are to be carried out.
+    /// The actions, in order.
     pub actions: Vec<Action>,
-    /// Questions of the policy: with their answers, the step is repeated.
+    /// Questions of the policy; the step is repeated with their answers.
     pub questions: Vec<Question>,
-    /// The same of all requests that jobs could wait for.
+    /// Questions about all requests that jobs could wait for.
     pub inquiries: Vec<Inquiry>,
-    /// What people should know of how it was decided, such as why a policy gives no plan.
+    /// Notes for the user on the decision, such as why a policy gives no plan.
     pub notes: Vec<String>,
 }
 
-/// Returns the state after `events` and what to do then.
+/// Returns the state after `events` and the actions that follow.
 ///
-/// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
-/// a job that has ended. Jobs that ended long ago are forgotten.
+/// Equal arguments give equal results. Every submission comes from a plan that was verified, and no action
+/// concerns a job that has ended. Jobs that ended long ago are forgotten.
 pub fn step(
     mut state: State,
     at: Time,
@@ -45,7 +45,7 @@ pub fn step(
     Step { state, actions, questions, inquiries, notes }
 }
 
-/// Returns whether a step would leave the state as it is and do nothing.
+/// Returns whether a step would leave the state unchanged and do nothing.
 pub(super) fn is_idle(
     state: &State,
     at: Time,
@@ -63,7 +63,7 @@ pub(super) fn is_idle(
         && is_settled(state, at, cluster, rules, planner)
 }
 
-/// Returns the request that ends a script that its owner has cancelled.
+/// Returns the request that ends a script cancelled by its owner.
 fn cancel_script(script: &ScriptJob) -> Option<Action> {
     let why = "cancelled by the user".to_owned();
     Some(Action::Cancel { of: script.key(), job_id: script.due_cancel()?, why })

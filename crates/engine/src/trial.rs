@@ -1,4 +1,4 @@
-//! GPU types on trial: those that a job's file does not list.
+//! GPU types on trial: types that a job's file does not list.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use hsched_plan::{Placement, Problem};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trial {
-    /// Nobody has measured the job's model there: its speed is an estimate.
+    /// The job's model was not measured there, so its speed is an estimate.
     Estimated,
-    /// The job's model was measured there, and its file does not list the type.
+    /// The job's model was measured there, but its file does not list the type.
     Unlisted,
 }
 
@@ -22,7 +22,7 @@ pub enum Trial {
 pub struct Trials(pub BTreeMap<GpuType, Trial>);
 
 impl Trials {
-    /// Returns the types on trial among those of a placement; `job` is its place in the problem.
+    /// Returns the types on trial among those of a placement; `job` is its index in the problem.
     pub fn of(problem: &Problem, job: usize, placement: &Placement) -> Self {
         let trial = |number: usize| {
             let model = problem.jobs.get(job)?;

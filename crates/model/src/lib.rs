@@ -1,4 +1,5 @@
-//! The nouns of all crates: jobs, GPUs, nodes, time and units, with their invariants in constructors, and the files that hold them.
+//! The types shared by all crates: jobs, GPUs, nodes, time and units, with invariants checked in
+//! constructors, and the files that contain them.
 
 pub mod catalogue;
 pub mod formats;

@@ -1,23 +1,23 @@
-//! Advice on a plan that uses every GPU: jobs that would end sooner with fewer.
+//! Advice on a plan that uses every GPU: jobs that would end sooner with fewer GPUs.
 
 use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 
-/// A job that a part of its GPUs would end sooner.
+/// A job that would end sooner on a part of its GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// Number of the job.
+    /// Index of the job.
     pub job: usize,
-    /// The GPUs on which it would be done sooner.
+    /// The GPUs on which it would end sooner.
     pub slots: Vec<Slot>,
-    /// The time that an epoch would take on them, in seconds.
+    /// Epoch time on them, in seconds.
     pub epoch: f64,
 }
 
-/// Gains below this part of an epoch are not worth a word.
+/// Minimum gain to report, as a fraction of an epoch.
 const WORTH_SAYING: f64 = 0.05;
 
-/// Returns, for each placed job, the node or the GPU type of its own whose GPUs alone would be faster than
-/// all that it got.
+/// Returns, for each placed job, the single node or GPU type among its GPUs that would be faster than all of
+/// them, if there is one.
 pub fn advice(problem: &Problem, plan: &CheckedPlan) -> Vec<Advice> {
     let placements = plan.verdicts().iter().map(Verdict::placement).enumerate();
     placements.filter_map(|(job, placement)| fewer(problem, job, placement?)).collect()

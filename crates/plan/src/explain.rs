@@ -1,6 +1,6 @@
-//! Explains a plan: what its GPUs are worth, and what other GPUs would do for each job.
+//! Explains a plan: the value of its GPUs, and the effect of other GPUs on each job.
 //!
-//! Everything here is computed by the formulas that plans are made by; nothing is decided.
+//! Everything is computed with the formulas of planning; this module decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
 };
 
-/// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
+/// Explains a plan's verdicts on `jobs` at the prices of `bound`, which covers all jobs that the plan places.
 pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, jobs: &[usize]) -> Explanation {
     let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
     let placements = || plan.verdicts().iter().filter_map(Verdict::placement);
@@ -38,17 +38,17 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     Explanation { types, jobs }
 }
 
-/// One job and the GPUs around it.
+/// One job, and the GPUs available to it.
 struct JobSurroundings<'a> {
     problem: &'a Problem,
     job: &'a JobModel,
     number: usize,
-    /// GPUs that nobody has, by node and type.
+    /// Unused GPUs, by node and type.
     free: &'a [Vec<u32>],
 }
 
 impl JobSurroundings<'_> {
-    /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
+    /// Explains a verdict; `bound` has the prices and the weight of a placed job.
     fn explain(&self, placement: Option<&Placement>, bound: Option<(&[TypeMarket], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
         let mut now = self.free.to_vec();
@@ -81,7 +81,7 @@ impl JobSurroundings<'_> {
         }
     }
 
-    /// Returns how GPUs make replicas; empty where each is one.
+    /// Returns how GPUs form replicas; empty if each GPU is one.
     fn replicas(&self) -> Vec<ReplicaExplanation> {
         if !self.job.has_several_gpus() {
             return Vec::new();
@@ -99,7 +99,7 @@ impl JobSurroundings<'_> {
         (0..self.problem.gpu_types.len()).map(of_type).collect()
     }
 
-    /// Returns what the job answers to prices (in weighted seconds).
+    /// Returns the job's choice at prices in weighted seconds.
     fn choice(&self, market: &[TypeMarket], weight: f64) -> Option<Alternative> {
         let of_replica = |(ty, type_market): (usize, &TypeMarket)| {
             let whole = type_market.replica_prices.get(&self.job.block(ty)).copied();
@@ -132,7 +132,7 @@ impl JobSurroundings<'_> {
             here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
                 .fold((0, 0), |(all, same), (a, s)| (all + a, same + s))
         };
-        // A ring sees of a node only its links, and whether none, one or more of its ranks are there.
+        // A ring depends only on a node's links, and on whether none, one or more of its ranks are there.
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (node, gpus) in self.problem.nodes.iter().enumerate() {
             let (ranks, same) = counts_on(node);
@@ -172,7 +172,7 @@ impl JobSurroundings<'_> {
         let without = |place: usize| {
             let mut slots = placement.slots.clone();
             let mut left = size;
-            // A replica may be on several nodes.
+            // A replica may span several nodes.
             for at in (place..slots.len()).chain(0..place) {
                 let taken = if slots[at].gpu_type == ty { slots[at].count.min(left) } else { 0 };
                 slots[at].count -= taken;
@@ -184,7 +184,7 @@ impl JobSurroundings<'_> {
         self.best(placement, kinds.into_values().map(without), true, &bundle)
     }
 
-    /// Returns the least completion time on one of some slots, all of the same bundle.
+    /// Returns the lowest completion time on one of several slot lists with the same bundle.
     fn best(
         &self,
         placement: &Placement,
@@ -216,7 +216,7 @@ impl JobSurroundings<'_> {
             .then(|| Obstacle::Unusable(reason.map_or_else(String::new, |(_, reason)| reason.to_string())))
     }
 
-    /// Returns why no number of GPUs of a type alone is legal.
+    /// Returns why no number of GPUs of a single type is legal.
     fn never(&self, ty: usize) -> Obstacle {
         self.cannot_use(ty).unwrap_or_else(|| {
             let most = self.job.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
@@ -227,7 +227,8 @@ impl JobSurroundings<'_> {
             let mut bundle = vec![0; self.problem.gpu_types.len()];
             bundle[ty] = offered.min(self.job.max_gpus);
             if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|model| !model.single_rank) {
-                // With a share too small the fewest GPUs are the nearest to legal, with memory the most.
+                // If shares are too small, the fewest GPUs are nearest to legal; if memory is too small, the
+                // most.
                 bundle[ty] =
                     if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
             }
@@ -235,7 +236,7 @@ impl JobSurroundings<'_> {
         })
     }
 
-    /// Returns which rule a bundle of usable types breaks.
+    /// Returns the rule that a bundle of usable types violates.
     fn obstacle(&self, gpus: &[u32]) -> Obstacle {
         let JobModel { min_gpus, max_gpus, batch_quantum: quantum, .. } = *self.job;
         let bundle = &self.job.replicas_in(gpus);
@@ -256,7 +257,7 @@ impl JobSurroundings<'_> {
         }
     }
 
-    /// Returns what limits the number of GPUs.
+    /// Returns the limit on the number of GPUs.
     fn most(&self) -> Obstacle {
         let JobModel { max_gpus: most, global_batch: batch, batch_quantum: quantum, .. } = *self.job;
         let by_batch = u64::from(most) == batch / quantum;

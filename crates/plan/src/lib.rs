@@ -1,7 +1,8 @@
 //! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds on how good a plan can be.
 //!
-//! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`] assigns GPUs at one point in time;
-//! [`Replan`] makes a policy of it. Neither sees Slurm, a file, a clock or another policy; only the [`Registry`] knows their names.
+//! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`]
+//! assigns GPUs at one point in time; [`Replan`] turns it into a policy. Neither sees Slurm, a file, a clock
+//! or another policy; only the [`Registry`] knows their names.
 
 pub mod curve;
 pub mod plan_file;

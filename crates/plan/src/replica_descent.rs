@@ -1,21 +1,22 @@
-//! A plan of whole replicas improved step by step, after the paper's auction.
+//! Improves a plan of whole replicas step by step, after the paper's auction.
 //!
-//! The auction makes the most of all GPUs. Replicas seldom fill them, and one that is slow, far away or too many may make its job slower:
-//! so replicas leave, move, come, and change hands between two jobs, as long as the objective falls.
+//! The auction maximises the throughput of all GPUs. Replicas rarely fill them, and a slow, remote or
+//! additional replica may make its job slower. Replicas are therefore removed, moved, added and exchanged
+//! between two jobs as long as the objective falls.
 
 use crate::Problem;
 use crate::market::{CategoryMarket, ClearedCategory};
 
-/// Changes that are looked at in one descent.
+/// Maximum number of changes examined in one descent.
 const PATIENCE: u32 = 20_000;
 
-/// Less than this part of an objective is no gain.
+/// Relative gains below this are rounding errors.
 const ROUNDING: f64 = 1e-12;
 
 /// Replicas by job and type.
 type Bundles = Vec<Vec<u32>>;
 
-/// Replicas of one job that leave a type or come to it.
+/// Replicas of one job that are removed from or added to a type.
 #[derive(Clone, Copy)]
 struct Change {
     row: usize,
@@ -23,7 +24,8 @@ struct Change {
     by: i64,
 }
 
-/// Returns the plan that a descent from this one ends at; looks at a limited number of changes, and ends when `stop` says so.
+/// Returns the plan at the end of a descent from this one; it examines a limited number of changes and ends
+/// when `stop` returns true.
 pub(super) fn descend(
     problem: &Problem,
     jobs: &[usize],
@@ -54,7 +56,7 @@ pub(super) fn descend(
     }
 }
 
-/// Calls `look` for changes, the simple ones first, as long as it says so.
+/// Calls `look` for changes, the simple ones first, until it returns false.
 fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn FnMut(&[Change]) -> bool) {
     let go_on = (0..jobs.len()).all(|row| {
         let own = Holder { problem, jobs, bundles, row };
@@ -68,7 +70,7 @@ fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn Fn
         let (giver, taker) =
             (Holder { problem, jobs, bundles, row: a }, Holder { problem, jobs, bundles, row: b });
         for ty in giver.held().filter(|&ty| taker.may_use(ty)) {
-            // So many of the giver's replicas are as large as one of the taker's, or more.
+            // The number of the giver's replicas with at least as many GPUs as one of the taker's.
             let given = taker.size(ty).div_ceil(giver.size(ty));
             let taken = given * giver.size(ty) / taker.size(ty);
             for count in [taken, 1].into_iter().take(if taken > 1 { 2 } else { 1 }) {
@@ -112,13 +114,13 @@ impl<'a> Holder<'a> {
         Change { row: self.row, gpu_type, by }
     }
 
-    /// Returns the types on which it has replicas.
+    /// Returns the types on which the job has replicas.
     fn held(self) -> impl Iterator<Item = usize> + 'a {
         let own = &self.bundles[self.row];
         (0..own.len()).filter(|&ty| own[ty] > 0)
     }
 
-    /// Returns what may leave: nothing, one replica, or all; but none of a type.
+    /// Returns the possible removals: nothing, one replica, or all; none from the type `but`.
     fn leavings(self, but: Option<usize>) -> Vec<Vec<Change>> {
         let held = || self.held().filter(|&ty| Some(ty) != but);
         let one = held().map(|ty| vec![self.change(ty, -1)]);
@@ -129,14 +131,14 @@ impl<'a> Holder<'a> {
         leavings
     }
 
-    /// Returns what may come: nothing, or a replica.
+    /// Returns the possible additions: nothing, or one replica.
     fn comings(self) -> Vec<Vec<Change>> {
         let one = (0..self.bundles[self.row].len()).filter(|&ty| self.may_use(ty));
         std::iter::once(Vec::new()).chain(one.map(|ty| vec![self.change(ty, 1)])).collect()
     }
 }
 
-/// Returns the bundles after some changes; `None` where jobs may not have them, or there are too few GPUs.
+/// Returns the bundles after some changes; `None` if they are illegal for a job or there are too few GPUs.
 fn changed(problem: &Problem, jobs: &[usize], bundles: &Bundles, changes: &[Change]) -> Option<Bundles> {
     let mut other = bundles.clone();
     for change in changes {

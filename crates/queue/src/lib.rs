@@ -1,6 +1,6 @@
 //! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: it sees neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
+//! Pure: it uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod awaited;
@@ -40,7 +40,7 @@ mod together;
 mod whose;
 mod why;
 
-// What questions and snapshots are made of.
+// Components of questions and snapshots.
 pub use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId};
 
 pub use self::changes::{

@@ -1,4 +1,4 @@
-//! Pending and running jobs of a snapshot in numbers.
+//! Converts the pending and running jobs of a snapshot to numbers.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::{QueueJob, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
-/// What stands for "no limit", in seconds: a year.
+/// Value for "no limit" in seconds: one year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
-/// What jobs are numbered by, beside their shapes.
+/// The tables, besides shapes, by which jobs are numbered.
 pub(super) struct Known<'a> {
     pub users: &'a Users<'a>,
     pub ranks: Option<&'a Ranks>,
     pub limits: LimitRules<'a>,
 }
 
-/// Partitions that are one for a job: it has one priority in them, and meets the same limits.
+/// Partitions that are equivalent for a job: it has the same priority and the same limits in them.
 struct Way {
     partitions: Vec<String>,
     rule: usize,
@@ -42,7 +42,7 @@ impl Known<'_> {
         self.limits.of(subject, &amounts)
     }
 
-    /// Returns the partitions in which a pending job may start, those together that are one for it.
+    /// Returns the partitions in which a pending job may start, with equivalent ones grouped.
     fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<Way> {
         let mut ways: Vec<Way> = Vec::new();
         for group in snapshot.alike(job) {
@@ -54,8 +54,8 @@ impl Known<'_> {
         ways
     }
 
-    /// Returns the rule of a job that is or was somewhere, by the first of its partitions whose limits allow it; `None` if a limit never
-    /// lets it start.
+    /// Returns the rule of a job by the first of its partitions whose limits allow it; `None` if a limit
+    /// never allows it to start.
     pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
         let mut partitions: Vec<Option<&str>> =
             job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
@@ -80,7 +80,7 @@ pub(super) fn waiting(
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
-        // At known limits, jobs compete as long as the limit has room.
+        // Jobs at known limits compete whenever the limit has room.
         let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
         if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
     };
@@ -122,7 +122,7 @@ pub(super) fn waiting(
     list
 }
 
-/// Returns the running jobs with what they hold.
+/// Returns the running jobs with their resources.
 pub(super) fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
@@ -168,12 +168,12 @@ pub(super) fn running(
 }
 
 impl Snapshot {
-    /// Returns the longest that a job may run which names no walltime.
+    /// Returns the maximum run time of a job that sets no walltime.
     pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }
 
-    /// Returns the walltime of a job: its own, else its partition's longest, else a year.
+    /// Returns the walltime of a job: its own, else its partition's maximum, else one year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
@@ -182,7 +182,7 @@ impl Snapshot {
         let partition = self.partitions.iter().find(|known| partition == Some(known.name.as_str()));
         let longest =
             partition.and_then(|known| known.max_time_s.or(known.default_time_s)).map(|time| time.0);
-        // Slurm counts in minutes; less would make a job end before it began.
+        // Slurm counts in minutes; a shorter limit would end a job before it began.
         limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
     }
 
@@ -192,7 +192,7 @@ impl Snapshot {
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that let it in, in groups of those with one tier and the same limits.
+    /// Returns the partitions of a pending job that accept it, grouped by tier and limits.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {
@@ -226,7 +226,7 @@ impl Snapshot {
             || partitions.any(|partition| partition.exclusive && job.partitions.contains(&partition.name))
     }
 
-    /// Returns the median priority of the jobs that wait; 0 where none is known.
+    /// Returns the median priority of pending jobs; 0 if none is known.
     fn middle_priority(&self) -> f64 {
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();

@@ -1,5 +1,5 @@
-//! Everything that speaks Slurm: command lines as values, one runner, one pure parser for each command, and the real cluster as a
-//! world.
+//! All communication with Slurm: command lines as values, one runner, a pure parser for each command, and the
+//! real cluster as a world.
 //!
 //! Only `system` starts programs. The parsers see only text.
 

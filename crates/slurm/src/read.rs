@@ -1,4 +1,4 @@
-//! Retries of commands that only read, for a busy controller.
+//! Retries of read-only commands if the controller is busy.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::{CommandError, CommandLine, Output, Runner};
 /// The pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// Runs a command that changes nothing, and tries again after a pause while Slurm does not answer.
+/// Runs a read-only command, and retries it after a pause while Slurm does not answer.
 ///
-/// Never for `sbatch` or `scancel`: an unanswered request may have been heard.
+/// Never for `sbatch` or `scancel`, because an unanswered request may have been received.
 ///
 /// # Errors
-/// The last attempt's.
+/// The error of the last attempt.
 pub fn read(
     runner: &dyn Runner,
     command: &CommandLine,
@@ -34,7 +34,8 @@ mod tests {
     use super::*;
     use crate::Recorded;
 
-    /// Reads from a runner that fails as told and then answers; returns the answer and the pauses.
+    /// Reads from a runner that fails with the given messages and then answers; returns the answer and the
+    /// pauses.
     fn check(failures: &[&str]) -> (Result<Output, CommandError>, usize) {
         let command = CommandLine::new("sinfo", ["-h"]);
         let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));

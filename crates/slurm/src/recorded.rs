@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{CommandError, CommandLine, Output, Runner};
 
-/// Answers each expected command line once, in order, and starts nothing.
+/// Answers each expected command line once, in order; starts no program.
 #[derive(Debug, Default)]
 pub struct Recorded {
     answers: Mutex<VecDeque<(CommandLine, Result<Output, CommandError>)>>,
@@ -17,7 +17,7 @@ impl Recorded {
         Self { answers: Mutex::new(answers.into_iter().collect()) }
     }
 
-    /// Returns how many of the expected command lines have not come yet.
+    /// Returns how many of the expected command lines have not been run yet.
     pub fn left(&self) -> usize {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

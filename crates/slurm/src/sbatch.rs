@@ -1,4 +1,4 @@
-//! Submitting a job: the command line, the number it prints, and what its errors mean.
+//! Submission of a job: the command line, the job id that it prints, and the meaning of its errors.
 
 use crate::record::excerpt;
 use crate::request::said;
@@ -7,21 +7,20 @@ use crate::{CommandError, CommandLine, JobId, Output, RequestError, Runner, time
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// The job's number; of a heterogeneous job that of its first component.
+    /// The job's id; for a heterogeneous job, that of its first component.
     pub id: JobId,
-    /// The cluster that took it, where sbatch chose among several.
+    /// The cluster that accepted it, if sbatch chose among several.
     pub cluster: Option<String>,
 }
 
-/// What Slurm says of a job that it was only asked about.
+/// Slurm's answer to a test submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forecast {
-    /// When the job would start, in local time, `2026-11-21T06:13:16`: as things stand, the running jobs
-    /// using all their time.
+    /// The start time in local time, `2026-11-21T06:13:16`, if running jobs use all of their time limits.
     Starts(String),
     /// Slurm would refuse the job.
     Refused(String),
-    /// Slurm would take the job and does not say when it starts.
+    /// Slurm would accept the job but gives no start time.
     Unknown,
 }
 
@@ -34,7 +33,7 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 /// Submits once; an unanswered request is never sent again.
 ///
 /// # Errors
-/// When Slurm refuses the job or gives no clear answer.
+/// If Slurm refuses the job or gives no clear answer.
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
     let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
@@ -48,8 +47,8 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, R
     })
 }
 
-/// Returns the job that `--parsable` names (`123` or `123;cluster`); lines of wrappers around it may
-/// come before.
+/// Returns the job in the output of `--parsable` (`123` or `123;cluster`); wrapper programs may print lines
+/// before it.
 pub fn parse(stdout: &str) -> Option<Submitted> {
     stdout.lines().rev().find_map(|line| {
         let (number, cluster) = match line.trim().split_once(';') {
@@ -62,19 +61,19 @@ pub fn parse(stdout: &str) -> Option<Submitted> {
     })
 }
 
-/// Returns the command line that asks when a script with this text would start, and submits nothing.
+/// Returns the command line that asks when a script with this text would start, without submitting it.
 ///
-/// Slurm takes a job id for the answer. Limits of partitions are not looked at.
+/// Slurm uses up a job id for the answer. It does not check limits of partitions.
 pub fn test_command(script: &str, options: &[String]) -> CommandLine {
     let fixed = ["--test-only".to_owned()];
     let command = CommandLine::new("sbatch", fixed.iter().chain(options).cloned());
     CommandLine { stdin: Some(script.to_owned()), ..command }
 }
 
-/// Asks with [`test_command`].
+/// Runs [`test_command`].
 ///
 /// # Errors
-/// When Slurm gives no answer.
+/// If Slurm gives no answer.
 pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
     match runner.run(command) {
         Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
@@ -91,7 +90,7 @@ fn expected_start(stderr: &str) -> Option<String> {
     stderr.lines().find_map(date).filter(|date| time::unix(date).is_some())
 }
 
-/// Returns the text as the last part of a message; nothing where there is none.
+/// Returns the text as the last part of a message; empty if there is none.
 fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; {text}") }
 }

@@ -3,34 +3,34 @@
 use crate::{CommandLine, JobId, RequestError, Runner};
 use hsched_model::GpuType;
 
-/// What a pending job asks for from now on.
+/// The new request of a pending job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Update {
     /// The time limit.
     pub minutes: u64,
-    /// `None`: they stay as they are.
+    /// `None`: the GPUs stay the same.
     pub gpus: Option<OtherGpus>,
-    /// Where it goes, if that is to change; several partitions with commas between them.
+    /// The new account, if it changes; several partitions are separated by commas.
     pub account: Option<String>,
     pub partition: Option<String>,
 }
 
-/// GPUs of the type that a job has asked for before, in other numbers.
+/// Another number of GPUs of the type already requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherGpus {
     pub nodes: u32,
     pub per_node: u32,
     pub gpu_type: GpuType,
-    /// CPUs of each rank.
+    /// CPUs per rank.
     pub cpus: u64,
-    /// Memory on each node in MiB, where the job says how much it needs.
+    /// Memory per node in MiB, if the job states its need.
     pub memory_mib: Option<u64>,
 }
 
 /// Returns the command line that changes a pending job.
 ///
-/// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
-/// A number of nodes without a range is refused.
+/// `TasksPerNode` accompanies `NumTasks`: with the value from the submission, Slurm accepts more GPUs per
+/// node but never starts the job. Slurm refuses a number of nodes that is not a range.
 pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
@@ -59,7 +59,7 @@ impl OtherGpus {
 /// Sends [`command`] once.
 ///
 /// # Errors
-/// When Slurm refuses it or gives no clear answer.
+/// If Slurm refuses it or gives no clear answer.
 pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
     let done = runner.run(command).map(|_| ());
     done.map_err(|error| RequestError::of(&command.program, error))

@@ -1,4 +1,4 @@
-//! Growth of one tree, the most useful split first, and the walk through it.
+//! Grows one tree, the most useful split first, and traverses it.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -6,17 +6,17 @@ use rand_pcg::Pcg64Mcg;
 use crate::hazard_trees::{STEPS, Sums, TrainingRows};
 use hsched_model::number::{to_f64, to_u32, to_usize};
 
-/// Codes that a feature has at most.
+/// Maximum number of codes of a feature.
 pub(crate) const CODES: usize = 64;
 
-/// Leaves of a tree, and lines of a leaf at least.
+/// Maximum number of leaves of a tree, and minimum number of lines in a leaf.
 const LEAVES: usize = 63;
 const LINES: f64 = 40.0;
 
-/// What is added to the second derivatives, so that leaves of few lines say little.
+/// Added to second derivatives, so that leaves with few lines have small values.
 const RIDGE: f64 = 5.0;
 
-/// A node: a question with the nodes of both answers, or a value.
+/// A node: a test with the nodes for both results, or a value.
 #[derive(Clone, Copy, Debug)]
 enum Node {
     /// Whether the code of a feature is at most `code`.
@@ -40,7 +40,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Calls `found` with each range of bins before `steps` and its value, for a row whose codes `code_of` returns.
+    /// Calls `found` with each range of bins before `steps` and its value, for the row with the codes of
+    /// `code_of`.
     pub(crate) fn visit(
         &self,
         code_of: impl Fn(usize) -> u8,
@@ -80,12 +81,12 @@ impl Tree {
                     }
                 }
             }
-            // The range that was put off is next.
+            // The deferred range is next.
         }
     }
 }
 
-/// First and second derivatives and the number of lines.
+/// First and second derivatives, and the number of lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     first: f64,
@@ -117,11 +118,11 @@ impl Total {
     }
 }
 
-/// The best question of a leaf.
+/// The best split of a leaf.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     gain: f64,
-    /// A place in the list of the tree's features; the one after the last is the bin.
+    /// Index in the list of the tree's features; the index after the last one means the bin.
     place: usize,
     code: u8,
 }
@@ -130,7 +131,7 @@ struct Split {
 struct Leaf {
     node: usize,
     rows: Vec<u32>,
-    /// Bins from the first to before the second.
+    /// Bins from the first (inclusive) to the second (exclusive).
     steps: [u8; 2],
     total: Total,
     /// By feature and code.
@@ -138,12 +139,12 @@ struct Leaf {
     split: Option<Split>,
 }
 
-/// What a tree is grown from.
+/// The inputs of growing a tree.
 pub(crate) struct Grower<'a> {
     pub rows: &'a TrainingRows,
-    /// Before each line of a row, and after its last.
+    /// Prefix sums before each line of a row, and after its last.
     pub sums: &'a [Sums],
-    /// Where the lines of each row begin, not counting those extra ones.
+    /// First line of each row, not counting those additional entries.
     pub offsets: &'a [u32],
 }
 
@@ -182,7 +183,7 @@ impl Grower<'_> {
         Tree { nodes }
     }
 
-    /// Returns the derivatives of a row over some bins.
+    /// Returns the derivatives of a row over a range of bins.
     fn total(&self, row: u32, [from, until]: [u8; 2]) -> Total {
         let steps = self.rows.steps[row as usize];
         let (from, until) = (from.min(steps), until.min(steps));
@@ -219,7 +220,7 @@ impl Grower<'_> {
         leaf.histogram = histogram;
     }
 
-    /// Makes a node of a leaf and returns its children.
+    /// Turns a leaf into a node and returns its children.
     fn divide(&self, leaf: Leaf, split: Split, features: &[usize], nodes: &mut Vec<Node>) -> [Leaf; 2] {
         let [left, right] = self.divided_rows(&leaf, split, features);
         let child_steps = match features.get(split.place) {
@@ -269,7 +270,8 @@ impl Grower<'_> {
     }
 }
 
-/// Returns the question of a leaf that gains most; `None` if none gains. With `random`, each feature has one threshold, drawn.
+/// Returns the split of a leaf with the largest gain; `None` if there is none. With `random`, each feature
+/// has one random threshold.
 fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<Split> {
     let mut best: Option<Split> = None;
     let whole = leaf.total.score();
@@ -297,7 +299,7 @@ fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -
     best
 }
 
-/// Returns a code that some lines have.
+/// Returns a random code that occurs in some lines.
 fn drawn(sums: &[Total], random: &mut Pcg64Mcg) -> Option<u8> {
     let codes: Vec<u8> =
         (0_u8..).zip(sums).filter(|(_, sum)| sum.lines > 0.5).map(|(code, _)| code).collect();

@@ -62,7 +62,7 @@ fn table(rows: &[(SpeedKey, Measured)]) -> Table {
     table
 }
 
-/// Returns the speed, and the batch where only one was seen.
+/// Returns the speed, and the batch size if there is only one.
 pub(super) fn speed_text(measured: &Measured) -> String {
     match measured.batch {
         Some(batch) if measured.batches == 1 => format!("{} at batch {batch}", measured.speed),

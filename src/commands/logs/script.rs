@@ -1,4 +1,4 @@
-//! `hsched logs` of batch scripts: the files that they name themselves.
+//! `hsched logs` for batch scripts: the files that they name themselves.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_engine::{Rules, ScriptJob};
 use hsched_model::ErrorId;
 
-/// Time between two looks at the state, which does not tell of changes.
+/// Interval for checking the state, which sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a look at the state has shown of a script.
+/// A script's state at one check.
 struct Look {
     files: Vec<PathBuf>,
     has_started: bool,
@@ -27,7 +27,7 @@ struct Look {
 }
 
 impl Args {
-    /// Prints what the job of a script has printed.
+    /// Prints the output of a script's job.
     pub(super) fn of_script(
         &self,
         context: &Context,
@@ -83,7 +83,7 @@ impl Args {
             .hint("it was removed, or is on a file system that this machine cannot see")
     }
 
-    /// Prints what the pieces of a script have printed: the last one that started, or that of `--attempt`.
+    /// Prints the output of a script's pieces: the last one that started, or that of `--attempt`.
     pub(super) fn of_chain(&self, context: &Context, chain: &ScriptChain) -> Result<Exit, Failure> {
         if self.of_run.is_some() || self.task.is_some() {
             let message = format!("{} runs in pieces: --attempt N prints that of piece N", self.job);
@@ -121,7 +121,7 @@ impl Args {
         })
     }
 
-    /// Prints the files that are there; `None` if none is.
+    /// Prints the existing files; `None` if there are none.
     fn print_files(&self, context: &Context, files: Vec<PathBuf>) -> Result<Option<Exit>, Failure> {
         if !files.iter().any(|file| file.exists()) {
             return Ok(None);
@@ -136,7 +136,7 @@ impl Args {
         Ok(Some(Exit::Done))
     }
 
-    /// Prints files as they grow and new ones appear, until the job has ended or the reader is gone.
+    /// Prints files as they grow and as new ones appear, until the job has ended or the reader has closed.
     fn follow_files(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! `hsched logs SWEEP`: the outputs of all runs of a sweep, one after the other.
+//! `hsched logs SWEEP`: the outputs of all runs of a sweep, one after another.
 
 use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use hsched_engine::{JobState, State};
 
 impl Args {
-    /// Returns the runs of the sweep of this name, or those whose names the pattern fits.
+    /// Returns the runs of the sweep with this name, or the runs that match the pattern.
     pub(super) fn runs<'a>(&self, state: &'a State) -> Vec<&'a JobState> {
         let is_one = |tracked: &&JobState| {
             let of_sweep =

@@ -1,4 +1,4 @@
-//! `hsched submit --pack`: a few allocations for all jobs, in which `hsched run` runs them; `--together`: one.
+//! `hsched submit --pack`: a few allocations for all jobs, run by `hsched run`; `--together`: a single one.
 
 mod gpus;
 
@@ -55,10 +55,11 @@ pub(super) struct PackArgs {
     time: Option<Seconds>,
 }
 
-/// The name of the script in the state directory, of the Slurm job, and of its output.
+/// Name of the script in the state directory, of the Slurm job, and of its output.
 pub(super) const NAME: &str = "hsched-run";
 
-/// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
+/// How long before its end Slurm signals the script, in addition to the jobs' time to save. hsched also knows
+/// the end.
 const NOTICE_S: f64 = 25.0;
 
 /// Returns the path of the first script of a state directory.
@@ -75,7 +76,7 @@ fn name_of(seat: u32) -> String {
     if seat == 1 { NAME.to_owned() } else { format!("{NAME}-{seat}") }
 }
 
-/// What is submitted.
+/// The submission of a pool.
 struct Submission<'a> {
     args: &'a PackArgs,
     context: &'a Context,
@@ -86,7 +87,7 @@ struct Submission<'a> {
     policy: &'a str,
 }
 
-/// What `hsched submit --pack` submits beside its options.
+/// The inputs of `hsched submit --pack` besides its options.
 pub(super) struct PackRequest<'a> {
     /// The job file.
     pub path: &'a Path,
@@ -184,7 +185,7 @@ impl PackArgs {
 }
 
 impl Submission<'_> {
-    /// Shows what would be submitted.
+    /// Shows the planned submission.
     fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
         if format == Format::Table {
             return texts.iter().try_for_each(|text| print(self.context, text));
@@ -197,7 +198,7 @@ impl Submission<'_> {
         print(self.context, &shown)
     }
 
-    /// Refuses jobs that do not fit into an allocation: a job runs in one.
+    /// Refuses jobs that do not fit into an allocation, because a job runs in one.
     fn check_sizes(&self) -> Result<(), Failure> {
         let capacity = self.capacity();
         self.check_replicas()?;
@@ -230,18 +231,18 @@ impl Submission<'_> {
         self.args.gpus.as_ref().unwrap_or(&Gpus::Any(1))
     }
 
-    /// Returns how many devices a Slurm job has.
+    /// Returns the number of devices of a Slurm job.
     fn capacity(&self) -> u32 {
         self.gpus().count().saturating_mul(self.args.nodes)
     }
 
-    /// Returns how many Slurm jobs the jobs can use at once.
+    /// Returns how many Slurm jobs the jobs can use at the same time.
     fn wanted(&self) -> usize {
         let ready: Vec<&Job> = self.jobs.iter().filter(|job| job.after.is_empty()).collect();
         pool_size::needed(0, &ready, self.capacity(), self.args.at_most) as usize
     }
 
-    /// Returns how long before its end Slurm tells a script.
+    /// Returns how long before its end Slurm signals a script.
     fn notice(&self) -> f64 {
         let defaults = &self.context.settings.jobs;
         let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
@@ -263,7 +264,7 @@ impl Submission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns what each Slurm job asks the queue for, chosen as `when` does; `None` where there is nothing to choose.
+    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpu_type = match self.gpus() {
@@ -342,7 +343,7 @@ impl Submission<'_> {
         options
     }
 
-    /// Writes the jobs and the scripts down.
+    /// Stores the jobs and the scripts.
     fn keep(&self, texts: &[String]) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;

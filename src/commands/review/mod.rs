@@ -1,4 +1,4 @@
-//! `hsched review`: what jobs should have asked for, from their accounting.
+//! `hsched review`: better requests for jobs, from their accounting.
 
 mod json;
 mod waits;
@@ -78,7 +78,7 @@ impl Subcommand for Args {
 impl Args {
     const DAY: f64 = 86_400.0;
 
-    /// Returns the past runs, and when the days end: now, or at the newest end in the file.
+    /// Returns the past runs and the end of the period: now, or the newest end in the file.
     fn accounting(&self, context: &Context) -> Result<(Accounting, Option<Time>), Failure> {
         if let Some(path) = &self.from {
             let read = Accounting::parse(&input::bytes(path)?, |text| time::without_zone(text).map(Time));
@@ -96,7 +96,7 @@ impl Args {
         Ok((accounting, Some(asking::time(&context.clock))))
     }
 
-    /// Returns the queue by which saved waiting is estimated; none for a file alone.
+    /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
     fn queue(&self, context: &Context) -> Result<Option<Queue>, Failure> {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),

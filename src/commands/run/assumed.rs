@@ -1,4 +1,4 @@
-//! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
+//! Assumptions of `hsched run`: equal speeds until the first epoch is measured, and the cost of a restart.
 
 use std::sync::Arc;
 
@@ -8,13 +8,15 @@ use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
 use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix, Unusable};
 
-/// The length of an epoch on one device that is assumed, in seconds.
+/// Assumed length of an epoch on one device, in seconds.
 const EPOCH_S: f64 = 60.0;
 
-/// What a restart costs by default: without a queue, a switch was measured to take at most ten seconds (docs/run.md).
+/// Default cost of a restart: without a queue, a switch took at most ten seconds in measurements
+/// (docs/run.md).
 const RESTART: Seconds = Seconds(10.0);
 
-/// Returns what a restart costs until one was measured: the setting `restart_cost`, whatever its value, if somebody set it.
+/// Returns the cost of a restart until one is measured: the setting `restart_cost` if it is set, else the
+/// default.
 pub(super) fn restart_cost(settings: &Settings) -> Seconds {
     match settings.origin("restart_cost", "") {
         Origin::Default => RESTART,
@@ -22,8 +24,9 @@ pub(super) fn restart_cost(settings: &Settings) -> Seconds {
     }
 }
 
-/// Gives jobs that have no speed on any of these types one that is the same on all of them; once a speed was measured
-/// on some, that one. A job file may call a type by another name of the same model, as in all plans. Returns notes.
+/// Gives each job without a known speed on any of these types the same speed on all of them: once one was
+/// measured, that speed. As in all plans, a job file may use another name for a type of the same model.
+/// Returns notes.
 pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     let State { jobs, cache, .. } = state;
     let mut notes = Vec::new();
@@ -59,7 +62,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     notes
 }
 
-/// Returns the types that a job may use, with what is known of its speed there.
+/// Returns the types that a job may use, with its known speed on each.
 fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<Known>)> {
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
     let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {

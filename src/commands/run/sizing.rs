@@ -1,4 +1,5 @@
-//! The size of a pool: its leader submits more allocations, takes back those that wait in vain, and lets idle members go.
+//! The size of a pool: its leader submits more allocations, cancels pending ones that are not needed, and
+//! dismisses idle members.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,34 +15,35 @@ use hsched_model::Job;
 use hsched_slurm::pool_jobs::{self, PoolJob};
 use hsched_slurm::scancel;
 
-/// How often Slurm is asked for the allocations of the pool while it may have to grow or shrink.
+/// How often Slurm is asked for the pool's allocations while the pool may grow or shrink.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 
-/// How long after a refusal another allocation is asked for.
+/// Delay after a refused submission before the next one.
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
-/// What a leader remembers of its pool's size.
+/// The leader's data about the size of its pool.
 #[derive(Debug, Default)]
 pub(super) struct Sizing {
-    /// Before that Slurm is not asked.
+    /// Time of the next question to Slurm.
     not_before: Duration,
-    /// Allocations that were pending at the last look.
+    /// Allocations that were pending when Slurm was last asked.
     pending: usize,
-    /// Since when the leader itself has had nothing to do.
+    /// Since when the leader has been idle.
     idle: Option<Duration>,
-    /// What Slurm said of the last submission that it refused.
+    /// Slurm's message for the last refused submission.
     refusal: Option<String>,
 }
 
 impl Sizing {
-    /// Returns whether another allocation waits in the queue.
+    /// Returns whether an allocation is pending.
     pub(super) fn is_growing(&self) -> bool {
         self.pending > 0
     }
 }
 
 impl LocalRun<'_> {
-    /// Makes the pool as large as its jobs can use. Returns whether the leader itself is not needed any more.
+    /// Adjusts the pool to the number of allocations that its jobs can use. Returns whether the leader itself
+    /// is no longer needed.
     pub(super) fn size(&self, work: &mut Work<'_>, sizing: &mut Sizing) -> bool {
         let Work { session, .. } = work;
         let is_here_idle = session.world.here.at_work() == 0;
@@ -68,7 +70,7 @@ impl LocalRun<'_> {
         sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE)
     }
 
-    /// Submits or cancels allocations until as many are in the queue as are needed.
+    /// Submits or cancels allocations until the required number is in the queue.
     fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut Sizing) {
         let Ok(printed) = self.context.ask(&pool_jobs::command()) else { return };
         let mut jobs = pool_jobs::parse(&printed, &plan.scripts);

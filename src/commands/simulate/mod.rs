@@ -1,4 +1,4 @@
-//! `hsched simulate`: what policies would make of a trace.
+//! `hsched simulate`: the results of policies on a trace.
 
 mod bounds;
 mod cores;
@@ -195,7 +195,7 @@ impl Subcommand for Args {
         }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
-        // It bounds jobs that hold their GPUs.
+        // The bound applies to jobs that keep their GPUs.
         let is_bounded = tasks.len() < policies.len() && is_usual(trace.jobs.len()) && !self.no_bound;
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
@@ -238,7 +238,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the policies, each once.
+    /// Returns the policies without duplicates.
     fn policies(&self) -> Vec<String> {
         let mut policies: Vec<String> = Vec::new();
         for name in &self.policy {
@@ -249,7 +249,7 @@ impl Args {
         policies
     }
 
-    /// Says how many jobs policies over time do not stop, where they decide by the rules of a shared cluster.
+    /// Says how many jobs policies over time do not stop under the rules of a shared cluster.
     fn note_unsaved(&self, context: &Context, trace: &Trace) {
         let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
         if self.queue_wait.is_some() && unsaved > 0 {
@@ -261,7 +261,7 @@ impl Args {
         }
     }
 
-    /// Returns a flag that means nothing where tasks are replayed one by one, if there is any.
+    /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
     fn flag_of_gangs(&self) -> Option<&'static str> {
         let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, Axis::Noise(_)));
         let flags = [
@@ -274,7 +274,7 @@ impl Args {
         flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
-    /// Returns what the results depend on, for the reader of a report.
+    /// Returns the parameters that determine the results, for the report.
     fn parameters_told(&self, policies: &[String]) -> Map<String, Value> {
         let seconds = |time: Option<Seconds>| time.map(|time| time.0);
         let told = json!({
@@ -294,7 +294,7 @@ impl Args {
         told.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 
-    /// Returns what a trace of graphs is played with.
+    /// Returns the input of a replay of graphs.
     fn asked<'a>(&'a self, policies: &'a [String]) -> graphs::GraphChoices<'a> {
         graphs::GraphChoices {
             trace: &self.trace,
@@ -341,7 +341,7 @@ impl Args {
     }
 }
 
-/// Returns what each policy knows of the jobs, a line each.
+/// Returns what each policy knows about the jobs, one line per policy.
 fn knowledge() -> String {
     let registry = hsched_lab::registry();
     let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));
@@ -350,7 +350,7 @@ fn knowledge() -> String {
     format!("What policies know of jobs, beside the GPUs that they ask for:\n{}", lines.collect::<String>())
 }
 
-/// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.
+/// Returns the names of all policies: the placing ones, the one that forks jobs, and the one with a network.
 fn policies() -> Vec<&'static str> {
     PolicyName::all().into_iter().chain([HADARE]).collect()
 }
@@ -360,7 +360,7 @@ fn positive(text: &str) -> Result<Seconds, ValueError> {
     if time.0 > 0.0 { Ok(time) } else { Err(ValueError::new("must be above 0").id(ErrorId::NumberRange)) }
 }
 
-/// Returns the error of estimates that a command line gives.
+/// Parses the relative error of estimates.
 fn noise(text: &str) -> Result<f64, String> {
     let number = formats::parse_number(text).map_err(|error| error.to_string())?;
     if (0.0..1.0).contains(&number) { Ok(number) } else { Err("must be at least 0 and below 1".to_owned()) }

@@ -1,4 +1,4 @@
-//! What a simulation prints: a table with pictures, JSON, CSV, and the lines of events.
+//! The output of a simulation: a table with charts, JSON, CSV, and event lines.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use hsched_lab::replay::{Event, Trace};
 use hsched_model::ErrorId;
 use hsched_plan::kit::Gpu;
 
-/// How results are printed.
+/// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum SimulationFormat {
     /// Tables and charts.
@@ -30,29 +30,29 @@ pub(super) enum SimulationFormat {
     Csv,
 }
 
-/// What of the results is printed, and how.
+/// Which results are printed, and in which format.
 pub(super) struct Form {
     pub format: SimulationFormat,
     pub is_sweep: bool,
-    /// Whether the results come after events on stdout: they are one line then, the last of them.
+    /// Whether events precede the results on stdout: the results are then one line, the last.
     pub after_events: bool,
-    /// Whether JSON has the prices that prove the bound.
+    /// Whether the JSON contains the prices that prove the bound.
     pub certificate: bool,
 }
 
-/// The lines of events, collected.
+/// Collects the event lines.
 pub(super) struct EventFile<'a> {
     path: PathBuf,
     trace: &'a Trace,
-    /// Names of jobs by their places in the file.
+    /// Names of jobs by index in the file.
     names: Vec<&'a str>,
     gpus: Vec<Gpu>,
     text: String,
 }
 
-/// Where the events went.
+/// Where the events were written.
 pub(super) struct EventText {
-    /// Whether they are on stdout, where the summary is their last line.
+    /// Whether they are on stdout, with the summary as the last line.
     pub to_stdout: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'a> EventFile<'a> {
     /// Writes all lines.
     ///
     /// # Errors
-    /// When the file or stdout cannot be written.
+    /// If the file or stdout cannot be written.
     pub(super) fn finish(self, context: &Context) -> Result<EventText, Failure> {
         let to_stdout = self.path == Path::new("-");
         if to_stdout {
@@ -90,16 +90,16 @@ impl<'a> EventFile<'a> {
     }
 }
 
-/// Returns the runs with their figures.
+/// Returns the runs with their metrics.
 pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
     let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
     runs.into_iter().map(one).collect()
 }
 
-/// Returns the results as text; notes on standard error if a seed was varied in vain.
+/// Returns the results as text; notes on standard error if varying the seed had no effect.
 ///
 /// # Errors
-/// Never for values made here; a fault of hsched otherwise.
+/// Only through a bug of hsched.
 pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });

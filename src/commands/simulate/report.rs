@@ -1,4 +1,4 @@
-//! The report of a simulation: its events as they come, and what was made of them.
+//! The report of a simulation: its recorded events and their evaluation.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::ui::Simulated;
 use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
 use hsched_lab::replay::{Event, Trace};
 
-/// What happens under each policy, one after the other.
+/// The events under each policy, one policy after the other.
 pub(super) struct Records<'a> {
     trace: &'a Trace,
     recorders: Vec<(String, Recorder<'a>)>,
@@ -26,7 +26,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Returns the report of these runs; of a sweep only the points.
+    /// Returns the report of these runs; of a sweep, only the points.
     pub(super) fn report(self, runs: &[Simulated], parameters: Map<String, Value>, is_sweep: bool) -> Report {
         let (mut report, mut timeline) = simulation_report(self.trace);
         report.parameters = parameters;

@@ -16,7 +16,7 @@ use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{Parameters, PolicyError};
 
-/// What is varied, with its values.
+/// A varied parameter with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Axis {
     Load(Vec<f64>),
@@ -27,24 +27,24 @@ pub(super) enum Axis {
 
 /// One replay.
 pub(super) struct Run {
-    /// The place of its cell.
+    /// Index of its cell.
     pub cell: usize,
     pub policy: String,
-    /// Why there is none: the problem is too large for the policy.
+    /// The record, or the reason for its absence: the problem is too large for the policy.
     pub record: Result<Record, String>,
 }
 
-/// What comes of a replay: its record, or why the policy cannot treat the trace.
+/// The result of a replay: its record, or why the policy cannot handle the trace.
 type ReplayOutcome = Result<Result<Record, String>, Failure>;
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
 
-/// The most values of one axis.
+/// Maximum number of values per axis.
 const MOST_VALUES: u64 = 10_000;
 
 impl Axis {
-    /// Reads `load=0.5,0.8` or `seed=0..9`.
+    /// Parses `load=0.5,0.8` or `seed=0..9`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
         match name {
@@ -69,7 +69,7 @@ impl Axis {
     }
 }
 
-/// Returns values without those that come again: a run that is counted twice would narrow the interval.
+/// Removes duplicate values: a run that is counted twice would narrow the interval.
 fn once<T: PartialEq>(values: Vec<T>) -> Vec<T> {
     let mut kept = Vec::with_capacity(values.len());
     for value in values {
@@ -107,10 +107,10 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
     Ok(all)
 }
 
-/// Returns the cells of a sweep: every combination of its values, seeds last.
+/// Returns the cells of a sweep: every combination of its values, with seeds varying fastest.
 ///
 /// # Errors
-/// When an axis is given twice, or the trace has no load to vary.
+/// If an axis is given twice, or the trace has no load that could vary.
 pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
     let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
@@ -139,7 +139,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
     Ok(cells)
 }
 
-/// Returns a cell with each value of an axis.
+/// Returns one cell for each value of an axis.
 fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
     let with = |value: f64, change: &dyn Fn(&mut Cell)| {
         let mut cell = cell.clone();
@@ -169,23 +169,23 @@ fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Ce
     }
 }
 
-/// What replays.
+/// The data for replays.
 pub(super) struct Runner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
     pub tasks: Vec<Box<dyn TaskPolicy>>,
-    /// Those of the policy that forks jobs into copies.
+    /// The parameters of the policy that forks jobs into copies.
     pub copies: HadareParameters,
-    /// The time that has passed, in seconds.
+    /// Returns the elapsed time in seconds.
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
 
 impl Runner<'_> {
-    /// Replays one cell, a policy after the other, and tells of every event.
+    /// Replays one cell policy by policy and emits every event.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
+    /// If a policy breaks its contract.
     pub(super) fn one_by_one(
         &self,
         cell: &Cell,
@@ -202,10 +202,11 @@ impl Runner<'_> {
         Ok(runs)
     }
 
-    /// Replays all cells under all policies, on all cores; in the order of the cells, then of the policies.
+    /// Replays all cells under all policies on all cores; returns the results ordered by cell, then by
+    /// policy.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
+    /// If a policy breaks its contract.
     pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
@@ -258,7 +259,7 @@ impl Runner<'_> {
         let options = Options { round, ..cell.options.clone() };
         match replay(&cell.trace, &options, policy.as_mut(), hooks) {
             Ok(record) => Ok(Ok(record)),
-            // A problem too large for one policy says nothing of the others.
+            // A problem that is too large for one policy does not affect the others.
             Err(ReplayError::Policy(
                 error @ (PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. }),
             )) => Ok(Err(error.to_string())),

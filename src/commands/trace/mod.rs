@@ -1,4 +1,4 @@
-//! `hsched trace`: traces of other people and other programs as job files for `hsched simulate`.
+//! `hsched trace`: converts traces of clusters and other programs into job files for `hsched simulate`.
 
 mod accounts;
 
@@ -150,7 +150,7 @@ impl Subcommand for Args {
 
 /// Why a source cannot be read.
 enum Wrong {
-    /// The trace itself is wrong.
+    /// The trace itself is invalid.
     Trace(TraceError),
     Other(Failure),
 }
@@ -185,10 +185,10 @@ impl Source {
     }
 }
 
-/// Returns the speeds in a file of Gavel's.
+/// Returns the speeds in a file of Gavel.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
@@ -202,13 +202,13 @@ pub(super) fn wrong(path: &Path, error: &TraceError) -> Failure {
     Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path))).id(ErrorId::TraceFile)
 }
 
-/// The most lines that are listed.
+/// Maximum number of listed lines.
 const LISTED: usize = 20;
 
-/// Says what was left out, and returns the jobs.
+/// Reports the skipped lines and returns the jobs.
 ///
 /// # Errors
-/// When there are none.
+/// If there are no jobs.
 fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Failure> {
     let say = |line: &str| context.terminal.say(line);
     for bad in read.bad.iter().take(LISTED) {
@@ -239,7 +239,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
 /// Writes a trace.
 ///
 /// # Errors
-/// When the file or standard output cannot be written.
+/// If the file or standard output cannot be written.
 pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Result<Exit, Failure> {
     match output {
         Some(path) => write_output(path, text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `hsched watch`: turn after turn of the engine on the real cluster.
+//! `hsched watch`: runs the engine on the real cluster, turn by turn.
 
 mod turns;
 
@@ -141,10 +141,10 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns how what the policy places is planned again, and what policies go by.
+    /// Returns the parameters of replanning and of the policy.
     ///
     /// # Errors
-    /// When a policy needs a file that is missing or wrong.
+    /// If a policy needs a file that is missing or invalid.
     fn parameters(&self) -> Result<Parameters, Failure> {
         let moves = match self.moves {
             MoveMode::Never => Moves::Never,

@@ -18,7 +18,7 @@ fn ranks(types: &[&str]) -> Vec<PlacedRank> {
     types.iter().enumerate().map(rank).collect()
 }
 
-/// Gives a job devices for ranks on these types; returns the words for its script.
+/// Assigns devices of these types to the ranks of a job; returns the lines for its script.
 fn take(devices: &mut Devices, job: &str, types: &[&str]) -> Option<String> {
     let lease = devices.find(&ranks(types), RankNeeds { cpus: 4, memory: 1 }, false, |_, _| 0)?;
     let words = devices.words(&lease);

@@ -1,4 +1,4 @@
-//! How values of single keys are read and shown.
+//! Reading and display of the values of single keys.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(super) fn set_node_rate(settings: &mut Settings, given: &Given<'_>) -> Resul
     Ok(())
 }
 
-/// Returns the nodes that a hostlist names.
+/// Returns the nodes of a hostlist.
 pub(in crate::settings) fn node_names(text: &str) -> Result<Vec<NodeName>, ValueError> {
     let names =
         hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))?;

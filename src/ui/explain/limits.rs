@@ -1,11 +1,11 @@
-//! Sentences about what keeps a job from more or other GPUs.
+//! Sentences about the limits that keep a job from more or other GPUs.
 
 use super::Explained;
 use hsched_plan::throughput::Source;
 use hsched_plan::{JobExplanation, Limit};
 
 impl Explained<'_> {
-    /// Says what a limit is; GPUs that others have are told with their price.
+    /// Describes a limit; GPUs of other jobs are mentioned with their price.
     pub(super) fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
@@ -26,7 +26,7 @@ impl Explained<'_> {
         })
     }
 
-    /// Returns the types that the job cannot use, with the reasons.
+    /// Returns the types that the job cannot use, with reasons.
     pub(super) fn unused(&self, job: &JobExplanation) -> Vec<String> {
         let not = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
             let obstacle = explanation.alone.as_ref().err()?;
@@ -41,7 +41,7 @@ impl Explained<'_> {
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
     }
 
-    /// Returns the speeds that are not simply the job file's, with how sure they are.
+    /// Returns the speeds that differ from the job file, with their accuracy.
     pub(super) fn speeds(&self, job: &JobExplanation) -> Vec<String> {
         let model = &self.problem.jobs[job.job];
         let speed = |(column, source): &(usize, Source)| {

@@ -1,4 +1,4 @@
-//! The figures of a report for papers: pictures (`--svg`) and the numbers behind them (`--csv`), by the names of their files.
+//! The figures of a report for papers: pictures (`--svg`) and their data (`--csv`), by file name.
 
 use super::chart::{Axis, Chart, Series, Shape};
 use super::data::{Report, ReportRun, ReportSweep};
@@ -6,13 +6,13 @@ use super::gantt::gantt_svg;
 use super::requests::requests_svg;
 use hsched_model::number::to_f64;
 
-/// Seconds of an hour.
+/// Seconds per hour.
 const HOUR: f64 = 3600.0;
 
-/// The longest over the shortest time from which on times are drawn on a logarithmic axis.
+/// Ratio of the longest to the shortest time from which the time axis is logarithmic.
 const WIDE: f64 = 30.0;
 
-/// Returns the pictures, each with the name of its file without the ending.
+/// Returns the pictures, each with its file name without extension.
 pub fn figures(report: &Report) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for run in &report.runs {
@@ -37,14 +37,14 @@ pub fn figures(report: &Report) -> Vec<(String, String)> {
     all
 }
 
-/// Returns a name of a file that means nothing to a shell or a file system.
+/// Returns a file name without characters that are special to shells or file systems.
 fn file_name(text: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     text.chars().map(plain).collect()
 }
 
-/// The part of the jobs that are done within a time.
+/// The fraction of jobs that complete within a time.
 fn completion(report: &Report) -> Option<Chart> {
     let times: Vec<(&ReportRun, Vec<f64>)> =
         report.runs.iter().map(|run| (run, run.completion_times(&report.jobs))).collect();
@@ -117,7 +117,7 @@ fn sweep(sweep: &ReportSweep) -> Chart {
     }
 }
 
-/// What `simulate --sweep` varies first, and what comes of it.
+/// The first varied parameter of `simulate --sweep` against the results.
 fn points(report: &Report) -> Option<Chart> {
     let varied = report.points.first()?.values.keys().next()?;
     let has_ratio = report.points.iter().all(|point| point.ratio.is_some());

@@ -1,4 +1,4 @@
-//! Reports: what a command found as data, and as a page, pictures and tables for people.
+//! Reports: the results of a command as data, and as a page, pictures and tables for people.
 
 mod anonymise;
 mod chart;

@@ -1,4 +1,4 @@
-//! Reports of simulations: the events of a replay become bars, queues and rows of tables.
+//! Reports of simulations: converts the events of a replay to bars, queues and rows of tables.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use hsched_plan::{Problem, Slot};
 #[derive(Debug)]
 pub struct Recorder<'a> {
     trace: &'a Trace,
-    /// The jobs' numbers in the order of arrival by their places in the file.
+    /// Numbers of the jobs in order of arrival, by index in the file.
     numbers: Vec<usize>,
     open: BTreeMap<usize, Held>,
     held: Vec<Held>,
-    /// Tasks, which say on which GPU each is.
+    /// Bars of single tasks, each with its GPU.
     tasks: Vec<Span>,
     queue: Counter,
 }
@@ -46,7 +46,7 @@ impl<'a> Recorder<'a> {
         Self { numbers, ..recorder }
     }
 
-    /// Takes an event in.
+    /// Records an event.
     pub fn add(&mut self, event: &Event) {
         let Some(job) = event.job.map(|place| self.numbers[place]) else { return };
         let (at, restart) = (event.at.0, event.restart.map_or(0.0, |restart| restart.0));
@@ -76,19 +76,19 @@ impl<'a> Recorder<'a> {
         self.open.insert(job, Held { job, start, work: start + restart, end: start, gpus });
     }
 
-    /// Closes the bar of a job; returns whether there was one.
+    /// Ends the bar of a job; returns whether there was one.
     fn end(&mut self, job: usize, at: f64) -> bool {
         let Some(held) = self.open.remove(&job) else { return false };
         self.held.push(Held { end: at, ..held });
         true
     }
 
-    /// Returns what a policy made of the trace; bars that are still open end with the replay.
+    /// Returns the results of a policy on the trace; bars that are still open end with the replay.
     pub fn run(mut self, run: &Simulated, timeline: &mut Timeline) -> ReportRun {
         let last = run.record.in_use.last().map_or(self.trace.now.0, |(at, _)| *at);
         let open = std::mem::take(&mut self.open);
         self.held.extend(open.into_values().map(|held| Held { end: last.max(held.start), ..held }));
-        // A job that holds GPUs task by task has no bar of its own.
+        // A job that holds GPUs task by task has no bar for the whole job.
         self.held.retain(|held| !held.gpus.is_empty());
         let mut in_use = Counter::default();
         let mut before = 0.0;
@@ -160,7 +160,7 @@ fn of_task(job: usize, task: &TaskRun) -> Span {
     Span { job, start: task.start, work: task.start, end: task.computed, gpus: vec![task.gpu] }
 }
 
-/// Returns tasks of one job that follow each other on a GPU as one bar.
+/// Merges consecutive tasks of one job on a GPU into one bar.
 fn joined(mut tasks: Vec<Span>) -> Vec<Span> {
     tasks.sort_by(|a, b| a.gpus.cmp(&b.gpus).then(a.start.total_cmp(&b.start)));
     let mut bars: Vec<Span> = Vec::new();

@@ -1,4 +1,4 @@
-//! The terminal while it is drawn on: entered, left again whatever happens, and what is typed there.
+//! The terminal of the live display: entering it, restoring it in all cases, and reading keys.
 
 #![expect(clippy::disallowed_methods, reason = "the process that restores the terminal cannot be this one")]
 
@@ -17,7 +17,7 @@ use ratatui::crossterm::terminal::{
 
 use crate::ui::top::{TopView, draw};
 
-/// Something that was typed.
+/// A typed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Up,
@@ -30,11 +30,12 @@ pub enum Key {
     Enter,
     Escape,
     Interrupt,
-    /// The terminal has another size now, or it has come to the fore again.
+    /// The terminal has a new size or is in the foreground again.
     Redraw,
 }
 
-/// The terminal, drawn on. Dropping it leaves it as it was, and so does a panic; if this process is killed, a small one beside it does.
+/// The terminal in drawing mode. Dropping it restores the terminal, as does a panic; if this process is
+/// killed, a small helper process restores it.
 pub struct TopScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     rescue: Option<Rescue>,
@@ -42,10 +43,10 @@ pub struct TopScreen {
 }
 
 impl TopScreen {
-    /// Enters the terminal.
+    /// Enters the drawing mode.
     ///
     /// # Errors
-    /// When stdin and stdout are not a terminal, or it cannot be drawn on.
+    /// If stdin and stdout are not a terminal, or drawing is impossible.
     pub fn enter(colour: bool) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));
@@ -63,16 +64,16 @@ impl TopScreen {
     /// Draws a view.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal was closed.
     pub fn draw(&mut self, view: &TopView) -> io::Result<()> {
         let colour = self.colour;
         self.terminal.draw(|frame| draw(frame, view, colour)).map(drop)
     }
 
-    /// Returns the next key, within so long.
+    /// Returns the next key within a time.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal was closed.
     pub fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
         if !event::poll(within)? {
             return Ok(None);
@@ -80,10 +81,10 @@ impl TopScreen {
         Ok(key(&event::read()?))
     }
 
-    /// Leaves the terminal to something else, which prints as ever, and waits for a key afterwards.
+    /// Leaves the drawing mode for a function that prints normally, and waits for a key afterwards.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal was closed.
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();
@@ -117,7 +118,7 @@ fn enter() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen)
 }
 
-/// Leaves the terminal as it was, as far as it can be reached.
+/// Restores the terminal as far as possible.
 fn leave() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
     let _ = disable_raw_mode();
@@ -145,13 +146,13 @@ fn key(event: &Event) -> Option<Key> {
     })
 }
 
-/// A process that restores the terminal if this one ends without a word, as when it is killed.
+/// A process that restores the terminal if this one ends without notice, for example when it is killed.
 struct Rescue {
     child: Child,
     word: ChildStdin,
 }
 
-/// Saves the terminal's settings and waits for a word. It may write to the terminal from the background.
+/// Saves the terminal's settings and waits for a line. It may write to the terminal from the background.
 const RESCUE: &str = r#"trap '' TTOU INT HUP TERM QUIT TSTP
 saved=$(stty -g </dev/tty) || exit
 printf 'ready\n'
@@ -162,7 +163,7 @@ if [ "$word" != done ]; then
 fi"#;
 
 impl Rescue {
-    /// Starts it, and waits until it knows the settings.
+    /// Starts the process and waits until it has saved the settings.
     fn start() -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", RESCUE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

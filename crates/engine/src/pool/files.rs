@@ -13,28 +13,28 @@ pub trait PoolFiles {
     /// Returns a file's text; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
     /// Replaces a file as a whole.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn replace(&self, path: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// Creates a file as a whole, by a link; returns whether it did, or false if the file exists.
+    /// Creates a file atomically, by a link; returns true if it did, false if the file exists.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn claim(&self, path: &str, text: &str) -> Result<bool, Self::Error>;
 
-    /// Returns the names in a folder, sorted; none if there is no folder.
+    /// Returns the sorted names in a folder; empty if the folder does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn list(&self, folder: &str) -> Result<Vec<String>, Self::Error>;
 
-    /// Returns the error of a file that holds no such thing.
+    /// Returns the error for a file with unexpected content.
     fn damaged(&self, path: &str, what: &str) -> Self::Error;
 }
 

@@ -1,6 +1,6 @@
 //! Renders job scripts: a placed job and a template become text; undefined variables are errors.
 //!
-//! Decides how a placement becomes Slurm components; never talks to Slurm and reads no file.
+//! Decides how a placement maps to Slurm components; never talks to Slurm and reads no file.
 
 mod batch;
 mod component;

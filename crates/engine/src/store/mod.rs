@@ -1,6 +1,6 @@
 //! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
-//! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
+//! Contains every on-disk type. Each has a version, and a newer version is refused.
 
 mod deferred_commands;
 mod files;

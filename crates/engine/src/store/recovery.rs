@@ -1,8 +1,8 @@
 //! Reads the state from the files of a state directory, even when one of them is damaged.
 //!
-//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone. Whichever it
-//! is, it must reach the newest state that was ever kept; `newest` has its number. If that is not certain, reading fails
-//! and a person has to decide. Nothing here writes.
+//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone.
+//! Each must reach the newest state ever stored, whose number is in `newest`. If that is not certain, reading
+//! fails and a person has to decide. This module writes nothing.
 
 use std::path::Path;
 
@@ -18,20 +18,20 @@ use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
 
-/// What the files of a state directory say.
+/// The contents of a state directory's files.
 pub(super) struct DirectoryContents {
     pub state: State,
     /// The state according to the journal's records, without the answers after them; `None` before the first record.
     pub recorded: Option<StateFile>,
     /// The number of the journal's last entry.
     pub seq: u64,
-    /// What `newest` says.
+    /// The content of `newest`.
     pub newest: Option<Newest>,
-    /// The last entry that the snapshot takes in; 0 if there is no usable one.
+    /// The last entry included in the snapshot; 0 if there is no usable snapshot.
     pub kept: u64,
     /// Length of the journal's complete lines in bytes.
     pub length: u64,
-    /// How often the measured speeds had been saved.
+    /// How often the measured speeds have been saved.
     pub saves: u64,
     /// The condition of the snapshot, the journal and the measured speeds.
     pub snapshot: Condition,
@@ -43,16 +43,16 @@ pub(super) struct DirectoryContents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Sound,
-    /// Its content is right, but it has to be rewritten: the previous version or a person wrote it.
+    /// The content is valid but must be rewritten, because the previous version or a person wrote it.
     Outdated,
-    /// It is damaged or missing; the text says how, and what follows from it.
+    /// It is damaged or missing; the text says how, and the consequence.
     Damaged(String),
-    /// It is whole, and older than the other files; the text says what follows from it.
+    /// It is intact but older than the other files; the text has the consequence.
     Older(String),
 }
 
 impl Condition {
-    /// Returns what is wrong with the file, if it is not as hsched left it.
+    /// Returns what is wrong with the file, unless it is as hsched left it.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
             Self::Sound | Self::Outdated => None,
@@ -61,7 +61,7 @@ impl Condition {
     }
 }
 
-/// The files that the state is read from.
+/// The files from which the state is read.
 struct Files<'a> {
     root: &'a Path,
     newest: Option<Newest>,
@@ -71,7 +71,8 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
+    /// Reads them in an order in which each contains at least what the earlier ones say, even if another
+    /// process writes at the same time.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
         let older = Snapshot::read(&root.join(OLDER));
@@ -84,7 +85,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Returns the state, if it is certain that there was never a newer one.
+    /// Returns the state, provided that no newer one ever existed.
     fn contents(self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
@@ -98,7 +99,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Returns the newest snapshot with what came after it.
+    /// Returns the newest snapshot with the later changes.
     fn after(&self, file: &StateFile, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let writer = if file.is_unsealed() { Writer::Before } else { Writer::Own };
         let played = self.played(Some(file), writer)?;
@@ -110,7 +111,7 @@ impl<'a> Files<'a> {
         let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
         let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
         let journal = match (&self.journal, writer) {
-            // It left unreadable lines whenever it was killed.
+            // The previous version left unreadable lines each time it was killed.
             (_, Writer::Before) => Condition::Outdated,
             (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
             (Some(_), Writer::Own) => Condition::Damaged(format!(
@@ -134,11 +135,11 @@ impl<'a> Files<'a> {
     /// Rebuilds the state without the newest snapshot.
     fn recovered(&self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let copied = self.older.file().map_or(0, |file| file.seq);
-        // Numbers that are older than the older copy are a copy themselves.
+        // Numbers lower than those of the older copy come from a copy themselves.
         let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
             return Err(lost(self.root, self.newest, rules));
         };
-        // The older copy, nothing but the journal, and what is there in place of the newest snapshot.
+        // The older copy, the journal alone, and the content found in place of the newest snapshot.
         let starts = [
             (self.older.file(), "it is rebuilt from state.json.old and the journal"),
             (None, "it is rebuilt from the journal"),
@@ -158,7 +159,7 @@ impl<'a> Files<'a> {
             Some(what) => Condition::Damaged(format!("{what}; nothing is lost: {source}")),
             None => Condition::Older(format!("is an older copy; nothing is lost: {source}")),
         };
-        // Damage before what was needed does no harm; it is repaired all the same.
+        // Damage before the needed part does no harm, but is repaired.
         let journal = match played.journal.faults.join(", ") {
             _ if self.journal.is_none() => Condition::Damaged("is missing; nothing is lost".into()),
             faults if faults.is_empty() => Condition::Sound,
@@ -178,10 +179,10 @@ impl<'a> Files<'a> {
 }
 
 impl DirectoryContents {
-    /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
+    /// Reads the snapshot, the later changes and the measured speeds; changes nothing.
     ///
     /// # Errors
-    /// When a file cannot be read or is another version's, or the newest state cannot be rebuilt.
+    /// If a file cannot be read or belongs to another version, or if the newest state cannot be rebuilt.
     pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
         let mut contents = Files::read(root)?.contents(rules)?;
         let what = "hsched uses the speeds of the job files until it has measured new ones";
@@ -219,7 +220,7 @@ impl DirectoryContents {
         files.into_iter().filter_map(trouble).collect()
     }
 
-    /// Returns what a journal led to, with all files sound.
+    /// Returns the result of a journal, with all files sound.
     fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);
         let Played { recorded, reached, journal, .. } = played;

@@ -1,38 +1,38 @@
 //! A checksum as the last field of a JSON object, so that damage is noticed.
 //!
-//! It is the SHA-256 of all text before that field. A seal only wraps text and knows nothing about its meaning; the
+//! It is the SHA-256 of all text before that field. A seal only wraps text and does not interpret it; the
 //! sealed text is still JSON, with one more field.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// How an object is sealed.
+/// Format of a seal.
 pub(super) struct Seal {
-    /// How the unsealed object ends.
+    /// End of the unsealed object.
     close: &'static str,
     /// The text before and after the digits.
     open: &'static str,
     end: &'static str,
-    /// How many hexadecimal digits of the checksum are written.
+    /// Number of hexadecimal digits of the checksum.
     digits: usize,
 }
 
-/// The seal of a file for people: on a line of its own.
+/// The seal of a readable file, on a separate line.
 pub(super) const FILE: Seal =
     Seal { close: "\n}\n", open: ",\n  \"sha256\": \"", end: "\"\n}\n", digits: 64 };
 
-/// The seal of an object on one line: the first digits suffice against chance.
+/// The seal of a one-line object; the first digits suffice against accidental damage.
 pub(super) const LINE: Seal = Seal { close: "}", open: ",\"sha256\":\"", end: "\"}", digits: 12 };
 
-/// What the checksum says about a text.
+/// The result of a checksum test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is as it was written.
+    /// The text is unchanged.
     Whole,
-    /// It has changed.
+    /// The text has changed.
     Damaged,
-    /// It has no checksum.
+    /// The text has no checksum.
     Unsealed,
 }
 

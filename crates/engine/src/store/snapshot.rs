@@ -9,17 +9,17 @@ use crate::store::seal::{FILE, Verdict};
 use crate::store::state_file::{StateFile, Unusable};
 use crate::store::{StateError, state_before};
 
-/// A snapshot as it was found.
+/// The content of a snapshot file.
 pub(super) enum Snapshot {
     Missing,
     Sound(StateFile),
-    /// Without a checksum: the previous version wrote it, or a person changed it.
+    /// Without a checksum, because the previous version wrote it or a person changed it.
     Unsealed(StateFile),
     /// How it is damaged.
     Damaged(String),
 }
 
-/// What a person who changes a snapshot writes in place of its checksum.
+/// Written by a person in place of the checksum after changing a snapshot.
 pub const BY_HAND: &str = "edited";
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ impl Snapshot {
     /// Reads a snapshot.
     ///
     /// # Errors
-    /// When it cannot be read or used although it is intact: another version wrote it, for example.
+    /// If it cannot be read, or is intact but unusable, for example because another version wrote it.
     pub(super) fn read(path: &Path) -> Result<Self, StateError> {
         match read(path)? {
             Some(bytes) => Self::parse(path, &bytes),
@@ -40,12 +40,12 @@ impl Snapshot {
         }
     }
 
-    /// Reads the text of a snapshot, which is in the file `path`.
+    /// Parses the text of the snapshot in the file `path`.
     ///
     /// # Errors
-    /// When it cannot be used although it is intact.
+    /// If it is intact but unusable.
     pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
-        // An editor may have put a byte order mark before it.
+        // An editor may have added a byte order mark.
         let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let verdict = FILE.check(text);
         if verdict == Verdict::Damaged {
@@ -53,7 +53,7 @@ impl Snapshot {
         }
         let unusable = |what| StateError::Damaged { path: path.to_owned(), what };
         Ok(match (StateFile::parse(text), verdict) {
-            // It is as it was written, so an older copy would be no better.
+            // The file is unchanged since it was written, so an older copy would be no better.
             (Err(Unusable::Foreign(what)), _) | (Err(Unusable::Wrong(what)), Verdict::Whole) => {
                 return Err(unusable(what));
             }
@@ -86,12 +86,13 @@ impl Snapshot {
 /// Returns the text of a snapshot with its checksum.
 ///
 /// # Errors
-/// When it cannot be written as JSON.
+/// If it cannot be written as JSON.
 pub(super) fn text(file: &StateFile) -> Result<String, StateError> {
     file.to_json().map(|text| FILE.put(text))
 }
 
-/// Returns whether a text is right without a checksum: a version wrote it that knew none, or a person changed it.
+/// Returns whether a text is valid without a checksum, because a version without checksums wrote it or a
+/// person changed it.
 fn is_unsealed(text: &[u8]) -> bool {
     let seal = serde_json::from_slice::<SealFields>(text);
     seal.is_ok_and(|seal| seal.sha256.as_deref() == Some(BY_HAND) || seal.schema == state_before::UNSEALED)

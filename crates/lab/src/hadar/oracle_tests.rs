@@ -1,5 +1,5 @@
-//! `find` against all allocations of tiny clusters, counted in another way, and the recursion against one that asks every job in
-//! every state.
+//! Compares `find` with an enumeration of all allocations of tiny clusters, and the recursion with one that
+//! processes every job in every state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ fn job(random: &mut Pcg64, number: usize, cells: &Cells) -> Option<HadarJob> {
     })
 }
 
-/// Returns the greatest payoff of all allocations.
+/// Returns the highest payoff of all allocations.
 fn best_of_all(market: &Market<'_>, job: &HadarJob, taken: &[u32]) -> Option<f64> {
     let mut best: Option<f64> = None;
     let mut counts = vec![0_u32; taken.len()];
@@ -139,7 +139,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
     }
 }
 
-/// Returns the jobs to serve, by their place in the queue, and what they bring together.
+/// Returns the jobs to serve, by index in the queue, and their total payoff.
 fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
     let mut layer = BTreeMap::from([(vec![0; market.cells.list.len()], (0.0, Vec::new()))]);
     let is_better = |option: &(f64, Vec<usize>), other: &(f64, Vec<usize>)| {

@@ -77,13 +77,13 @@ impl Policy for Hadar {
 }
 
 impl Hadar {
-    /// Returns how long it is to the next round.
+    /// Returns the time until the next round.
     fn next_round(&self, now: f64) -> Seconds {
         let round = self.parameters.round.0;
         Seconds(((now / round + 1e-9).floor() + 1.0) * round - now)
     }
 
-    /// Puts what is decided into the plan: those that give GPUs back first.
+    /// Adds the decisions to the plan; jobs that release GPUs come first.
     fn carry_out(
         &self,
         problem: &Problem,
@@ -130,7 +130,7 @@ impl Hadar {
     }
 }
 
-/// Returns whether a job can ever have its GPUs.
+/// Returns whether a job can ever get its GPUs.
 fn fits(job: &HadarJob, cells: &Cells) -> bool {
     let usable = cells.list.iter().filter(|cell| job.rates[cell.gpu_type].is_some());
     usable.map(|cell| cell.count).sum::<u32>() >= job.gpus

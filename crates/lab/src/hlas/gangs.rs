@@ -1,5 +1,5 @@
-//! `hlas` and `hlas-p` on a cluster: the job that was served least gets idle groups for a turn of some epochs, until all its
-//! tasks have a GPU; on fewer GPUs it accumulates.
+//! `hlas` and `hlas-p` on a cluster: the job with the least service gets idle groups for a turn of some
+//! epochs until all its tasks have a GPU. With fewer GPUs, it accumulates gradients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +22,15 @@ pub(crate) struct Hlas {
     known: Known,
 }
 
-/// The version of the memory's words; one of another version is forgotten.
+/// The version of the stored memory; other versions are discarded.
 const VERSION: u32 = 1;
 
-/// What it remembers.
+/// The stored memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 struct Known {
-    /// The nodes with their GPUs by label, when the groups were made.
+    /// The nodes with their GPUs by label, from when the groups were formed.
     nodes: Vec<(String, Vec<(String, u32)>)>,
-    /// GPUs by their places in the order of nodes and types.
+    /// GPUs by index in the order of nodes and types.
     groups: Groups,
     thresholds: Vec<f64>,
     entries: u64,
@@ -38,24 +38,24 @@ struct Known {
     turns: Turns,
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 struct GangService {
     done: u64,
     predicted: u64,
-    /// Epochs whose service no longer counts.
+    /// Epochs whose service is no longer counted.
     forgiven: u64,
-    /// Its place in the order of entries, while it waits for a turn.
+    /// Its position in the order of entries while it waits for a turn.
     entry: Option<u64>,
     waits_since: f64,
 }
 
-/// The GPUs at one moment.
+/// The GPUs at one time.
 struct Table {
     gpus: Vec<Gpu>,
-    /// Whether each can be given to somebody now.
+    /// Whether each GPU can be assigned now.
     free: Vec<bool>,
-    /// The job that holds it, whether its turn is over or not.
+    /// The job that holds it, even if its turn is over.
     holder: Vec<Option<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl Hlas {
         Self { parameters, known: Known::default() }
     }
 
-    /// Makes groups anew where the nodes are others than they were.
+    /// Forms new groups if the nodes have changed.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
         let node_types = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
@@ -82,8 +82,8 @@ impl Hlas {
         self.known.nodes = nodes;
     }
 
-    /// Counts what jobs have done; those whose turn is over go to the tail, then those that are new. Returns the jobs whose turn
-    /// goes on.
+    /// Counts the completed work of jobs; jobs whose turn is over go to the tail, followed by new jobs.
+    /// Returns the jobs whose turn continues.
     fn sync_jobs(&mut self, problem: &Problem, jobs: &[usize]) -> BTreeSet<usize> {
         let there: BTreeSet<&JobName> = jobs.iter().map(|job| &problem.jobs[*job].name).collect();
         let is_there = |name: &JobName| there.contains(name);
@@ -132,7 +132,7 @@ impl Hlas {
         self.known.turns.end(&model.name);
     }
 
-    /// Returns those that wait, by level; `tasks` are of `jobs`, whose places the ladder counts.
+    /// Returns the waiting jobs by level; `tasks` are those of `jobs`, whose indices the ladder uses.
     fn ladder(&mut self, problem: &Problem, jobs: &[usize], tasks: &Tasks) -> Ladder {
         let mut ladder = Ladder::new(self.known.thresholds.clone());
         let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
@@ -168,8 +168,8 @@ impl Hlas {
         ladder
     }
 
-    /// Gives idle groups to a job until all its tasks have a GPU, its own groups first; returns the GPUs that it gets, and takes
-    /// the groups.
+    /// Assigns idle groups to a job until all its tasks have a GPU, first those that it holds; returns its
+    /// GPUs and removes the groups.
     fn hand_out(
         &self,
         table: &mut Table,
@@ -205,7 +205,7 @@ impl Hlas {
         taken
     }
 
-    /// Gives idle groups to the jobs that are first, one after the other.
+    /// Assigns idle groups to the first jobs, one after the other.
     fn serve(
         &mut self,
         problem: &Problem,
@@ -288,7 +288,7 @@ impl Policy for Hlas {
                 changes.push((job, Decision::Defer { why }));
             }
         }
-        // Who makes room comes first.
+        // Jobs that release GPUs come first.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let ends = jobs.iter().filter_map(|job| self.turn_end(problem, *job, &changes));
         let wake = ends.min_by(f64::total_cmp).map(Time);
@@ -307,7 +307,7 @@ impl Policy for Hlas {
 }
 
 impl Hlas {
-    /// Returns when a job's turn is over, if it runs on or begins now.
+    /// Returns the end of a job's turn if it continues or begins now.
     fn turn_end(&self, problem: &Problem, job: usize, changes: &[(usize, Decision)]) -> Option<f64> {
         let (model, now) = (&problem.jobs[job], problem.now.0);
         let change = changes.iter().find(|(change, _)| *change == job).map(|(_, decision)| decision);
@@ -335,7 +335,7 @@ fn all_gpus(problem: &Problem) -> Vec<Gpu> {
 }
 
 impl Table {
-    /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
+    /// Returns the GPUs; those of jobs whose turn continues are not free.
     fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };

@@ -1,4 +1,4 @@
-//! GPUs in groups that are as equal as possible for every job.
+//! Groups of GPUs that are as equal as possible for every job.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use crate::hlas::parameters::Grouping;
 use hsched_model::number::to_f64;
 use hsched_plan::kit::{TaskJob, Tasks};
 
-/// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
+/// Groups of GPUs by index in [`Tasks::gpus`], each in the order of GPUs.
 pub(crate) type Groups = Vec<Vec<usize>>;
 
-/// The most partitions that are all looked at.
+/// Maximum number of partitions for an exhaustive search.
 const MOST_PARTITIONS: usize = 100_000;
 
-/// Decimals up to which two partitions are equally good.
+/// Scale of the decimals that distinguish partitions.
 const DECIMALS: f64 = 1e9;
 
-/// GPUs by type, of one group.
+/// GPUs of one group by type.
 type Counts = Vec<u32>;
 
-/// What groups are compared by: the rates of jobs on GPUs by type, each kind of job once.
+/// The basis for comparing groups: the rates of jobs on GPUs by type, without duplicates.
 struct Kinds(Vec<Vec<f64>>);
 
 /// Returns the groups of these GPUs.
@@ -32,7 +32,7 @@ pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     }
 }
 
-/// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
+/// Returns how long a round of a job takes on an average group, in seconds; `None` if it cannot run.
 pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();
@@ -41,8 +41,8 @@ pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Optio
     Some(scale / (sum / count))
 }
 
-/// Returns `number` groups, or one for each GPU if there are fewer: the worst job's difference between its fastest and its
-/// slowest group, compared with its mean group, is least.
+/// Returns `number` groups, or one for each GPU if there are fewer, with the minimum inequality: the maximum
+/// over jobs of the difference between fastest and slowest group, relative to the mean group.
 fn grouped(tasks: &Tasks, number: usize) -> Groups {
     let number = number.clamp(1, tasks.gpus.len().max(1));
     let parts = if number == tasks.gpus.len() {
@@ -55,7 +55,8 @@ fn grouped(tasks: &Tasks, number: usize) -> Groups {
     hand_out(tasks, parts)
 }
 
-/// Gives each group its GPUs of each type, in the order of GPUs; the groups with most of the first types come first.
+/// Assigns its GPUs of each type to each group, in the order of GPUs; groups with the most GPUs of the first
+/// types come first.
 fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
     parts.sort_by(|a, b| b.cmp(a));
     let mut of_type: Vec<_> = (0..tasks.counts.len())
@@ -83,7 +84,7 @@ impl Kinds {
         Self(kinds.into_iter().map(|kind| kind.into_iter().map(f64::from_bits).collect()).collect())
     }
 
-    /// Returns how unequal groups are for the worst job, to nine decimals.
+    /// Returns the inequality of groups for the worst job, to nine decimals.
     fn difference(&self, parts: &[Counts]) -> f64 {
         let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
@@ -97,7 +98,7 @@ impl Kinds {
         (self.0.iter().map(worst).fold(0.0, f64::max) * DECIMALS).round() / DECIMALS
     }
 
-    /// Returns how fast jobs are on a GPU by type, on average, each compared with its fastest type.
+    /// Returns the mean relative speed of jobs on a GPU by type, each relative to its fastest type.
     fn relative(&self, types: usize) -> Vec<f64> {
         let mut sums = vec![0.0; types];
         for rates in &self.0 {
@@ -114,7 +115,7 @@ fn speed(rates: &[f64], part: &[u32]) -> f64 {
     rates.iter().zip(part).map(|(rate, count)| rate * f64::from(*count)).sum()
 }
 
-/// All partitions, each with its groups in falling order.
+/// All partitions, each with its groups in descending order.
 struct Search<'a> {
     kinds: &'a Kinds,
     chosen: Vec<Counts>,
@@ -122,15 +123,15 @@ struct Search<'a> {
     best: Option<(f64, Vec<Counts>)>,
 }
 
-/// Returns the best partition of all, of equally good ones the largest in the order of its groups; `None` if there are
-/// too many.
+/// Returns the best of all partitions, among equal ones the largest by the order of its groups; `None` if
+/// there are too many.
 fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<Counts>> {
     let mut search = Search { kinds, chosen: Vec::new(), seen: 0, best: None };
     search.add(counts, number).then_some(search.best?.1)
 }
 
 impl Search<'_> {
-    /// Adds so many groups of what is left; returns false once there are too many partitions.
+    /// Adds a number of groups from the remaining GPUs; returns false once there are too many partitions.
     fn add(&mut self, left: &[u32], groups: usize) -> bool {
         let all: u32 = left.iter().sum();
         if groups == 1 {
@@ -145,7 +146,8 @@ impl Search<'_> {
             if u64::from(part[0]) * (groups as u64) < u64::from(left[0]) {
                 break;
             }
-            // The first group of what is left is its largest, so a smaller one leaves larger ones over.
+            // The first group is the largest of the remaining ones, so with a smaller one the rest would
+            // contain larger ones.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
                 let rest: Counts = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());
@@ -175,7 +177,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the largest part of what is left, of at most this many GPUs.
+/// Returns the largest part of the remaining GPUs with at most this many GPUs.
 fn first_part(left: &[u32], most: u32) -> Option<Counts> {
     let mut room = most;
     let take = |count: &u32| {
@@ -187,7 +189,7 @@ fn first_part(left: &[u32], most: u32) -> Option<Counts> {
     part.iter().any(|count| *count > 0).then_some(part)
 }
 
-/// Returns the next smaller part, which is not empty.
+/// Returns the next smaller non-empty part.
 fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
     let place = part[..part.len() - 1].iter().rposition(|count| *count > 0);
     let last = part.len() - 1;
@@ -204,7 +206,8 @@ fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
     next.iter().any(|count| *count > 0).then_some(next)
 }
 
-/// Returns a partition of many GPUs: the fastest first, each to the slowest group, then swaps while one improves it.
+/// Returns a partition of many GPUs: assigns the fastest first, each to the slowest group, and then swaps
+/// GPUs while that improves it.
 fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<Counts> {
     let relative = kinds.relative(counts.len());
     let mut types: Vec<usize> = (0..counts.len()).collect();
@@ -227,7 +230,7 @@ fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
     let mut least = kinds.difference(&parts);
     loop {
         let mut best: Option<(f64, Vec<Counts>)> = None;
-        // Groups of equal GPUs are equally good to swap with.
+        // Groups with equal GPUs are equivalent for swaps.
         let mut tried: BTreeSet<(Counts, Counts)> = BTreeSet::new();
         for (a, b) in (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b))) {
             if parts[a] == parts[b] || !tried.insert((parts[a].clone(), parts[b].clone())) {
@@ -248,7 +251,7 @@ fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
     }
 }
 
-/// Returns the types of two groups that can be swapped.
+/// Returns the pairs of types that two groups can swap.
 fn pairs<'a>(a: &'a [u32], b: &'a [u32]) -> impl Iterator<Item = (usize, usize)> + 'a {
     let of = |counts: &'a [u32]| (0..counts.len()).filter(move |ty| counts[*ty] > 0);
     of(a).flat_map(move |from| of(b).map(move |to| (from, to))).filter(|(from, to)| from != to)

@@ -1,4 +1,4 @@
-//! Replays from which the net of `mlf-rl` learns.
+//! Replays from which the network of `mlf-rl` learns.
 
 use crate::find_over_time;
 use crate::learning::goal::{Played, Score};
@@ -7,7 +7,7 @@ use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
 use hsched_model::number::to_f64;
 use hsched_plan::{Parameters, Policy};
 
-/// Replays a trace with choices of this kind; returns what came of it and the choices.
+/// Replays a trace with a chooser; returns the results and the choices.
 pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<RecordedChoice>), ReplayError> {
     let mut policy = MlfRl::new(chooser, true);
     let record = record(trace, &mut policy)?;
@@ -19,18 +19,18 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError>
     replay(trace, &Options::default(), policy, hooks)
 }
 
-/// Returns the mean of what choices of this kind do to traces.
+/// Returns the mean score of a chooser over traces.
 ///
 /// # Errors
-/// When one cannot be replayed.
+/// If one of them cannot be replayed.
 pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
 
-/// Returns the mean of what a policy does to traces.
+/// Returns the mean score of a policy over traces.
 ///
 /// # Errors
-/// When there is none of that name, or one cannot be replayed.
+/// If there is no policy with that name, or a trace cannot be replayed.
 pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
     let played = |trace: &Trace| {
         let mut policy = find_over_time(name, &Parameters::default())?;

@@ -6,28 +6,28 @@ use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
 use hsched_plan::kit::TaskRun;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub at: Time,
     pub kind: Kind,
-    /// The job, by its place in the trace's file.
+    /// The job, by index in the trace's file.
     pub job: Option<usize>,
-    /// The node, by its number in the problem.
+    /// The node, by index in the problem.
     pub node: Option<usize>,
-    /// The GPUs that the job has from now on.
+    /// The GPUs of the job from now on.
     pub slots: Vec<Slot>,
-    /// Until when a restart keeps the job from its training.
+    /// End of the restart, until which the job does not train.
     pub restart: Option<Seconds>,
-    /// Why, where somebody said.
+    /// The reason, if there is one.
     pub why: String,
     /// The task that begins to compute.
     pub task: Option<TaskRun>,
-    /// What the policy tells of it: further keys and values of the event in `--events`.
+    /// The policy's data about it: additional keys and values of the event in `--events`.
     pub facts: Map<String, Value>,
 }
 
-/// What happened; events of one moment come in this order, then in that of the file.
+/// The kind of an event; events at the same time are ordered by kind, then by the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Arrived,
@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the event's name in `--events`.
+    /// Returns the name of the event in `--events`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Arrived => "arrived",

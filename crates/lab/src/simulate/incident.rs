@@ -3,18 +3,18 @@
 use hsched_engine::End;
 use hsched_model::{JobName, NodeName, Time};
 
-/// Something that goes wrong, or is mended.
+/// A failure or repair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incident {
-    /// A job's ranks end so when they begin an epoch, in its submission of that number; both count from 1.
+    /// A submission of a job, counted from 1, ends in this way when it begins an epoch, counted from 1.
     Failure { job: JobName, submission: u32, epoch: u64, end: End },
-    /// A node dies; its controller notices after a while.
+    /// A node dies; its controller notices after a delay.
     NodeDies { node: NodeName, when: When },
     /// A node that died is up again.
     NodeReturns { node: NodeName, when: When },
 }
 
-/// When something happens.
+/// When an incident happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum When {
     At(Time),
@@ -25,16 +25,16 @@ pub enum When {
     },
 }
 
-/// What happens to a node.
+/// A change of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
     Dies(NodeName),
-    /// The controller notices that it died.
+    /// The controller notices that the node died.
     Noticed(NodeName),
     Returns(NodeName),
 }
 
-/// The incidents that are still to come.
+/// The future incidents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     failures: Vec<(JobName, u32, u64, End)>,
@@ -58,7 +58,7 @@ impl Script {
         script
     }
 
-    /// Adds a change of a node at a moment.
+    /// Adds a change of a node at a time.
     pub(super) fn at(&mut self, at: Time, change: Change) {
         self.timed.push((at, change));
     }
@@ -68,7 +68,7 @@ impl Script {
         self.timed.iter().map(|(at, _)| *at).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Takes out the changes that are due.
+    /// Removes and returns the changes that are due.
     pub(super) fn due(&mut self, now: Time) -> Vec<Change> {
         self.timed.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
         let count = self.timed.partition_point(|(at, _)| at.0 <= now.0);
@@ -82,7 +82,7 @@ impl Script {
         self.timed.extend(due.into_iter().map(|(_, change)| (now, change)));
     }
 
-    /// Returns in which epoch a submission of a job fails, and how.
+    /// Returns the epoch in which a submission of a job fails, and how it ends.
     pub(super) fn failure(&self, job: &JobName, submission: u32) -> Option<(u64, End)> {
         let is_its_own = |entry: &&(JobName, u32, u64, End)| entry.0 == *job && entry.1 == submission;
         self.failures.iter().find(is_its_own).map(|(_, _, epoch, end)| (*epoch, end.clone()))

@@ -16,28 +16,28 @@ use hsched_model::{
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Problem, Slot, WorkerNode, epoch_as_shared};
 
-/// A job that was submitted.
+/// A submitted job.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     pub id: JobId,
     pub of: SubmissionKey,
-    /// The job as it is still to be trained.
+    /// The job with its remaining epochs.
     pub job: Job,
     pub epochs_done: u64,
     /// Its number among the submissions of the job, from 1.
     pub number: u32,
     pub submitted: Time,
     pub ranks: Vec<PlacedRank>,
-    /// The one that it goes on after.
+    /// The submission that it continues.
     pub follows: Option<JobId>,
     pub request: Request,
     pub stage: Stage,
-    /// What the ranks have reported.
+    /// The reports of its ranks.
     pub reports: Vec<EpochReport>,
     pub noise: Noise,
 }
 
-/// Where a submission stands.
+/// The stage of a submission.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Pending,
@@ -51,29 +51,29 @@ pub(super) struct Running {
     pub since: Time,
     pub gpus: Gpus,
     pub training: SimulatedTraining,
-    /// When it is told that its walltime ends, and when that ends.
+    /// Times of the signal and of the end at the time limit.
     pub limit: Option<(Time, Time)>,
-    /// How its ranks have ended, and when Slurm is done with it.
+    /// The end of its ranks, and the time at which Slurm ends the job.
     pub leaving: Option<(End, Time)>,
-    /// Whether it waits for the piece before it to end.
+    /// Whether it waits for the previous piece to end.
     pub waits: bool,
     /// Whether it waits for ranks on a dead node.
     pub hangs: bool,
 }
 
-/// Differences between equal computations.
+/// Random variation of computing times.
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     random: Pcg64Mcg,
     most: f64,
 }
 
-/// What a job has saved in the middle of an epoch.
+/// Progress that a job has saved within an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checkpoint {
     pub epoch: u64,
     pub step: u64,
-    /// Samples of a step; a job with another batch cannot use it.
+    /// Samples per step; a job with another batch cannot use the checkpoint.
     pub batch: u64,
 }
 
@@ -125,7 +125,7 @@ impl Submission {
         self.stage = Stage::Running(Box::new(running));
     }
 
-    /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
+    /// Returns the pace of the ranks on these GPUs by the formulas with the true speeds.
     pub(super) fn pace(&mut self, site: &SimulatedSite, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
@@ -144,7 +144,7 @@ impl Submission {
             .zip(&self.ranks)
             .map(|(&(gpu_type, batch), rank)| {
                 let type_model = model.types[gpu_type]?;
-                // Which of its nodes a rank is on decides its place in the plan, as long as the nodes are those of the plan.
+                // If the nodes are those of the plan, the node of a rank determines its position in the plan.
                 let node =
                     Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
                 let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);
@@ -156,7 +156,7 @@ impl Submission {
         Some(RankPace { compute, epoch: Seconds(slowest + comm) })
     }
 
-    /// Returns the problem of this job alone on these GPUs, with the true speeds.
+    /// Returns the problem of this job alone on these GPUs with the true speeds.
     fn problem(&self, site: &SimulatedSite, gpus: &Gpus) -> Option<Problem> {
         let throughput = site.speeds.get(&self.job.model)?.clone();
         let job = [Job { throughput, ..self.job.clone() }];
@@ -176,7 +176,7 @@ impl Submission {
         Problem::on(&site.cluster, &access, &nodes, &job, &speeds, network, intra_node).ok()
     }
 
-    /// Writes down what the ranks report of the epoch that has just ended.
+    /// Records the ranks' reports of the epoch that has just ended.
     pub(super) fn report(&mut self, now: Time) {
         let Stage::Running(running) = &self.stage else { return };
         let training = &running.training;
@@ -204,13 +204,13 @@ impl Submission {
         self.reports.push(report);
     }
 
-    /// Returns what a job with losses reports as its target's metric.
+    /// Returns the target's metric that a job with losses reports.
     fn metric(&self, epoch: u64) -> Option<(String, f64)> {
         let place = usize::try_from(epoch.checked_sub(1)?).ok()?;
         Some((self.job.target.as_ref()?.metric.clone(), *self.job.losses.get(place)?))
     }
 
-    /// Returns it as its queue shows it.
+    /// Returns the submission as the queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
         let queue_state = match &self.stage {
             Stage::Pending => QueueState::Pending,
@@ -223,7 +223,7 @@ impl Submission {
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
     }
 
-    /// Returns it while it runs.
+    /// Returns the running job, if it runs.
     pub(super) fn running(&self) -> Option<&Running> {
         match &self.stage {
             Stage::Running(running) => Some(running),
@@ -231,7 +231,7 @@ impl Submission {
         }
     }
 
-    /// Returns it while it runs, to be changed.
+    /// Returns the running job for modification, if it runs.
     pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
         match &mut self.stage {
             Stage::Running(running) => Some(running),
@@ -241,7 +241,7 @@ impl Submission {
 }
 
 impl Running {
-    /// Returns when something happens next; `None` while it waits for a dead node.
+    /// Returns the time of the next event; `None` while it waits for a dead node.
     pub(super) fn next(&self) -> Option<Time> {
         if let Some((_, at)) = &self.leaving {
             return Some(*at);
@@ -262,7 +262,7 @@ fn slots(problem: &Problem) -> Vec<Slot> {
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-/// Returns the cluster with what jobs hold there added to what is in use.
+/// Returns the cluster with the GPUs of jobs marked as in use.
 pub(super) fn with_use<'a>(cluster: &Cluster, held: impl Iterator<Item = &'a Gpus>) -> Cluster {
     let mut seen = cluster.clone();
     for gpus in held {

@@ -1,4 +1,4 @@
-//! The simulated cluster: time passes from one event to the next.
+//! The simulated cluster: time advances from event to event.
 
 mod nodes;
 
@@ -20,27 +20,27 @@ pub struct SimulatedWorld {
     site: SimulatedSite,
     script: Script,
     now: Time,
-    /// In the order of their submission.
+    /// In order of submission.
     submissions: Vec<Submission>,
-    /// When the queue is looked through next.
+    /// Time of the next scheduling pass.
     look: Option<Time>,
-    /// Nodes that have died, and those of which the controller knows.
+    /// Dead nodes, and those that the controller has noticed.
     dead: BTreeSet<NodeName>,
     down: BTreeSet<NodeName>,
     checkpoints: BTreeMap<JobName, Checkpoint>,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Incident,
-    /// Something in the job of that place among the submissions.
+    /// An event of the submission with this index.
     Job(usize),
     Queue,
 }
 
 impl SimulatedWorld {
-    /// Returns a site without jobs at a moment.
+    /// Returns the world of a site without jobs; its clock begins at `now`.
     pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
@@ -54,12 +54,12 @@ impl SimulatedWorld {
         }
     }
 
-    /// Returns the moment.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn pass(&mut self, time: Seconds) {
         let end = self.now.after(time);
         while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
@@ -73,7 +73,7 @@ impl SimulatedWorld {
         self.now = end;
     }
 
-    /// Returns the nodes as the controller knows them, with what is in use.
+    /// Returns the nodes as the controller sees them, with the resources in use.
     pub fn cluster(&self) -> Cluster {
         let mut cluster = with_use(&self.site.cluster, self.held());
         for node in &mut cluster.nodes {
@@ -88,8 +88,8 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission of a run would wait if it was made now; `None` where it would wait for other
-    /// jobs, whose ends nobody knows.
+    /// Returns how long a submission would wait if it was made now; `None` if it would wait for other jobs,
+    /// whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
@@ -98,7 +98,7 @@ impl SimulatedWorld {
         &self.submissions
     }
 
-    /// Takes a submission of a run into the queue.
+    /// Adds a submission of a run to the queue.
     pub(super) fn enqueue(&mut self, run: &Run, intent: &PlannedSubmission) -> JobId {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();
@@ -134,7 +134,7 @@ impl SimulatedWorld {
         place.is_some()
     }
 
-    /// Changes what a pending job asks for; returns whether there is one.
+    /// Changes the request of a pending job; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
         let pending =
             |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
@@ -146,7 +146,7 @@ impl SimulatedWorld {
         true
     }
 
-    /// Ends a job; returns whether there is one that has not ended.
+    /// Ends a job; returns whether it existed and had not ended.
     pub(super) fn kill(&mut self, id: JobId) -> bool {
         let Some(place) = self.submissions.iter().position(|submission| submission.id == id) else {
             return false;
@@ -164,7 +164,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
+    /// Returns the next event and its time; among simultaneous events, nodes come first and the queue last.
     fn next(&self) -> Option<(Time, Next)> {
         let incident = self.script.next().map(|at| (at, Next::Incident));
         let job = |(place, submission): (usize, &Submission)| {
@@ -175,7 +175,7 @@ impl SimulatedWorld {
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
     }
 
-    /// Does what is due in a running job.
+    /// Processes the due event of a running job.
     fn advance(&mut self, place: usize) {
         let (now, submission) = (self.now, &mut self.submissions[place]);
         let Some(running) = submission.running_mut() else { return };
@@ -227,7 +227,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Asks a running job to save and end; before its first step it ends at once.
+    /// Asks a running job to save and end; before its first step, it ends at once.
     fn ask_to_save(&mut self, place: usize) {
         let (now, saving) = (self.now, self.site.saving);
         let Some(running) = self.submissions[place].running_mut() else { return };
@@ -240,7 +240,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Keeps where a job is to go on: so many epochs after the one in progress, after a step.
+    /// Stores where a job resumes: `ahead` epochs after the current one, and after a step.
     fn save(&mut self, place: usize, ahead: u64, step: u64) {
         let submission = &self.submissions[place];
         if let Some(running) = submission.running() {
@@ -260,13 +260,13 @@ impl SimulatedWorld {
         }
     }
 
-    /// Has the queue looked through when the controller gets to it.
+    /// Schedules a pass of the queue after the controller's delay.
     fn look_soon(&mut self) {
         let soon = self.now.after(self.site.delays.start);
         self.look = Some(self.look.filter(|at| at.0 <= soon.0).unwrap_or(soon));
     }
 
-    /// Starts waiting jobs in their order; one that does not fit keeps later ones off the types that it wants.
+    /// Starts pending jobs in order; a job that does not fit keeps later jobs off the types that it requests.
     fn start_jobs(&mut self) {
         self.look = None;
         let mut wanted = BTreeSet::new();
@@ -283,7 +283,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Starts a job on some GPUs: one that goes on after another has that save first.
+    /// Starts a job on some GPUs; a continuation first asks its predecessor to save.
     fn start(&mut self, place: usize, gpus: Gpus) {
         let before = self.submissions[place].follows;
         let before = before.and_then(|id| self.submissions.iter().position(|submission| submission.id == id));
@@ -303,7 +303,7 @@ impl SimulatedWorld {
         self.begin(place, gpus);
     }
 
-    /// Lets the one begin that waits for this one's end.
+    /// Starts the job that waits for the end of this one.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
         let waits = |submission: &Submission| {
@@ -324,7 +324,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Records what the piece before a job has done; returns whether that leaves something to do.
+    /// Takes over the progress of a job's previous piece; returns whether work remains.
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {
@@ -357,7 +357,7 @@ impl SimulatedWorld {
         self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
-    /// Returns what a job asks for, which is kept off some nodes.
+    /// Returns the request of a job, which avoids some nodes.
     fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> Request {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()

@@ -1,4 +1,5 @@
-//! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
+//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs; a death in between neither
+//! loses nor repeats any.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub fn queueing() -> Box<dyn Policy> {
     hsched_lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
-/// A job of ten hours on one V100, and of twenty on one T4.
+/// A job that takes ten hours on one V100 and twenty on one T4.
 fn ten_hours() -> hsched_model::Job {
     let more = ", max_gpus: 4";
     hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
@@ -38,7 +39,7 @@ fn kind(per_node: u32, gpu_type: &str) -> Kind {
     Kind { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
 }
 
-/// The job, waiting for four V100, with a script that can do with fewer.
+/// The job, pending for four V100, with a script that also works on fewer.
 fn pending() -> JobState {
     let submission = attempt("r", "v1", "v100", 4, 0);
     let submission = SubmissionRecord {
@@ -51,7 +52,7 @@ fn pending() -> JobState {
     JobState { phase, ..JobState::new(ten_hours(), Time(0.0)) }
 }
 
-/// The queue of a cluster in which nobody waits; a node that names no partition is in all.
+/// The queue of a cluster without pending jobs; a node that names no partition is in all.
 fn snapshot(cluster: &Cluster) -> Snapshot {
     let all = || cluster.partitions.iter().map(|partition| partition.name.clone()).collect();
     let node = |node: &Node| QueueNode {
@@ -103,7 +104,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let mut planner = planner(policy.as_mut());
     let asked = step(jobs, Time(1.0), &[], &cluster, &rules(), &mut planner);
     let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
-    // As `when` lists them: by the job's file, the settings and the snapshot.
+    // The list of `when`: from the job file, the settings and the snapshot.
     let (rules, snapshot) = (rules(), snapshot(&cluster));
     let listing = Listing {
         job: &job,
@@ -118,14 +119,15 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let speeds: SpeedsOf<'_, Infallible> =
         &|jobs, types| Ok(ThroughputMatrix::new(jobs, types, &Cache::default(), estimates));
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
-    // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
+    // Four requests of V100 and four of T4, for two accounts in two partitions, exceed the limit.
     assert_eq!((listed.possible, listed.requests.len()), (32, 24));
     let told: Vec<RequestOption> =
         told.requests.into_iter().map(|request_start_estimate| request_start_estimate.request).collect();
     assert_eq!(told, listed.requests);
 }
 
-/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
+/// Answers an inquiry: pending requests wait for this time, and new ones start after `wait` hours, whether
+/// submitted or changed in place.
 pub fn answer(
     cluster: &Cluster,
     inquiry: &Inquiry,
@@ -153,7 +155,7 @@ pub fn answer(
     };
     JobStartEstimates {
         job: inquiry.job,
-        // What was queued beside the first starts now.
+        // A request that was queued beside the first starts now.
         stays: (0..)
             .zip(inquiry.pending())
             .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
@@ -164,7 +166,7 @@ pub fn answer(
     }
 }
 
-/// A step with a queue that says when requests start.
+/// A step with a queue that estimates starts.
 fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
@@ -213,7 +215,7 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let changed = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
-    // Whoever dies here finds in the state that it is meant, and asks again.
+    // If the process dies here, the state contains the intent, and the request is made again.
     let again = take(&changed.state, 31.0, &full(), 20.0, &wait);
     assert_eq!(words(&again.actions), ["change a to 2 v100"]);
     let of = own_key(&changed.state);
@@ -247,7 +249,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let mut planner = planner(policy.as_mut());
     let watch_rules = rules();
     let asked = step(before.clone(), Time(1.0), &[], &cluster, &watch_rules, &mut planner);
-    // The same GPUs start sooner where the limit is longer.
+    // The same GPUs start sooner with a longer limit.
     let wait = |request_kind: &Kind| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
@@ -259,7 +261,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
             .map(|request_start_estimate| request_start_estimate.request.request.partition.as_deref())
             .collect::<Vec<_>>()
     };
-    // One V100 takes ten hours, and nobody says that the job saves.
+    // One V100 takes ten hours, and the job is not known to save.
     assert_eq!(partitions(1), [Some("day")]);
     assert_eq!(partitions(4), [Some("short"), Some("day")]);
     let is_short = |request_start_estimate: &RequestStartEstimate| {
@@ -279,7 +281,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let submission = &done.jobs[0].phase.submissions()[0].attempt;
     assert_eq!(submission.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
-    // From there it may go elsewhere again.
+    // From there, it may move again.
     assert!(submission.tables.contains(&kind(4, "v100")));
 }
 
@@ -287,7 +289,8 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
 fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     let within =
         |hours: f64| Partition { name: "only".into(), default: true, max_time: Some(Seconds(hours * HOUR)) };
-    // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
+    // A T4, on which the job takes twenty hours, is free at once; four V100, on which it takes two and a
+    // half, are free much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     let wait = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     let begun = |hours: f64, job: JobState| {
@@ -307,7 +310,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
         actions == "a waits" && why.starts_with("every possible time limit is shorter"),
         "{actions}: {why}"
     );
-    // Of two partitions the one with the longer limit has no V100.
+    // Of two partitions, the one with the longer limit has no V100.
     let both = |more: Vec<Partition>| {
         let mut pending_job = job();
         Arc::make_mut(&mut pending_job.job).launch.partition = Some("only,long".into());
@@ -322,7 +325,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
     assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
-    // It was seen to go on after the epochs of an earlier run.
+    // It was observed to continue after the epochs of an earlier run.
     let mut seen = job();
     let attempt = attempt("r", "v1", "v100", 4, 2);
     let end = hsched_engine::End::TimedOut;
@@ -400,9 +403,9 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         planner.start_estimates = Some(vec![start_estimates]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner).actions)
     };
-    // It waits for two V100 already.
+    // It is already pending for two V100.
     assert_eq!(changed(&before), [""; 0]);
-    // In another partition these are another request.
+    // In another partition, these are a different request.
     Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =
@@ -422,7 +425,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
     let rules = rules();
     let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &rules, &mut planner);
     assert_eq!(words(&after.actions), [""; 0]);
-    // And is asked about again after ten minutes.
+    // It is evaluated again after ten minutes.
     assert_eq!(after.state.wake, Some(Time(601.0)));
 }
 

@@ -1,4 +1,5 @@
-//! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
+//! `hare`, `hlas` and `hlas-p` if jobs hold all their GPUs at once: accumulation, turns, and the order of
+//! waiting jobs.
 
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
@@ -9,7 +10,7 @@ use hsched_plan::{
 
 use hsched_problems::problems;
 
-/// A job of epochs of 100 s on one GPU of rate 100, in so many tasks each.
+/// A job of epochs of 100 s on one GPU with rate 100, each with a number of tasks.
 fn job(name: &str, epochs: u64, scale: u64, rates: &[f64]) -> JobModel {
     let rounds = Rounds { scale, ..Rounds::default() }.into();
     JobModel { rounds, ..problems::job(name, epochs, 10_000, 0.0, rates) }
@@ -78,7 +79,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
     let jobs = vec![(0.0, job("a", 40, 1, &[100.0])), (100.0, heavy)];
     let (record, events) = play(one_gpu(), jobs, 60.0, hare().as_mut());
     assert_eq!(ends(&record), [4460.0, 1600.0]);
-    // Turns on the same GPU are no moves.
+    // Turns on the same GPU are not moves.
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
     let stopped = events.iter().find(|event| event.kind == Kind::Stopped).expect("a stop");
     assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);
@@ -86,7 +87,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
 
 #[test]
 fn a_job_waits_for_a_fast_gpu_only_if_nobody_ahead_of_it_stays_there() {
-    // Four times as fast on the V100, which the heavy one keeps to its end.
+    // Four times as fast on the V100, which the heavy one keeps until its end.
     let two = problems::problem(&["k80", "v100"], &[&[1, 0], &[0, 1]], Vec::new());
     let heavy = JobModel { weight: 9.0, max_gpus: 1, ..job("heavy", 10, 1, &[25.0, 100.0]) };
     let light = JobModel { max_gpus: 1, ..job("light", 4, 1, &[25.0, 100.0]) };

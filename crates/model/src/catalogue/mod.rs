@@ -1,6 +1,6 @@
-//! What is known about GPU models: names, memory, speed, MIG profiles.
+//! Data on GPU models: names, memory, speed, MIG profiles.
 //!
-//! One table, `gpus.toml`, with a source for each entry; it knows no cluster and no job.
+//! It is one table, `gpus.toml`, with a source for each entry, independent of clusters and jobs.
 
 mod gpu;
 mod recognise;

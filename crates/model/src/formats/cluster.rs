@@ -33,26 +33,26 @@ const NODE_KEYS: [&str; 14] = [
     "other_gres",
 ];
 
-/// Most GPUs of a cluster; more are a slip of the pen.
+/// Maximum number of GPUs of a cluster, to detect typing errors.
 const GPU_LIMIT: u64 = 1_000_000;
 
-/// Most nodes of a cluster: a hostlist writes many in a few characters.
+/// Maximum number of nodes of a cluster, because a short hostlist can expand to very many.
 const NODE_LIMIT: usize = 100_000;
 
-/// What has been seen while reading the nodes.
+/// Data collected while reading the nodes.
 #[derive(Default)]
 struct Seen {
-    /// Line on which a node was named first.
+    /// Line on which a node was first named.
     lines: BTreeMap<String, usize>,
     gpus: u64,
     too_many_gpus: bool,
     too_many_nodes: bool,
 }
 
-/// Returns the cluster of a cluster file. One without GPUs is a cluster too.
+/// Parses a cluster file. A cluster without GPUs is valid.
 ///
 /// # Errors
-/// When the text is not YAML or not a cluster file; all problems are listed.
+/// If the text is not YAML or not a cluster file; all problems are listed.
 pub fn parse(text: &str) -> Result<Cluster, Problems> {
     read_file(text, |root| {
         if root.is_list() {
@@ -76,7 +76,7 @@ pub fn parse(text: &str) -> Result<Cluster, Problems> {
     })
 }
 
-/// Reads one entry, which stands for as many nodes as its hostlist names.
+/// Reads one entry, which describes all nodes of its hostlist.
 fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
     let fields = value.fields(&NODE_KEYS);
     let names = fields.required("name").and_then(|value| read_names(value, seen));
@@ -163,7 +163,7 @@ fn read_counts(value: &Value<'_>) -> Option<Vec<(GpuType, u32)>> {
     }))
 }
 
-/// Adds what is used, and the memory of each GPU, to the counts.
+/// Adds used counts and GPU memory to the counts.
 fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<GpuStock>> {
     let used = fields.or("gpus_used", BTreeMap::new(), |value| {
         check_types(value, &counts);
@@ -203,7 +203,7 @@ fn check_types(value: &Value<'_>, counts: &[(GpuType, u32)]) {
     }
 }
 
-/// Reads `KEY` and `KEY_used`; `None` where nothing, or something wrong, is said.
+/// Reads `KEY` and `KEY_used`; `None` if they are missing or invalid.
 fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64>) -> Option<Usage> {
     let used_key = format!("{key}_used");
     let total = fields.or(key, None, |value| read(value).map(Some));
@@ -231,7 +231,7 @@ fn read_partitions(value: &Value<'_>) -> Option<Vec<Partition>> {
     }))
 }
 
-/// Reads a partition's longest walltime; Slurm writes `UNLIMITED` or `infinite` for none.
+/// Reads a partition's longest walltime; Slurm writes `UNLIMITED` or `infinite` if there is none.
 fn limit(text: &str) -> Result<Option<Seconds>, ValueError> {
     match text.to_ascii_lowercase().as_str() {
         "unlimited" | "infinite" => Ok(None),

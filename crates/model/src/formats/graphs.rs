@@ -11,20 +11,20 @@ use crate::{Deadline, ErrorId, GraphJob, GraphTask, RESOURCES, Seconds};
 /// A trace of graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphFile {
-    /// Where the clock begins.
+    /// Start of the clock.
     pub now: Seconds,
     pub jobs: Vec<GraphJob>,
 }
 
-/// Keys of a job; a graph says nothing of epochs and batches.
+/// Keys of a job; graphs have no epochs and batches.
 const KEYS: [&str; 7] = ["name", "urgency", "losses", "deadline", "arrival", "volumes_mb", "tasks"];
 
 /// The resources of a demand, in the order of servers.
 const DEMAND: [&str; RESOURCES] = ["gpu", "cpu", "memory", "bandwidth"];
 
-/// Returns whether a text is a trace in which a job has a graph.
+/// Returns whether a text is a trace with a graph in a job.
 pub fn is_graphs(text: &str) -> bool {
-    // Long traces are not read twice: a key that is not written out has an escape.
+    // Long traces are not parsed twice: the keys must occur literally, unless they contain an escape.
     if !text.contains("tasks") && !text.contains('\\') {
         return false;
     }
@@ -36,7 +36,7 @@ pub fn is_graphs(text: &str) -> bool {
     found.unwrap_or(false)
 }
 
-/// Returns a trace of graphs; `nodes` are the names and the GPUs of the cluster's nodes.
+/// Parses a trace of graphs; `nodes` are the names and GPU counts of the cluster's nodes.
 ///
 /// # Errors
 /// With all problems of the text.
@@ -79,7 +79,7 @@ fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
     Some(job)
 }
 
-/// Returns the places of a job's tasks by their ids.
+/// Returns the indices of a job's tasks by id.
 fn ids(tasks: &[Value<'_>]) -> Option<BTreeMap<String, usize>> {
     let mut ids = BTreeMap::new();
     for (place, task) in tasks.iter().enumerate() {
@@ -143,7 +143,7 @@ fn known(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
     }))
 }
 
-/// Reads two tasks and the MB between them.
+/// Reads two tasks and the volume between them in MB.
 fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, usize, f64)> {
     let items = value.items();
     let [a, b, amount] = items.as_slice() else {
@@ -155,7 +155,7 @@ fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, us
     Some((known(a, ids)?, known(b, ids)?, amount.number()?))
 }
 
-/// Reads a node and the number of one of its GPUs.
+/// Reads a node and the index of one of its GPUs.
 fn place(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)> {
     let items = value.items();
     let [node, gpu] = items.as_slice() else {

@@ -1,7 +1,7 @@
-//! Job, cluster and inventory files: text to values, with all errors of a file at once, and back.
+//! Job, cluster and inventory files: text to values, with all errors of a file at once, and back to text.
 //!
-//! [`jobs`], [`cluster`] and [`inventory`] read whole files. The readers of single values are public because settings
-//! use the same spellings.
+//! [`jobs`], [`cluster`] and [`inventory`] read whole files. The readers of single values are public because
+//! settings use the same notations.
 
 pub mod cluster;
 pub mod graphs;

@@ -1,8 +1,8 @@
-//! YAML text to a small tree that keeps order, positions and duplicate keys.
+//! Converts YAML text to a small tree that keeps order, positions and duplicate keys.
 //!
-//! Only shape is decided here: which scalar is a number is up to the reader of a key. JSON is read
-//! as the YAML it is. Refused: several documents, tags, keys that are no scalars, nesting deeper than
-//! [`DEPTH_LIMIT`], and aliases that repeat more than [`REPEAT_LIMIT`] bytes.
+//! Only the structure is decided here; the reader of a key decides which scalars are numbers. JSON is read as
+//! YAML. Refused are: several documents, tags, non-scalar keys, nesting deeper than [`DEPTH_LIMIT`], and
+//! aliases that repeat more than [`REPEAT_LIMIT`] bytes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,17 +12,17 @@ use super::json;
 use super::problem::Problem;
 use crate::ErrorId;
 
-/// Deepest nesting taken; the files need six levels.
+/// Maximum nesting depth; the files need six levels.
 const DEPTH_LIMIT: usize = 64;
 
-/// Most that aliases may add to a file, in bytes of text and of tree: enough for real files, far too
-/// little for a file whose aliases double ("billion laughs").
+/// Maximum expansion by aliases, in bytes of text and tree: enough for real files, but not for files with
+/// exponentially growing aliases ("billion laughs").
 const REPEAT_LIMIT: usize = 16 << 20;
 
-/// What a tree node costs beside its text, in bytes.
+/// Size of a tree node besides its text, in bytes.
 const NODE_COST: usize = 100;
 
-/// A value and its place.
+/// A value with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct YamlNode {
     /// Line, from 1.
@@ -33,17 +33,17 @@ pub(super) struct YamlNode {
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// `quoted` tells `"1"` from `1`; block scalars count as quoted.
+    /// `quoted` distinguishes `"1"` from `1`; block scalars count as quoted.
     Scalar {
         text: String,
         quoted: bool,
     },
     List(Vec<YamlNode>),
-    /// In the file's order; a key may appear twice.
+    /// In file order; a key may appear twice.
     Map(Vec<(Key, YamlNode)>),
 }
 
-/// A key and its place.
+/// A key with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Key {
     pub(super) line: usize,
@@ -51,12 +51,12 @@ pub(super) struct Key {
     pub(super) quoted: bool,
 }
 
-/// Returns the tree of the only document in `text`; an empty text is a null scalar.
+/// Parses the only document in `text`; an empty text is a null scalar.
 ///
 /// # Errors
-/// When the text is not YAML, or YAML of a kind that is refused.
+/// If the text is not YAML, or uses a refused construct.
 pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
-    // The scanner takes NUL for the end of the text and would drop the rest.
+    // The scanner treats NUL as the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
         return Err(problem(line, "contains a NUL character: this is not a text file"));
@@ -71,10 +71,10 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
     Ok(builder.root.unwrap_or(YamlNode { line: 1, kind: scalar("") }))
 }
 
-/// A list or map whose end has not been seen.
+/// A list or map that is not closed yet.
 struct Open {
     line: usize,
-    /// The parser's number of its anchor; 0 for none.
+    /// The parser's number of its anchor; 0 if there is none.
     anchor: usize,
     items: Items,
     /// Bytes of the text and tree so far.
@@ -90,7 +90,7 @@ enum Items {
 struct Builder {
     open: Vec<Open>,
     root: Option<YamlNode>,
-    /// Finished values with an anchor, and what a copy costs.
+    /// Completed values with an anchor, and the size of a copy.
     anchors: HashMap<usize, (YamlNode, usize)>,
     /// Bytes that aliases have added so far.
     repeated: usize,
@@ -143,7 +143,7 @@ impl Builder {
         let kind = match items {
             Items::List(items) => Kind::List(items),
             Items::Map { mut entries, .. } => {
-                // Long traces have a hundred thousand maps: what they do not need is a third of the tree.
+                // Long traces have 100,000 maps, and unused capacity would be a third of the tree.
                 entries.shrink_to_fit();
                 Kind::Map(merged(entries)?)
             }
@@ -159,12 +159,12 @@ impl Builder {
         if self.repeated > REPEAT_LIMIT {
             return Err(problem(line, "aliases repeat too much: the file would grow without bound"));
         }
-        // Problems in the copy are shown where the file uses it.
+        // Problems in the copy are reported at the line of the alias.
         let (node, cost) = (YamlNode { line, ..node.clone() }, *cost);
         self.finish(node, 0, cost)
     }
 
-    /// Puts a finished value where it belongs: into the open list or map, or at the root.
+    /// Adds a completed value to the open list or map, or makes it the root.
     fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), Problem> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), cost));
@@ -192,8 +192,7 @@ fn key_of(node: YamlNode) -> Result<Key, Problem> {
     }
 }
 
-/// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
-/// maps named first.
+/// Returns the entries with every `<<` replaced by what it merges; explicit keys win, then earlier maps.
 fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem> {
     let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
@@ -226,7 +225,7 @@ fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
 }
 
 fn syntax_problem(text: &str, error: &ScanError) -> Problem {
-    // The end of a text without a last newline counts as a line of its own.
+    // The end of a text without a final newline counts as a separate line.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
     let at_end = error.marker().index() >= text.trim_end().chars().count();
     if let Some((line, why, hint)) = usual_mistake(text, line, error.info()) {
@@ -241,11 +240,11 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
 }
 
-/// Returns the line of a mistake that many make, what it is, and what to do; the scanner's own words name neither.
+/// Returns the line of a common mistake with a description and a hint, which the scanner's own message lacks.
 fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static str, &'static str)> {
     let lines = || text.lines().zip(1..);
     let at_line = lines().find(|(_, number)| *number == line).map_or("", |(text, _)| text);
-    // The scanner may name the line before.
+    // The scanner may report the previous line.
     let near = lines().filter(|(_, number)| (line..=line + 1).contains(number));
     let indent = |text: &str| text.len() - text.trim_start().len();
     let tab = near
@@ -290,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a tree as `line:value`, so that expectations are short.
+    /// Formats a tree as `line:value`, for short expectations.
     fn show(node: &YamlNode) -> String {
         let body = match &node.kind {
             Kind::Scalar { text, quoted: true } => format!("{text:?}"),
@@ -360,7 +359,7 @@ mod tests {
                 "line 2: not valid YAML: a backslash in double quotes starts an escape; put the value in single quotes, or write each backslash twice",
             );
         }
-        // A tab in a value is no indentation.
+        // A tab inside a value is not indentation.
         check("a: x\ty\nb: 1\n", "1:{a=1:x\ty b=2:1}");
     }
 

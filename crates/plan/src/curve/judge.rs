@@ -1,4 +1,4 @@
-//! Whether a job goes on: the rules of MLF-C.
+//! Judges whether a job continues, by the rules of MLF-C.
 
 use std::fmt;
 
@@ -7,67 +7,68 @@ use crate::curve::{CurvePoint, MetricKind, Prediction, predict};
 use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
-/// What a job is to reach.
+/// The goal of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     pub mode: GoalMode,
-    /// Of the metric.
+    /// Kind of the metric.
     pub kind: MetricKind,
-    /// The epochs that it trains at most.
+    /// The maximum number of epochs.
     pub epochs: u64,
-    /// The value that is enough; without one the rule `target` is `best`.
+    /// The sufficient value; without one, the rule `target` acts like `best`.
     pub target: Option<f64>,
-    /// What counts as better, in the metric's unit; `None` is a fiftieth of the range seen.
+    /// Minimum difference that counts as better, in the metric's unit; `None` means a fiftieth of the
+    /// observed range.
     pub tolerance: Option<f64>,
-    /// Reports without which nothing is predicted.
+    /// Minimum number of reports for a prediction.
     pub min_reports: usize,
 }
 
 impl Goal {
-    /// Reports without which nothing is predicted, unless set otherwise.
+    /// Default minimum number of reports for a prediction.
     pub const MIN_REPORTS: usize = 6;
 }
 
 /// Why a job may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It has the target.
+    /// It has reached the target.
     Reached,
-    /// Too many epochs brought nothing better.
+    /// Too many epochs brought no improvement.
     Patience,
-    /// It will hardly get better.
+    /// It is unlikely to improve.
     NothingToGain,
-    /// It will hardly reach its target.
+    /// It is unlikely to reach its target.
     Hopeless,
 }
 
-/// Why a curve does not show yet how it ends.
+/// Why a curve does not yet allow a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsettled {
     /// The metric has hardly changed since the first report.
     NotMoved,
-    /// If it went on as it did last, it would have what is asked for.
+    /// At its recent pace it would reach the goal.
     GoesOn,
 }
 
-/// What is known of a curve, and what follows.
+/// The judgement on a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveVerdict {
-    /// The rule that holds now.
+    /// The rule applied.
     pub rule: StopRule,
     pub best: CurvePoint,
     pub prediction: Option<Prediction>,
-    /// That the last epoch brings what the rule asks for; `None` where that did not decide.
+    /// Probability that the last epoch satisfies the rule; `None` if it was not decisive.
     pub probability: Option<f64>,
-    /// Why nothing follows from a probability that would be low enough.
+    /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<Unsettled>,
     pub stop: bool,
-    /// Why it stops, or why it would if its owner let it give up.
+    /// Why the job stops, or would stop if its owner allowed it to give up.
     pub reason: Option<Reason>,
 }
 
 impl CurveVerdict {
-    /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+    /// Returns why it stops, with numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
         let Some(prediction) = &self.prediction else {
@@ -81,23 +82,23 @@ impl CurveVerdict {
     }
 }
 
-/// Returns a number with four digits that count.
+/// Returns a number with four significant digits.
 fn four_digits(value: f64) -> String {
     let places = decimals(value.abs() / 1000.0);
     let text = format!("{value:.places$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Returns the decimals with which a spread has one digit.
+/// Returns the number of decimals that gives a spread one significant digit.
 fn decimals(spread: f64) -> usize {
     let place = -libm::floor(libm::log10(spread));
     to_usize(place.clamp(0.0, 9.0))
 }
 
-/// The part of the range seen that counts as better.
+/// Fraction of the observed range that counts as better.
 const BETTER: f64 = 0.02;
 
-/// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
+/// Judges a curve by the applicable rule; `None` before the first report. Reports are in epoch order.
 pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let (first, last) = (reports.first()?, reports.last()?);
     let better = |new: &CurvePoint, old: &CurvePoint| match goal.mode {
@@ -145,9 +146,11 @@ pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Op
     Some(verdict)
 }
 
-/// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
+/// Returns the verdict on a running job: as above, but a conclusion from a prediction must hold for several
+/// consecutive reports.
 ///
-/// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
+/// The prediction is evaluated after every epoch, and with many evaluations a false conclusion is more likely
+/// than with one.
 pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {
@@ -165,7 +168,7 @@ pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: boo
     Some(CurveVerdict { stop: false, reason: None, ..verdict })
 }
 
-/// Returns why nothing can be said yet of a metric that is to become as good as `wanted`, if so.
+/// Returns why no conclusion is possible yet about a metric that should reach `wanted`, if so.
 fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
@@ -182,7 +185,7 @@ fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettl
     }
 }
 
-/// Returns the value that beats the best one by what counts as better.
+/// Returns the value that improves on the best one by the minimum difference.
 fn beaten(best: f64, reports: &[CurvePoint], goal: &Goal) -> f64 {
     let range = Movement::of(reports, goal.kind).map_or(0.0, |movement| movement.range);
     let step = goal.tolerance.unwrap_or(BETTER * range);
@@ -335,7 +338,7 @@ mod tests {
             let goal = Goal { kind, ..goal(GoalMode::Min, epochs, None) };
             judge(&reports(values), &goal, &stop, false).expect("a verdict")
         };
-        // A plateau that rises a little, and the same after a fall.
+        // A plateau that rises slightly, and the same after a drop.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
         let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");
@@ -343,7 +346,7 @@ mod tests {
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
         let judged = verdict(&fallen, 24, MetricKind::Loss);
         assert_eq!((judged.reason, judged.unsettled), (Some(Reason::NothingToGain), None));
-        // Every shape levels off, and this one falls by a hundredth an epoch.
+        // Every shape levels off, but this curve falls by 0.01 per epoch.
         let steady: Vec<f64> =
             (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();
         assert_eq!(verdict(&steady, 90, MetricKind::Loss).reason, None);

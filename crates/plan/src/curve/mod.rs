@@ -1,4 +1,5 @@
-//! Learning curves: predicts the metric at the last epoch and judges whether training until then is worthwhile.
+//! Learning curves: predicts the metric at the last epoch, and judges whether training until then is
+//! worthwhile.
 //!
 //! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction in closed form in
 //! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.

@@ -1,4 +1,4 @@
-//! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
+//! Jobs in order of arrival, without preemption: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
 
 use crate::kit::Want;
 use crate::kit::by_arrival;
@@ -33,22 +33,23 @@ pub(crate) const YARN_CS: Entry = Entry {
     ..FIFO
 };
 
-/// One of the kinds of FIFO.
+/// A variant of FIFO.
 #[derive(Clone, Copy)]
 struct Fifo {
     name: &'static str,
     takes: Takes,
-    /// Whether later jobs pass one that finds no room.
+    /// Whether later jobs may overtake a job that does not fit.
     passes: bool,
 }
 
-/// Which of the free types a job takes.
+/// Which of the free types a job uses.
 #[derive(Clone, Copy)]
 enum Takes {
-    /// That with the most free GPUs.
+    /// The type with the most free GPUs.
     MostFree,
     Fastest,
-    /// The last by its name, as the FIFO of Gavel's simulator does: it means to draw one, and takes where its loop ended.
+    /// The last type by name, as in Gavel's simulator, whose FIFO is meant to draw one at random but takes
+    /// the last of its loop.
     LastByName,
 }
 
@@ -97,7 +98,7 @@ impl Policy for Queue {
                     room[gpu_type] -= rates.gpus(gpu_type);
                     wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
-                // A job that no number of ended jobs helps must not hold up the others for good.
+                // A job that never fits, whichever jobs end, must not block the others forever.
                 None if rule.passes || rates.best <= 0.0 => merge.drop_shape(&next),
                 None => break,
             }

@@ -1,4 +1,4 @@
-//! What the policy remembers, as text: prices by the labels of GPU types.
+//! The policy's memory as text: prices by the labels of GPU types.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,15 @@ use crate::horizon::path::{LEVELS, Path};
 /// The name of the policy.
 pub(super) const NAME: &str = "horizon";
 
-/// The version of its words; a memory of another one is forgotten, which costs some decisions at poor prices.
+/// The version of its format. A memory of another version is ignored, which costs some decisions at poor
+/// prices.
 const VERSION: u32 = 1;
 
-/// The text's content.
+/// The content of the text.
 #[derive(Debug, Deserialize, Serialize)]
 struct HorizonMemory {
     gpu_types: Vec<Prices>,
-    /// Mean time between decisions, in seconds, over how many, and the moment of the last.
+    /// Mean time between decisions in seconds, their number, and the time of the last one.
     gap: f64,
     gaps: u32,
     last: Option<f64>,
@@ -28,11 +29,11 @@ struct HorizonMemory {
 struct Prices {
     label: String,
     now: f64,
-    /// By level of [`LEVELS`].
+    /// Prices by level of [`LEVELS`].
     path: Vec<f64>,
 }
 
-/// Returns an outlook in words; `None` where nothing was decided yet.
+/// Writes an outlook as text; `None` if nothing was decided yet.
 pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
     if outlook.path.levels.is_empty() || labels.len() != outlook.prices.len() {
         return None;
@@ -53,7 +54,8 @@ pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
     Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
 }
 
-/// Returns the outlook of a memory for GPU types with these labels; `None` where it is of another version or of other types.
+/// Returns the outlook in a memory for GPU types with these labels; `None` if it has another version or other
+/// types.
 pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
     if memory.policy != NAME || memory.version != VERSION {
         return None;

@@ -1,4 +1,4 @@
-//! The policy `horizon`: the least mean completion time of jobs that arrive and end.
+//! The policy `horizon`: minimises the mean completion time of jobs that arrive and end over time.
 
 mod allocate;
 mod market;

@@ -1,6 +1,8 @@
-//! Between two full decisions: what became free goes to who waits, and newcomers may push out who gains least.
+//! Decisions between two full ones: freed GPUs go to pending jobs, and new jobs may replace the running jobs
+//! with the lowest gain.
 //!
-//! Prices and worths stay as the last full decision left them, so jobs are kept sorted and a decision costs what changed.
+//! Prices and worths stay those of the last full decision, so jobs are kept sorted and a decision costs only
+//! as much as the changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,25 +16,25 @@ use crate::horizon::worth::{Worths, to_do};
 use crate::kit::Want;
 use crate::{Changed, Problem};
 
-/// The jobs sorted by what the last full decision knew.
+/// The jobs, sorted by the data of the last full decision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quick {
-    /// Decisions since the last full one; `None` before the first.
+    /// Number of decisions since the last full one; `None` before the first.
     since: Option<usize>,
-    /// What a step is worth, by job number; 0 where that is not known yet.
+    /// The worth of a step by job index; 0 if unknown.
     worths: Vec<f64>,
-    /// When tasks would end, and how many would be left, from the last one to end to the first.
+    /// Expected end of tasks and the number then remaining, from the last to end to the first.
     keys: Vec<f64>,
     left: Vec<f64>,
-    /// Where each job is sorted in.
+    /// Position of each job in the sorted sets.
     spots: Vec<Option<Spot>>,
-    /// Waiting jobs by class, the most worth for its rent first.
+    /// Pending jobs by class, in descending order of worth over rent.
     waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
-    /// Movable running jobs by their GPUs, the least worth a second first.
+    /// Movable running jobs by their GPUs, in ascending order of worth per second.
     running: BTreeMap<Arc<[u32]>, BTreeSet<(OrderedNumber, usize)>>,
 }
 
-/// A number that is not negative, in order.
+/// A non-negative number, encoded so that integers sort alike.
 type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
@@ -41,16 +43,16 @@ enum Spot {
     Running { counts: Arc<[u32]>, rank: OrderedNumber },
 }
 
-/// With fewer jobs than these every decision is a full one.
+/// With fewer jobs than this, every decision is a full one.
 const FEW: usize = 64;
 
-/// A full decision comes after one decision for each so many jobs.
+/// A full decision follows after one decision for each of this many jobs.
 const JOBS_PER_DECISION: usize = 8;
 
-/// The most waiting jobs that may push out a running one in a decision.
+/// Maximum number of pending jobs that may replace a running one in a decision.
 const PUSHES: usize = 2;
 
-/// Gains are counted for so many times the usual time between two changes at most.
+/// Horizon for counting gains, relative to the usual time between two changes.
 const FORESEEN: f64 = 2.0;
 
 /// Input of a decision.
@@ -69,17 +71,17 @@ impl DecisionView<'_> {
 }
 
 impl Quick {
-    /// Returns whether a quick decision is good enough now.
+    /// Returns whether a quick decision suffices now.
     pub(super) fn is_enough(&self, jobs: usize) -> bool {
         jobs >= FEW && self.since.is_some_and(|since| since + 1 < jobs / JOBS_PER_DECISION)
     }
 
-    /// Forgets all: the next decision is a full one.
+    /// Drops all data, so that the next decision is a full one.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Sorts all jobs by what a full decision knows of them.
+    /// Sorts all jobs by the data of a full decision.
     pub(super) fn take_up(&mut self, view: DecisionView<'_>, jobs: &[usize], worths: Worths) {
         *self = Self { since: Some(0), keys: worths.keys, left: worths.left, ..Self::default() };
         for (&job, worth) in jobs.iter().zip(worths.of) {
@@ -91,7 +93,7 @@ impl Quick {
         }
     }
 
-    /// Takes up what changed.
+    /// Updates the changed jobs.
     pub(super) fn follow(&mut self, view: DecisionView<'_>) {
         let Changed::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
@@ -152,7 +154,7 @@ impl Quick {
         }
     }
 
-    /// Returns what a step of a newcomer is worth, from its place among those that are known.
+    /// Returns the worth of a new job's step, from its position among the known jobs.
     fn worth_of(&self, view: DecisionView<'_>, task: &Task) -> f64 {
         let class = &view.roster.classes.list()[task.class];
         let prices = &view.outlook.prices;
@@ -164,7 +166,7 @@ impl Quick {
         class.bundles.unit_cost(task.weight, &there)
     }
 
-    /// Returns who gets what is `idle`, by type, and who is pushed out.
+    /// Returns which jobs get the `idle` GPUs, by type, and which are replaced.
     pub(super) fn decide(&mut self, view: DecisionView<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
         let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
@@ -180,7 +182,7 @@ impl Quick {
         wants
     }
 
-    /// Gives what is free to waiting jobs, the most worth for its rent first.
+    /// Gives free GPUs to pending jobs, in descending order of worth over rent.
     fn fill(&mut self, view: DecisionView<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
@@ -206,7 +208,7 @@ impl Quick {
         }
     }
 
-    /// Returns the waiting jobs with the most worth for their rent, as many as may push others out.
+    /// Returns the pending jobs with the highest worth over rent, as many as may replace others.
     fn heads(&self) -> Vec<usize> {
         let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
             jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()
@@ -216,7 +218,7 @@ impl Quick {
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
+    /// Gives a pending job the GPUs of the running job with the smallest loss, if that is beneficial.
     fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;

@@ -1,8 +1,9 @@
-//! Building blocks of policies: GPUs by node, waiting jobs in order, turns of whole epochs, jobs as tasks on single GPUs.
+//! Building blocks of policies: GPUs by node, pending jobs in order, turns of whole epochs, and jobs as tasks
+//! on single GPUs.
 //!
-//! A policy that gives jobs the number of GPUs that they ask for begins with a [`SchedulingState`]; one that deals out GPUs by itself, with
-//! a [`Floor`]. [`Turns`] keep a job on its GPUs for some epochs. [`Tasks`] are the world of papers in which each task of a job
-//! computes alone.
+//! A policy that gives jobs their requested number of GPUs starts from a [`SchedulingState`]; one that
+//! allocates GPUs itself, from a [`Floor`]. [`Turns`] keep a job on its GPUs for some epochs. [`Tasks`] model
+//! papers in which each task of a job computes alone.
 
 mod floor;
 mod lasting_order;

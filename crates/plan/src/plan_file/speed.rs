@@ -1,4 +1,4 @@
-//! The speeds that a plan used and its jobs' own file does not say: measured, or by another name.
+//! The speeds that a plan used but the job's own file does not contain: measured, or under another name.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,46 +6,46 @@ use crate::Problem;
 use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
 use hsched_model::{GpuType, Seconds, Speed};
 
-/// A job's speed on a GPU type, and where it comes from.
+/// A job's speed on a GPU type, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanSpeed {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
     pub source: SpeedSource,
-    /// The rate, where the step time has no fixed part; else null, and the next two say it.
+    /// The rate, if the step time has no constant part; otherwise null, and the next two fields are set.
     pub samples_per_s: Option<f64>,
     pub alpha_s: Option<f64>,
     pub beta_s: Option<f64>,
-    /// Relative error of step times, one standard deviation.
+    /// Relative error of step times, as one standard deviation.
     pub error: Option<f64>,
-    /// Samples that it was learnt from; other models, where it is scaled.
+    /// Number of samples that it was learnt from; for a scaled speed, of other models.
     pub count: Option<u64>,
-    /// Batch sizes of these samples.
+    /// Number of batch sizes in these samples.
     pub batches: Option<usize>,
-    /// How the last of them was taken.
+    /// How the last sample was taken.
     pub by: Option<SampleSource>,
-    /// The type whose speed it is, or from whose it is scaled or guessed.
+    /// The type whose speed this is, or from which it is scaled or guessed.
     pub name: Option<GpuType>,
 }
 
-/// Where a speed comes from.
+/// The source of a speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeedSource {
     JobFile,
-    /// The job file says it of the type by another name.
+    /// The job file has it under another name of the type.
     OtherName,
-    /// Somebody set it by hand.
+    /// A user set it by hand.
     Set,
     Measured,
-    /// From the speeds of other models.
+    /// Scaled from the speeds of other models.
     Scaled,
-    /// From the table of GPUs.
+    /// Guessed from the table of GPUs.
     Guessed,
 }
 
 impl PlanSpeed {
-    /// Returns the speeds of a job that are not simply the job file's.
+    /// Returns the speeds of a job that are not simply those of the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
         let speed = |(column, source): &(usize, Source)| {
@@ -96,7 +96,7 @@ impl PlanSpeed {
         }
     }
 
-    /// Returns the speed, or `None` if it is impossible.
+    /// Returns the speed, or `None` if it is invalid.
     pub(super) fn speed(&self) -> Option<Speed> {
         match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
             (Some(rate), None) => Speed::rate(rate),

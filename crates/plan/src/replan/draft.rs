@@ -1,19 +1,19 @@
 //! A placer's plan for some of the jobs, checked.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked};
+use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked, epoch_as_shared};
 
-/// A plan for some jobs as if they held nothing.
+/// A plan for some jobs, as if they held no GPUs.
 pub(super) struct Draft {
     pub extract: Extract,
     pub plan: CheckedPlan,
 }
 
 impl ReplanContext<'_> {
-    /// Returns a plan for `jobs`, in that order, on what they may use; `None` where there are no jobs.
+    /// Returns a plan for `jobs`, in that order, on the GPUs that they may use; `None` if there are no jobs.
     ///
     /// # Errors
-    /// When the placer cannot treat the problem, or breaks its rules.
+    /// If the placer does not support the problem, or violates its rules.
     pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<Draft>, PolicyError> {
         if jobs.is_empty() {
             return Ok(None);
@@ -39,13 +39,18 @@ impl Draft {
         Some(self.extract.to_whole(context.problem, placement))
     }
 
-    /// Returns the time of an epoch of a job in it, in seconds.
+    /// Returns the epoch time of one of its jobs, in seconds.
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
         let position = self.extract.jobs.iter().position(|known| *known == job)?;
-        Some(self.plan.verdicts()[position].placement()?.epoch.total())
+        let placement = self.plan.verdicts()[position].placement()?;
+        let ranks: Vec<(usize, u64)> =
+            placement.ranks.iter().map(|rank| (rank.gpu_type, rank.batch)).collect();
+        let Extract { problem, .. } = &self.extract;
+        let whole = epoch_as_shared(problem, &problem.jobs[position], &ranks, &placement.slots);
+        Some(whole.unwrap_or(placement.epoch).total())
     }
 
-    /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.
+    /// Converts it to a plan of the whole problem, on GPUs that are free or for which jobs wait in the queue.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();

@@ -1,4 +1,4 @@
-//! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
+//! Jobs that find no free GPUs: which requests to queue, and how to change pending ones.
 
 use crate::replan::ReplanContext;
 use crate::replan::draft::Draft;
@@ -8,24 +8,25 @@ use crate::{
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
-/// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
+/// Time after which pending requests are re-evaluated without other changes: 10 min.
 const ASK_AGAIN: Seconds = Seconds(600.0);
 
-/// Why a job that cannot go on after a time limit asks for nothing.
+/// Reason for a job without requests that cannot resume after a time limit.
 const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, and the job starts over \
     after each; if its program can resume, add the job again with the key checkpoint";
 
-/// GPUs by node and type that requests of this decision are for: one decision asks for no node twice.
+/// GPUs requested in this decision by node and type; a decision requests no node twice.
 type Asked = Vec<Vec<u32>>;
 
-/// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
+/// The GPUs that a job could use without competition: by node and type, and the problem of the job alone on
+/// these.
 struct SoleRoom {
     offered: Vec<Vec<u32>>,
     alone: Extract,
 }
 
 impl ReplanContext<'_> {
-    /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
+    /// Returns the jobs whose start estimates are needed: those with pending requests, or that may need one.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
         if self.problem.start_estimates.is_some() {
             return Vec::new();
@@ -34,15 +35,16 @@ impl ReplanContext<'_> {
         jobs.filter(|job| ready.contains(job) || is_pending(&self.problem.jobs[*job])).collect()
     }
 
-    /// Returns when pending requests are asked about anew.
+    /// Returns when pending requests are re-evaluated.
     pub(super) fn next_asking(&self) -> Option<Time> {
         self.problem.jobs.iter().any(is_pending).then(|| self.problem.now.after(ASK_AGAIN))
     }
 
-    /// Returns a plan for jobs on free GPUs, without those that are done before on others that they have to wait for.
+    /// Returns a plan for jobs on free GPUs, without jobs that would end sooner on GPUs for which they have
+    /// to wait.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn base(&self, ready: &[usize]) -> Result<Option<Draft>, PolicyError> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
@@ -59,12 +61,12 @@ impl ReplanContext<'_> {
         if soon.len() == ready.len() { Ok(base) } else { self.draft(&soon, Basis::Free) }
     }
 
-    /// Returns what `base` gives, or else requests of the other jobs that are ready, and what to change of those that are pending.
+    /// Returns the plan of `base`, or else requests of the other ready jobs and changes of pending ones.
     pub(super) fn with_queue(&self, base: Option<Draft>, ready: &[usize], notes: &mut Vec<String>) -> Plan {
         let places = base.as_ref().is_some_and(Draft::places);
         let base = base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default();
         if places {
-            // What is free is given away first; the others are asked about again.
+            // Free GPUs are assigned first; the other jobs are considered in the next decision.
             return Plan { wake: Some(self.problem.now), ..base };
         }
         if self.problem.start_estimates.as_ref().is_some_and(Vec::is_empty) {
@@ -89,7 +91,7 @@ impl ReplanContext<'_> {
                 }
                 Err(later) => {
                     left_out |= later;
-                    // It says why, or that the job can never be placed.
+                    // The placer says why, or that the job can never be placed.
                     let why = base.changes.iter().find(|(change, _)| *change == job).cloned();
                     changes.extend(why.or_else(|| Some((job, self.nothing_suits(job)?))));
                 }
@@ -98,8 +100,8 @@ impl ReplanContext<'_> {
         Plan { changes, requests, wake: left_out.then_some(self.problem.now), ..Plan::default() }
     }
 
-    /// Returns what the placer would have the jobs wait for, where nobody can say when anything starts: each as if it got all that is
-    /// there, within what a job takes at most.
+    /// Returns the requests that the placer would make if no start estimates exist: for each job as if it
+    /// were alone, within its limits.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {
             Ok(draft) => Some(draft.filter(Draft::places)?.into_plan(self, Basis::Queue)),
@@ -114,7 +116,7 @@ impl ReplanContext<'_> {
         self.problem.start_estimates.iter().flatten().find(|estimates| estimates.job == job)
     }
 
-    /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
+    /// Returns whether the time limit of every request for these GPUs would end a job that cannot resume.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
         let Some(start_estimates) = self.start_estimates(job) else { return false };
         let blocks = kind(&self.problem.gpu_types, &placement.slots);
@@ -122,14 +124,14 @@ impl ReplanContext<'_> {
         !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == blocks)
     }
 
-    /// Returns that no time limit suits a job, where that is so.
+    /// Returns that no time limit suits a job, if that is the case.
     fn nothing_suits(&self, job: usize) -> Option<Decision> {
         let JobStartEstimates { requests, cut, .. } = self.start_estimates(job)?;
         let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
         (requests.is_empty() && !cut.is_empty()).then(why)
     }
 
-    /// Returns the requests of a job whose GPUs it may have here.
+    /// Returns the requests of a job whose GPUs it may use here.
     fn able<'p>(&self, job: usize, start_estimates: &'p JobStartEstimates) -> Vec<&'p RequestStartEstimate> {
         let (room, nothing) = (self.room(job), self.asked_for_nothing());
         let is_able = |estimate: &&RequestStartEstimate| {
@@ -138,7 +140,7 @@ impl ReplanContext<'_> {
         start_estimates.requests.iter().filter(is_able).collect()
     }
 
-    /// Returns what counts of the requests of a job.
+    /// Returns the data of a job's requests that the choice needs.
     fn candidates(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Candidate> {
         let able = self.able(job, start_estimates);
         Candidate::of(&able.iter().map(|estimate| (&estimate.request, estimate.anew)).collect::<Vec<_>>())
@@ -149,10 +151,10 @@ impl ReplanContext<'_> {
         self.candidates(job, start_estimates).iter().map(|candidate| candidate.finish).min_by(f64::total_cmp)
     }
 
-    /// Returns the request to begin with.
+    /// Returns the first request of a job.
     ///
     /// # Errors
-    /// Whether there is one for which another decision is needed, as this one asks for its nodes already.
+    /// Returns true if another decision is needed because this one has already requested the nodes.
     fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
@@ -163,7 +165,7 @@ impl ReplanContext<'_> {
         Ok((decision, chosen.id))
     }
 
-    /// Returns what could be done with what a job waits for: all requests, in its place or anew.
+    /// Returns the alternatives to a job's pending requests: all requests, in place or submitted again.
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
         let holds = &self.problem.jobs[job].progress.holds;
         let there: Vec<GpuBlocks> =
@@ -181,7 +183,8 @@ impl ReplanContext<'_> {
         self.able(job, start_estimates).into_iter().map(other).collect()
     }
 
-    /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
+    /// Returns what to do with a job's pending requests, and the request to use; `None` if they stay as they
+    /// are.
     fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;
         let holds = &self.problem.jobs[job].progress.holds;
@@ -218,7 +221,7 @@ impl ReplanContext<'_> {
         Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
     }
 
-    /// Returns what a job could have if nobody else waited.
+    /// Returns the GPUs that a job could use without competition.
     fn room(&self, job: usize) -> SoleRoom {
         let offered = self.problem.offered_to(&[job], Basis::Line);
         SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
@@ -228,7 +231,8 @@ impl ReplanContext<'_> {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
-    /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
+    /// Returns the GPUs of a request on nodes that this decision has not requested yet, and marks them as
+    /// requested.
     fn settle(
         &self,
         job: usize,
@@ -260,21 +264,21 @@ impl ReplanContext<'_> {
     }
 }
 
-/// Returns whether a job waits in the queue and nowhere else.
+/// Returns whether a job is pending in the queue and has no running submission.
 fn is_pending(job: &JobModel) -> bool {
     let holds = &job.progress.holds;
     !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
 }
 
-/// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.
+/// GPUs in the form of a Slurm request: type, number per node, number of nodes.
 type GpuBlocks = Vec<(GpuType, u32, usize)>;
 
-/// Returns what a request asks for.
+/// Returns the GPUs of a request.
 fn kind_of(request: &RequestOption) -> GpuBlocks {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 
-/// Returns what some GPUs are for Slurm.
+/// Returns GPUs in the form of a Slurm request.
 fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> GpuBlocks {
     let mut kinds = GpuBlocks::new();
     for slot in slots {

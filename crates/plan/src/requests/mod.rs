@@ -1,4 +1,4 @@
-//! GPUs that a job could ask the cluster's queue for, and what to do with the requests that wait there.
+//! GPUs that a job could request from the cluster's queue, and what to do with its pending requests.
 
 mod options;
 mod remedy;

@@ -1,43 +1,43 @@
-//! The rule for one pending request: leave it, change it in place, queue another beside it, or begin anew.
+//! The rule for one pending request: keep it, change it in place, queue another one beside it, or replace it.
 
 use hsched_model::RequestId;
 
-/// Requests of one job that wait at the same time.
+/// Maximum number of pending requests of one job.
 const MOST_ENTRIES: usize = 3;
 
-/// A change must bring the end nearer by this part of the time to it,
+/// Minimum reduction of the time until the job's end, as a fraction,
 const GAIN: f64 = 0.1;
 
-/// and by this many seconds: less is noise of the estimates.
+/// and in seconds: smaller differences are noise of the estimates.
 const LEAST_GAIN: f64 = 600.0;
 
-/// What starts within this many seconds starts now.
+/// A start within this many seconds counts as immediate.
 const NOW: f64 = 60.0;
 
-/// What is known of the requests of a job that wait. All times are means, in seconds from now.
+/// The estimates for a job's pending requests. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pending {
-    /// When the first of them would start as they are.
+    /// When the first of them would start without a change.
     pub start: f64,
-    /// When the job would be done as they are.
+    /// When the job would be done without a change.
     pub finish: f64,
-    /// How many there are.
+    /// Number of pending requests.
     pub entries: usize,
-    /// Whether others may be queued beside them: their scripts race for the job.
+    /// Whether more requests may be queued beside them, because their scripts race for the job.
     pub races: bool,
 }
 
-/// Another request that the job could have.
+/// An alternative request of the job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Instead {
     pub id: RequestId,
-    /// How long the job would run, in seconds.
+    /// Run time of the job, in seconds.
     pub run: f64,
-    /// How long it would wait if it was submitted now, at the priority of a new job; `None` if that is unknown.
+    /// Its wait if submitted now, with the priority of a new job; `None` if unknown.
     pub anew: Option<f64>,
-    /// How long it would wait if a pending request was changed to it, which keeps its place; `None` where none can be.
+    /// Its wait if a pending request is changed to it and keeps its place; `None` if none can be changed.
     pub in_place: Option<f64>,
-    /// Whether the job waits for these GPUs already.
+    /// Whether the job already waits for these GPUs.
     pub is_there: bool,
 }
 
@@ -45,18 +45,19 @@ pub(crate) struct Instead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
     Keep,
-    /// Change the pending request that can be changed: it keeps its place.
+    /// Change the pending request, which keeps its place.
     Amend(RequestId),
-    /// Queue this one, too: the first to start trains.
+    /// Queue this request as well; the first to start trains.
     Beside(RequestId),
-    /// Cancel what waits and submit this one.
+    /// Cancel the pending requests and submit this one.
     Replace(RequestId),
 }
 
 /// Returns what to do with the pending requests of a job.
 ///
-/// A change must gain a tenth and ten minutes. GPUs that are free are taken at once where the job is done on them before it would
-/// start as it is. The first request keeps its place, unless nothing can be queued beside it.
+/// A change must gain at least 10 % and 10 min. Free GPUs are used at once if the job would end on them
+/// before its pending request starts. The first request keeps its place, unless nothing can be queued beside
+/// it.
 pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
     let pays = |wait: f64, run: f64| {
         let gain = pending.finish - (wait + run);
@@ -65,7 +66,7 @@ pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
     };
     let mut best: Option<(f64, Remedy)> = None;
     let mut consider = |finish: f64, remedy: Remedy| {
-        // Of equal ones the first is the gentlest.
+        // Of equal remedies, the first is the least disruptive.
         if best.is_none_or(|(known, _)| finish < known) {
             best = Some((finish, remedy));
         }
@@ -95,7 +96,7 @@ mod tests {
     /// A job that starts in ten hours and runs for ten.
     const PENDING: Pending = Pending { start: 10.0 * HOUR, finish: 20.0 * HOUR, entries: 1, races: true };
 
-    /// A request with its run and its waits, in hours.
+    /// Returns a request with its run time and waits, in hours.
     fn other(run: f64, anew: f64, in_place: impl Into<Option<f64>>) -> Instead {
         Instead {
             id: RequestId(0),
@@ -134,13 +135,13 @@ mod tests {
         let alone = Pending { races: false, ..PENDING };
         assert_eq!(remedy(&alone, &[other(10.0, 9.0, None)]), Remedy::Keep);
         assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), Remedy::Replace(RequestId(0)));
-        // The place in line is worth more than the same request anew.
+        // The place in the queue is worth more than a new submission of the same request.
         assert_eq!(remedy(&alone, &[other(10.0, 7.0, 7.0)]), Remedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn free_gpus_that_are_done_before_the_start_are_taken_at_once() {
-        // A gain of ten hours of two thousand is below a tenth.
+        // A gain of 10 h out of 2000 h is below 10 %.
         let late = Pending { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
         assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), Remedy::Beside(RequestId(0)));
         assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), Remedy::Keep);

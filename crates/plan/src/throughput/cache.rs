@@ -12,8 +12,8 @@ use hsched_model::{GpuType, Job, Precision, Speed};
 
 /// All measured speeds.
 ///
-/// A set of records, one for each speed and contributor: only the contributor changes its record, so that
-/// caches merge without loss, in any order.
+/// A set of records, one for each speed and contributor. Only the contributor changes its record, so caches
+/// can be merged without loss in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
     models: BTreeMap<String, BTreeMap<Place, Records>>,
@@ -22,45 +22,47 @@ pub struct Cache {
 /// What a model's speed is one of: a GPU type, a precision, and the GPUs of a replica.
 type Place = (GpuType, Option<Precision>, u32);
 
-/// By contributor.
+/// Records by contributor.
 type Records = BTreeMap<String, Record>;
 
-/// What is known of a speed.
+/// A measured speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     pub speed: Speed,
-    /// Relative error of step times, one standard deviation.
+    /// Relative error of step times, as one standard deviation.
     pub error: f64,
-    /// Samples that counted; 0 where somebody said so.
+    /// Number of counted samples; 0 if a user stated the speed.
     pub count: u64,
-    /// Batch sizes seen that are well apart: of one alone only the line through it and the origin is known.
+    /// Number of clearly different batch sizes; with a single one, only the line through it and the origin is
+    /// known.
     pub batches: usize,
-    /// Batch size seen last; `None` where somebody said so.
+    /// Batch size of the last sample; `None` if a user stated the speed.
     pub batch: Option<u64>,
-    /// Unix seconds.
+    /// Time of the last sample in Unix seconds.
     pub last_seen: f64,
-    /// Source of what was seen last.
+    /// Source of the last sample.
     pub source: SampleSource,
 }
 
-/// Relative error that no speed is below: runs differ by that much from one another.
+/// Minimum relative error of a speed, because runs vary by that much.
 const LEAST_ERROR: f64 = 0.01;
 
-/// Relative error of what somebody says.
+/// Relative error of a stated speed.
 const STATED_ERROR: f64 = 0.1;
 
-/// Samples of one batch size beyond which more do not count more: the moving average forgets them.
+/// Maximum number of samples of one batch size that increase the weight, because the moving average forgets
+/// older ones.
 const MOST_SAMPLES: u64 = 10;
 
-/// Later observations of a record that halve what a point counts, and the least that it counts.
+/// Number of later observations that halve the weight of a point, and the minimum weight.
 const HALF_LIFE: f64 = 8.0;
 const LEAST_AGE_WEIGHT: f64 = 1e-3;
 
 impl Cache {
     /// Adds a sample.
     ///
-    /// One far from what is known is kept aside: a stalled file system teaches nothing about a GPU. When three
-    /// such agree, the speed has changed, and they replace what was known.
+    /// A sample far from the known speed is set aside, because a stalled file system says nothing about a
+    /// GPU. If three such samples agree, the speed has changed, and they replace the known one.
     pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
         if !sample.is_possible() {
             return Lesson::Refused(Refusal::Nonsense);
@@ -83,7 +85,7 @@ impl Cache {
         }
     }
 
-    /// Returns what is known of a speed, over all contributors.
+    /// Returns the estimate of a speed, combined over all contributors.
     pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
         let place = (key.gpu_type.clone(), key.precision, key.gpus);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
@@ -111,7 +113,7 @@ impl Cache {
         })
     }
 
-    /// Puts a contributor's record in, unless a later one is there; returns whether its numbers are possible.
+    /// Stores a contributor's record unless a later one exists; returns whether its numbers are valid.
     pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
         if !record.is_possible() {
             return false;
@@ -128,25 +130,26 @@ impl Cache {
         true
     }
 
-    /// Merges all that another cache knows.
+    /// Merges all records of another cache.
     ///
-    /// Of two records of a contributor the later one stays: the order of merging does not matter, nor how often.
+    /// Of two records of a contributor, the later one is kept, so neither the order nor the number of merges
+    /// matters.
     pub fn merge(&mut self, other: &Self) {
         for (key, contributor, record) in other.records() {
             self.restore(&key, contributor, record.clone());
         }
     }
 
-    /// Replaces what all contributors know of a speed by what somebody says.
+    /// Replaces all contributors' records of a speed with a stated speed.
     pub fn set(&mut self, key: &SpeedKey, speed: Speed, at: f64, contributor: &str) {
         let records = self.records_mut(key);
         records.retain(|name, _| name == contributor);
         records.entry(contributor.to_owned()).or_default().state(speed, at);
     }
 
-    /// Forgets a model, on one GPU type or all; returns how many speeds that were.
+    /// Removes a model, on one GPU type or on all; returns the number of removed speeds.
     ///
-    /// A merge with a cache that still has them brings them back.
+    /// Merging with a cache that still has them restores them.
     pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
         let Some(places) = self.models.get_mut(model) else { return 0 };
         let before = places.len();
@@ -158,8 +161,8 @@ impl Cache {
         before - after
     }
 
-    /// Drops what a contributor inferred of a speed from whole epochs or runs at `since` (Unix seconds) or later; returns whether
-    /// that was anything.
+    /// Removes a contributor's speeds inferred from whole epochs or runs at `since` (Unix seconds) or later;
+    /// returns whether there were any.
     pub fn forget_inferred(&mut self, key: &SpeedKey, contributor: &str, since: f64) -> bool {
         self.records_mut(key).get_mut(contributor).is_some_and(|record| record.forget_inferred(since))
     }
@@ -179,7 +182,7 @@ impl Cache {
     }
 }
 
-/// Returns what all contributors know together: one line through all their points.
+/// Returns the combined estimate of all contributors: one line through all their points.
 fn pooled(records: &Records) -> Option<Measured> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
@@ -193,7 +196,7 @@ fn pooled(records: &Records) -> Option<Measured> {
     let misfit =
         readings.iter().map(|reading| reading.weight * off(reading) * off(reading)).sum::<f64>() / total;
     let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
-    // The variance of one sample, and of the mean of all that count.
+    // The variance of one sample, and of the mean of all counted samples.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
     Some(Measured {
         speed,
@@ -206,7 +209,7 @@ fn pooled(records: &Records) -> Option<Measured> {
     })
 }
 
-/// Returns how many batch sizes are so far apart that they show the fixed part of a step.
+/// Returns the number of batch sizes that differ enough to show the constant part of a step.
 fn apart(mut batches: Vec<f64>) -> usize {
     batches.sort_by(f64::total_cmp);
     let (mut count, mut next) = (0, 0.0);
@@ -218,7 +221,7 @@ fn apart(mut batches: Vec<f64>) -> usize {
     count
 }
 
-/// Returns the point with what it counts: its samples, less the longer ago they were.
+/// Returns the point with its weight: its number of samples, reduced with age.
 fn reading(record: &Record, point: &Point) -> Reading {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);

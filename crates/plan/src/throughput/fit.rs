@@ -1,27 +1,28 @@
-//! Step times at some batch sizes to a speed: weighted least squares of `alpha + beta * batch`.
+//! Fits a speed to step times at several batch sizes: weighted least squares of `alpha + beta * batch`.
 
 use hsched_model::{Seconds, Speed};
 
-/// A step time at a batch, and how much it counts.
+/// A step time at a batch size, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     pub batch: f64,
     pub seconds: f64,
-    /// Above 0; residuals are relative, so that it counts the same for long and short steps.
+    /// Positive weight; residuals are relative, so that long and short steps count equally.
     pub weight: f64,
 }
 
-/// The least spread of batch sizes, greatest to least, that shows a slope: nearer ones show the noise of their times,
-/// and ranks of one job often have batches that differ by one.
+/// Minimum ratio of the largest to the smallest batch size for fitting a slope: closer sizes show only the
+/// noise of their times, and ranks of one job often have batches that differ by one.
 pub(super) const SPREAD: f64 = 1.25;
 
-/// A part of a step's time that is nothing but rounding.
+/// Fraction of a step's time that counts as a rounding error.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the speed that fits the readings best, or `None` where there are none or numbers are impossible.
+/// Returns the speed that fits the readings best, or `None` if there are none or a number is invalid.
 ///
-/// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From batch sizes that lie close together,
-/// and where the best line has `alpha < 0` or `beta <= 0`, which no GPU has, the line through the origin.
+/// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. If batch sizes are close
+/// together, or if the best line has `alpha < 0` or `beta <= 0`, which is impossible for a GPU, it fits the
+/// line through the origin.
 pub fn fit(readings: &[Reading]) -> Option<Speed> {
     affine(readings).or_else(|| through_origin(readings))
 }
@@ -32,7 +33,7 @@ fn affine(readings: &[Reading]) -> Option<Speed> {
     if greatest < SPREAD * least {
         return None;
     }
-    // Around the means, where the normal equations keep their digits.
+    // Centred at the means, which keeps the normal equations numerically accurate.
     let weight = |reading: &Reading| reading.weight / (reading.seconds * reading.seconds);
     let total: f64 = readings.iter().map(weight).sum();
     let mean = |of: fn(&Reading) -> f64| readings.iter().map(|r| weight(r) * of(r)).sum::<f64>() / total;
@@ -42,7 +43,7 @@ fn affine(readings: &[Reading]) -> Option<Speed> {
     };
     let beta = moment(|b, s| b * s) / moment(|b, _| b * b);
     let alpha = seconds - beta * batch;
-    // What rounding left is no fixed part.
+    // A rounding residue is not a constant part.
     if alpha.abs() <= ROUNDING * seconds {
         return Speed::rate(beta.recip());
     }
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn close_batch_sizes_show_no_slope() {
-        // 150/s with an error of 1 %: the line through both would have an alpha of 0.13 s.
+        // 150 samples/s with an error of 1 %: the line through both points would have an alpha of 0.13 s.
         let readings = [(38.0, 0.2559, 1.0), (39.0, 0.2592, 1.0)];
         let readings = readings.map(|(batch, seconds, weight)| Reading { batch, seconds, weight });
         let speed = fit(&readings).expect("a speed");
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn no_speed_has_negative_parts() {
-        // More than linear, and falling with the batch: neither is a line of a GPU.
+        // Superlinear, and decreasing with the batch: neither is possible for a GPU.
         check(&[(1.0, 1.0, 1.0), (2.0, 4.0, 0.0)], 0.0, 1.0);
         check(&[(1.0, 1.0, 1.0), (2.0, 0.5, 0.0)], 0.0, 1.0);
         assert_eq!(fit(&[]), None);

@@ -1,6 +1,6 @@
-//! Speeds: records of measurements become a matrix of jobs and GPU types.
+//! Speeds: records of measurements are combined into a matrix of jobs and GPU types.
 //!
-//! Knows nothing of placements and never decides which GPUs a job gets.
+//! Knows nothing about placements and never decides which GPUs a job gets.
 
 mod cache;
 mod estimate;

@@ -1,4 +1,4 @@
-//! A trace in plain numbers.
+//! A trace as plain numbers.
 
 use crate::Problem;
 use crate::classes::{Bundles, Classes, steps_per_epoch};
@@ -14,7 +14,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Returns the trace of a problem's jobs; `None` where there are none or one can never run.
+    /// Returns the trace of a problem's jobs; `None` if there are none or one can never run.
     pub(super) fn new(problem: &Problem) -> Option<Self> {
         let types = problem.gpu_types.len();
         let up = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty].max(node.up[ty])).sum::<u32>();
@@ -36,12 +36,12 @@ impl Trace {
         to_f64(self.jobs.len())
     }
 
-    /// Returns the bundles worth choosing from, by class.
+    /// Returns the candidate bundles, by class.
     pub(super) fn listed(&self) -> Vec<Bundles> {
         self.classes.list().iter().map(|class| class.bundles.undominated()).collect()
     }
 
-    /// Returns every bundle, by class, where they can be listed.
+    /// Returns every bundle, by class, if they can be listed.
     pub(super) fn all(&self) -> Option<Vec<Bundles>> {
         (0..self.classes.list().len()).map(|class| self.classes.all_bundles(class)).collect()
     }

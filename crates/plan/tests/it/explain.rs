@@ -1,4 +1,4 @@
-//! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
+//! `policy::explain` compared with figures computed by hand, and with the bound that its prices prove.
 
 use hsched_plan::{
     Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Limit, Obstacle, Parameters, Problem,
@@ -45,7 +45,7 @@ fn the_worked_example() {
     assert_eq!(resnet.types[0].fewer, None);
     near(jct(resnet.types[1].fewer.as_ref()).0, 2e7 / 644.0);
     near(resnet.loss(1).expect("legal"), 2e7 / 644.0 - 2e7 / 1288.0);
-    // All V100 are its own; the T4 are not.
+    // All V100 are its own, but the T4 are not.
     assert_eq!(resnet.types[1].alone.as_ref().ok(), resnet.types[1].alone_now.as_ref());
     near(resnet.types[0].alone.as_ref().expect("legal").jct, 2e7 / 550.0);
     assert_eq!(resnet.types[0].alone_now, None);
@@ -56,8 +56,8 @@ fn the_worked_example() {
     near(vgg.one_node_now.as_ref().expect("its own node").jct, 1e7 / 1768.0);
 }
 
-/// What every job would choose at the prices, less what all GPUs are worth, is the bound: so its prices are
-/// those of the explanation.
+/// The choices of all jobs at the prices, minus the value of all GPUs, give the bound; the explanation
+/// therefore uses the bound's prices.
 #[test]
 fn choices_at_the_prices_add_up_to_the_bound() {
     for (problem, policy) in [(worked_example(), "has"), (fifteen_gpus(), "optimal"), (fifteen_gpus(), "jps")]
@@ -95,7 +95,7 @@ fn one_type_alone_is_the_best_number_of_all() {
     }
 }
 
-/// A job with the first type to itself, as the only one on one node of four.
+/// Returns the explanation of a job that has the first type to itself, as the only job on one of four nodes.
 fn alone(change: impl FnOnce(&mut JobModel)) -> (Explanation, Problem) {
     let mut job = job("job", 1, 1000, 0.0, &[100.0]);
     change(&mut job);

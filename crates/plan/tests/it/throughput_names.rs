@@ -1,4 +1,5 @@
-//! Names in job files against the types of a cluster: other names of a model, precision, what is not known.
+//! Names in job files compared with the types of a cluster: other names of a model, precision, and unknown
+//! speeds.
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
@@ -11,7 +12,7 @@ fn job(keys: &str) -> Job {
     formats::jobs::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems}")).remove(0)
 }
 
-/// Returns what is known of each type: its rate, the name that gave it, the limit on batches and remarks.
+/// Returns the data of each type: its rate, the name it came from, the maximum batch and the remarks.
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
     let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);

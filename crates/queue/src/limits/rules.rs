@@ -1,11 +1,11 @@
-//! Which limits a job must meet and which counters it adds to.
+//! The limits that apply to a job, and the counters to which it contributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Limit, Refusal, TresAmounts};
 use crate::Snapshot;
 
-/// What limits depend on.
+/// The properties of a job that determine its limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub user: Option<&'a str>,
@@ -16,29 +16,30 @@ pub(crate) struct Subject<'a> {
     pub limit: f64,
 }
 
-/// What limits mean for a job.
+/// The effect of limits on a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
-    /// The limits that never let it start, the one that Slurm tests first being the first.
+    /// Limits that never allow it to start, in the order in which Slurm checks them.
     pub refusals: Vec<Refusal>,
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<Count>,
-    /// Whether its QOS keeps no nodes for it.
+    /// Whether its QOS reserves no nodes for it.
     pub keeps_nothing: bool,
 }
 
 impl Rule {
-    /// Returns the first limit that never lets it start.
+    /// Returns the first limit that never allows it to start.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         self.refusals.first()
     }
 
-    /// Returns the counters that it looks at or adds to.
+    /// Returns the counters that it checks or contributes to.
     pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
         self.checks.iter().map(|check| check.counter).chain(self.counts.iter().map(|count| count.counter))
     }
 
-    /// Returns whether time alone may let the job start, as the minutes left of others' limits fall.
+    /// Returns whether time alone may allow the job to start, as the remaining minutes of running jobs
+    /// decrease.
     pub(crate) fn falls(&self) -> bool {
         self.checks.iter().any(|check| check.is_falling)
     }
@@ -55,16 +56,17 @@ pub(super) struct Check {
     pub is_falling: bool,
 }
 
-/// What a job adds to a counter while it runs.
+/// A job's contribution to a counter while it runs.
 #[derive(Clone, Debug)]
 pub(super) struct Count {
     pub counter: usize,
-    /// For a falling counter, by minute that is left of the job's limit.
+    /// For a decreasing counter, the amount per remaining minute of the job's limit.
     pub amount: f64,
     pub is_falling: bool,
 }
 
-/// Whose jobs a counter sums up, of which TRES (`None`: the jobs), and whether times what is left of their limits.
+/// The holder whose jobs a counter sums up, the TRES (`None`: number of jobs), and whether amounts are
+/// multiplied by the remaining time of limits.
 pub(super) type Counter = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
@@ -75,14 +77,14 @@ pub(crate) struct LimitRules<'a> {
     counters: BTreeMap<Counter, usize>,
     known: BTreeMap<RuleKey, usize>,
     list: Vec<Rule>,
-    /// What each rule may add to a counter.
+    /// The possible contributions of each rule to a counter.
     adds: Vec<Vec<(Counter, f64)>>,
 }
 
-/// The user, account, QOS and partition of a job, and in bits its amounts and limit.
+/// The user, account, QOS and partition of a job, and its amounts and limit as bits.
 type RuleKey = ([Option<String>; 4], Vec<(String, u64)>, u64);
 
-/// A limit on running jobs, where its sum is kept, and whether it is of minutes.
+/// A limit on running jobs, the group over which it is summed, and whether it is in minutes.
 const GROUP_OF_QOS: [(&str, Span, bool); 6] = [
     ("GrpTRES", Span::All, false),
     ("GrpTRESRunMins", Span::All, true),
@@ -97,7 +99,7 @@ const JOBS_OF_QOS: [(&str, Span); 3] =
 
 const SINGLE: [&str; 5] = ["MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MinTRES", "MaxWall"];
 
-/// Whose jobs a limit of a QOS is for.
+/// The jobs to which a limit of a QOS applies.
 #[derive(Clone, Copy)]
 enum Span {
     All,
@@ -105,13 +107,13 @@ enum Span {
     User,
 }
 
-/// A job whose rule is being made.
+/// The rule of a job under construction.
 struct Draft<'a, 'b> {
     subject: Subject<'b>,
     amounts: &'b TresAmounts,
     minutes: f64,
     rule: Rule,
-    /// Limits that a QOS has set, which hide others of the same name.
+    /// Limits set by a QOS, which override others of the same name.
     taken: BTreeSet<(&'a str, Option<&'a str>)>,
 }
 
@@ -131,7 +133,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    /// Returns the number of the rule of a job that needs so much; 0 is that of a job without limits.
+    /// Returns the index of the rule for a job with these needs; 0 is that of a job without limits.
     pub(crate) fn of(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> usize {
         if self.limits.is_empty() {
             return 0;
@@ -150,17 +152,18 @@ impl<'a> LimitRules<'a> {
         self.list.len() - 1
     }
 
-    /// Returns the limit that never lets a job start.
+    /// Returns the limit that never allows a job to start.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
         self.list[rule].refusal()
     }
 
-    /// Returns what the counters are for which some job is checked.
+    /// Returns the definitions of the counters against which jobs are checked.
     pub(super) fn names(&self) -> BTreeMap<usize, Counter> {
         self.counters.iter().map(|(counter, number)| (*number, counter.clone())).collect()
     }
 
-    /// Returns all rules and the number of their counters, each rule with what it adds to counters that some job is checked against.
+    /// Returns all rules and the number of counters; each rule has its contributions to counters against
+    /// which jobs are checked.
     pub(crate) fn finish(mut self) -> (Vec<Rule>, usize) {
         for (rule, adds) in self.list.iter_mut().zip(self.adds) {
             let counted = |(counter, amount): (Counter, f64)| {
@@ -195,7 +198,7 @@ impl<'a> LimitRules<'a> {
         (draft.rule, adds)
     }
 
-    /// Returns the QOS whose limits count, the strongest first.
+    /// Returns the QOS whose limits count, in descending precedence.
     fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
     where
         'a: 'b,
@@ -248,7 +251,7 @@ impl<'a> LimitRules<'a> {
                 }
             }
         }
-        // These are handed down: the nearest counts, and each user has as many.
+        // These are inherited: the nearest one counts, and applies to each user separately.
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();
@@ -306,7 +309,7 @@ impl<'a> LimitRules<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns where a limit of a QOS is counted for a job.
+    /// Returns the counter of a QOS limit for a job.
     fn counter_of(&self, qos: &str, span: Span) -> String {
         match span {
             Span::All => format!("q:{qos}"),
@@ -317,7 +320,7 @@ impl Subject<'_> {
 }
 
 impl<'a> Draft<'a, '_> {
-    /// Notes a limit that never lets the job start.
+    /// Records a limit that never allows the job to start.
     fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
         self.rule.refusals.push(Refusal {
             limit: limit.name.clone(),
@@ -329,7 +332,7 @@ impl<'a> Draft<'a, '_> {
         });
     }
 
-    /// Checks the limits on a job by itself.
+    /// Checks the limits on a single job.
     fn check_alone(&mut self, limits: &[&'a Limit]) {
         let nodes = self.amounts.get("node").copied().unwrap_or(1.0);
         for limit in limits {

@@ -1,15 +1,15 @@
-//! Jobs that do not compete yet: they wait for a time, or for the ends of others.
+//! Jobs that do not compete yet, because they wait for a time or for the ends of others.
 
 use crate::line::Joins;
 use crate::play::Line;
 use crate::queue_model::{Part, QueueModel};
 
-/// Who joins the line later.
+/// Jobs that join the queue later.
 pub(super) struct Later {
     list: Vec<(Joins, Line)>,
-    /// Tasks of each awaited job that have not ended.
+    /// Number of tasks of each awaited job that have not ended.
     open: Vec<u32>,
-    /// Ends of awaited jobs that run elsewhere than in this part of the queue: at their limits.
+    /// Ends of awaited jobs in other parts of the queue, which run to their limits.
     elsewhere: Vec<(f64, usize)>,
 }
 
@@ -27,14 +27,14 @@ impl Later {
         self.list.push((joins, line));
     }
 
-    /// Counts a task that has ended.
+    /// Counts an ended task.
     pub(super) fn end(&mut self, awaited: &[usize]) {
         for &number in awaited {
             self.open[number] = self.open[number].saturating_sub(1);
         }
     }
 
-    /// Returns when somebody joins next, as far as that is known.
+    /// Returns when the next job joins, as far as known.
     pub(super) fn next(&self) -> Option<f64> {
         if self.list.is_empty() {
             return None;
@@ -46,7 +46,7 @@ impl Later {
         begins.chain(self.elsewhere.iter().map(|(end, _)| *end)).min_by(f64::total_cmp)
     }
 
-    /// Returns those who join by now.
+    /// Returns the jobs that join by now.
     pub(super) fn due(&mut self, now: f64) -> Vec<Line> {
         if self.list.is_empty() {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! One scheduling pass: starts jobs in order of priority and keeps nodes for those that must wait, as Slurm's backfill does.
+//! One scheduling pass: starts jobs in priority order and reserves nodes for jobs that must wait, like
+//! Slurm's backfill.
 
 use std::cmp::Reverse;
 
@@ -7,11 +8,12 @@ use crate::moment::Moment;
 use crate::node_timeline::{Slot, Viewer};
 use crate::play::{Live, Play, Who};
 
-/// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
+/// Maximum number of pending tasks of one array for which a pass reserves nodes: Slurm's
+/// `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 
 impl Play<'_> {
-    /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
+    /// Processes queued jobs in order: starts those that fit, and reserves nodes for the others.
     pub(super) fn pass(&mut self, now: f64) {
         let mut hopes = Hopes::new(self.model, &mut self.timeline, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
@@ -31,7 +33,8 @@ impl Play<'_> {
         }
     }
 
-    /// Looks at one in line; returns how many of its tasks were looked at, and whether others may be.
+    /// Processes one queued job; returns the number of its processed tasks, and whether the pass may
+    /// continue.
     fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
         let (mut looked_at, mut kept) = (0, 0);
         loop {
@@ -45,7 +48,7 @@ impl Play<'_> {
             if entry.started + kept >= entry.tasks {
                 return (looked_at, true);
             }
-            // A job at a limit keeps no nodes from others.
+            // A job at a limit does not reserve nodes.
             let rule = &self.model.limits[entry.rule];
             if !self.counters.allow(rule, (now - self.model.now) / 60.0) {
                 return (looked_at, true);

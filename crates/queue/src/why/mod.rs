@@ -1,4 +1,4 @@
-//! Why a job is pending: its reason with the numbers behind it, the jobs before it, the room that there is.
+//! Why a job is pending: its reason with the numbers behind it, the jobs before it, and the available room.
 
 mod advice;
 mod ahead;

@@ -1,4 +1,4 @@
-//! All that Slurm was asked, put together as one snapshot.
+//! All answers from Slurm, combined into one snapshot.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,38 @@ use crate::site::{self, Config};
 use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
 
-/// What Slurm's commands printed; `None` where one gave no answer.
+/// Output of Slurm's commands; `None` if one gave no answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
     pub squeue: &'a str,
-    /// The nodes as `sinfo` printed them, with types for GPUs that have none.
+    /// The nodes printed by `sinfo`, with types for untyped GPUs.
     pub cluster: &'a Cluster,
     pub config: Option<&'a str>,
     pub partitions: Option<&'a str>,
     pub reservations: Option<&'a str>,
-    /// What accounts and users have used, and when that was asked for.
+    /// Usage of accounts and users, with the time of the query.
     pub shares: Option<(Time, &'a str)>,
     /// The associations and the QOS, with their limits.
     pub limits: Option<(&'a str, &'a str)>,
-    /// Ended jobs, and when they were asked for.
+    /// Ended jobs, with the time of the query.
     pub history: Option<(Time, &'a str)>,
-    /// Those that ended after that, and when they were asked for.
+    /// Jobs that ended after that, with the time of the query.
     pub later: Option<(Time, &'a str)>,
-    /// An earlier `squeue` and its time, to see priorities grow.
+    /// An earlier `squeue` output with its time, to measure the growth of priorities.
     pub earlier: Option<(Time, &'a str)>,
 }
 
-/// Returns the queue as it was at the look, with notes on what is hidden or could not be read.
+/// Returns the queue at the time of the look, with notes on what is hidden or unreadable.
 ///
 /// # Errors
-/// When the jobs cannot be read at all.
+/// If the jobs cannot be read at all.
 pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
     let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
     let config = Config::parse(texts.config.unwrap_or_default());
     let partition_limits = site::partitions(texts.partitions.unwrap_or_default());
     let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
     notes.extend(unread);
-    // Operators see what is hidden from others.
+    // Operators can see what is hidden from other users.
     let none_of_others = found.iter().all(|job| job.ours);
     if none_of_others {
         notes.extend(scheduling::hidden(&config));
@@ -181,7 +181,7 @@ mod tests {
             (ends, seen.history_until)
         };
         assert_eq!(ends(texts), (vec![time("10:00:00"), time("11:30:00")], Some(time("11:40:00"))));
-        // An answer that is older than the history adds nothing.
+        // An answer older than the history adds nothing.
         let old = Texts { later: Some((time("10:20:00"), &later)), ..texts };
         assert_eq!(ends(old), (vec![time("10:00:00")], Some(time("10:30:00"))));
     }

@@ -1,4 +1,4 @@
-//! The runs of one script name, and what they say.
+//! The runs of one script name, and their review.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::review::quantiles::{quantile, sorted};
 use crate::review::{gpus, lines};
 use hsched_model::number::to_f64;
 
-/// What is known of the runs of one name.
+/// The review of all runs of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameReview {
     /// The job's name as printed.
@@ -17,38 +17,39 @@ pub struct NameReview {
     pub runs: usize,
     /// In seconds.
     pub time: Quantity,
-    /// In MiB on each node.
+    /// In MiB per node.
     pub memory: Quantity,
-    /// Of the whole job.
+    /// For the whole job.
     pub cpus: Quantity,
-    /// Of the whole job; their use is in `idle_share`.
+    /// For the whole job; its use is in `idle_share`.
     pub gpus: Quantity,
-    /// The part of the GPUs that was idle; `None` where it was not measured.
+    /// The idle fraction of the GPUs; `None` if it was not measured.
     pub idle_share: Option<f64>,
     /// The runs that did not complete, by their state in lower case.
     pub failures: BTreeMap<String, usize>,
-    /// The runs that completed or ended for their time or memory: a recommendation could have cut them.
+    /// Number of runs that completed or ended because of their time or memory limit: a recommendation could
+    /// have cut them.
     pub ended: usize,
-    /// Those that the recommendations would have cut.
+    /// Number of those that the recommendations would have cut.
     pub cut: usize,
     pub waited_h: f64,
-    /// The options of `sbatch` that should change.
+    /// The recommended options of `sbatch`.
     pub sbatch: Vec<String>,
-    /// The newest run, whose request counts as what is asked for.
+    /// The newest run, whose request counts as the present one.
     pub latest: Run,
 }
 
-/// What was asked for, used and should be asked for of one resource.
+/// Request, use and recommendation for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantity {
     pub asked: Option<f64>,
     pub used_p50: Option<f64>,
     pub used_p95: Option<f64>,
-    /// `None` where nothing should change.
+    /// `None` if no change is recommended.
     pub recommended: Option<f64>,
 }
 
-/// Returns what past runs say, by name; names with more runs first.
+/// Returns reviews of past runs by name; names with more runs come first.
 pub fn review(runs: &[Run]) -> Vec<NameReview> {
     let mut by_name: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs {
@@ -59,11 +60,11 @@ pub fn review(runs: &[Run]) -> Vec<NameReview> {
     reviews
 }
 
-/// How much sooner than its limit Slurm may end a run, and how much of its memory a run may have seemed to use before it was
-/// ended: what a run that was stopped had, as a part of what is asked for now, if it was the same.
+/// Slurm may end a run slightly before its limit, and memory use may appear slightly lower than at the kill.
+/// A stopped run's limit of at least this fraction of the present request therefore counts as equal to it.
 const SAME: f64 = 0.98;
 
-/// What a run needs at least that was stopped: more than it had.
+/// Minimum need of a stopped run, relative to its limit.
 const MORE: f64 = 1.0;
 
 fn of_name(runs: &[&Run]) -> Option<NameReview> {
@@ -98,7 +99,7 @@ fn of_name(runs: &[&Run]) -> Option<NameReview> {
     Some(review)
 }
 
-/// Returns the place of a run among those of its name.
+/// Returns the sort key of a run among those of its name.
 fn order(run: &Run) -> (f64, f64) {
     (run.submitted.unwrap_or(run.started).0, run.started.0)
 }
@@ -113,12 +114,12 @@ fn used(asked: Option<f64>, uses: impl Iterator<Item = f64>) -> Quantity {
 }
 
 impl NameReview {
-    /// Returns the part of the runs that could have been cut and that the recommendations would have cut.
+    /// Returns the fraction of the runs that the recommendations would have cut.
     pub fn cut_share(&self) -> f64 {
         to_f64(self.cut) / to_f64(self.ended.max(1))
     }
 
-    /// Adds what to ask for, by the runs that could have been cut.
+    /// Adds the recommendations, from the runs that could have been cut.
     fn recommend(&mut self, ended: &[&Run]) {
         let may_cut = advice::may_cut(ended.len());
         let time = self.time.asked.map(|asked| time_needs(asked, ended));
@@ -128,7 +129,7 @@ impl NameReview {
         let memory = self.memory.asked.map(|asked| memory_needs(asked, ended));
         self.memory.recommended = memory.and_then(|needs| advice::recommended(&needs, left, MEMORY));
         self.cut = self.count_cut(ended);
-        // What nobody could foresee, such as a request that has become smaller, may cut more.
+        // Unforeseeable cases, such as a request that was reduced since, may cut more runs.
         if self.cut > may_cut {
             self.memory.recommended = None;
             self.cut = self.count_cut(ended);
@@ -187,11 +188,11 @@ fn memory_needs(asked: f64, ended: &[&Run]) -> Needs {
     Needs { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
 }
 
-/// Room for runs that keep more CPUs busy for a while.
+/// Margin for runs that temporarily use more CPUs.
 const CPU_ROOM: f64 = 1.2;
 
-/// Returns how many CPUs to ask for, the same number for each task; `None` where nothing should change. Fewer CPUs end no run,
-/// so the rare ones do not count.
+/// Returns the recommended CPUs, the same number per task; `None` if no change is recommended. Fewer CPUs do
+/// not end a run, so rare peaks are ignored.
 fn cpus(asked: u64, tasks: u64, cores: &[f64]) -> Option<f64> {
     let usual = quantile(cores, advice::USUAL).filter(|_| cores.len() >= ENOUGH)?;
     let (asked, tasks) = (to_f64(asked), to_f64(tasks));
@@ -199,7 +200,7 @@ fn cpus(asked: u64, tasks: u64, cores: &[f64]) -> Option<f64> {
     (wanted <= advice::worth_it(asked, usual)).then_some(wanted)
 }
 
-/// Limits are whole minutes, longer ones rounder.
+/// Limits are whole minutes; longer ones are rounded more coarsely.
 const TIME: Rounding = Rounding {
     up: |seconds| {
         up(seconds, &[(1800.0, 60.0), (7200.0, 300.0), (43_200.0, 900.0), (172_800.0, 1800.0)], 3600.0)
@@ -207,11 +208,11 @@ const TIME: Rounding = Rounding {
     down: |seconds| (seconds / 60.0).floor() * 60.0,
 };
 
-/// Memory is whole MiB, and whole GiB from 8 GiB on.
+/// Memory is in whole MiB, and in whole GiB from 8 GiB.
 const MEMORY: Rounding =
     Rounding { up: |mib| up(mib, &[(2048.0, 64.0), (8192.0, 512.0)], 1024.0), down: f64::floor };
 
-/// Rounds up to the step of the first limit that is not reached.
+/// Rounds up to the step of the first range that contains the value.
 fn up(value: f64, steps: &[(f64, f64)], last: f64) -> f64 {
     let step = steps.iter().find(|(below, _)| value < *below).map_or(last, |(_, step)| *step);
     (value / step).ceil() * step

@@ -1,6 +1,8 @@
-//! Bundles: the output of all calls by which hsched reads from Slurm, as one compressed archive (`hsched.bundle/1`).
+//! Bundles: the output of all of hsched's reading calls to Slurm, as one compressed archive
+//! (`hsched.bundle/1`).
 //!
-//! `manifest.json` lists the calls; the output of each is in `NAME.txt`. All files are in the folder `hsched-bundle`.
+//! `manifest.json` lists the calls; each output is in `NAME.txt`. All files are in the folder
+//! `hsched-bundle`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -17,21 +19,21 @@ const SCHEMA: &str = "hsched.bundle/1";
 const FOLDER: &str = "hsched-bundle";
 const MANIFEST: &str = "manifest.json";
 
-/// The most bytes that all files of a bundle may have together.
+/// Maximum total size of a bundle's files in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// What begins every compressed file.
+/// First bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What a bundle holds.
+/// The content of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bundle {
     pub schema: String,
-    /// The version of hsched that made it.
+    /// The version of hsched that created it.
     pub hsched: String,
     /// The version of Slurm's commands, if they print one.
     pub slurm: Option<String>,
-    /// When it was made, in seconds since 1970.
+    /// When it was created, in Unix seconds.
     pub taken_at: f64,
     pub calls: Vec<BundledCall>,
 }
@@ -47,7 +49,7 @@ pub struct BundledCall {
     pub output: String,
 }
 
-/// Why a bundle could not be read.
+/// Why a bundle cannot be read.
 #[derive(Debug, Error)]
 pub enum BundleError {
     #[error("is compressed, but not a bundle of hsched doctor --bundle: {0}")]
@@ -71,7 +73,7 @@ impl Bundle {
         Self { schema: SCHEMA.to_owned(), hsched, slurm, taken_at, calls }
     }
 
-    /// Returns whether these are the bytes of a compressed file.
+    /// Returns whether these bytes are a gzip file.
     pub fn is_bundle(bytes: &[u8]) -> bool {
         bytes.starts_with(&GZIP)
     }
@@ -79,7 +81,7 @@ impl Bundle {
     /// Returns the bytes of the archive.
     ///
     /// # Errors
-    /// When the archive cannot hold something of it, such as a name that is too long.
+    /// If the archive cannot store a part of it, such as a name that is too long.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
         let manifest = serde_json::to_string_pretty(self)? + "\n";
@@ -96,10 +98,10 @@ impl Bundle {
         compressed.finish()
     }
 
-    /// Returns the bundle that an archive holds. Nothing is unpacked.
+    /// Returns the bundle in an archive. Nothing is unpacked to disk.
     ///
     /// # Errors
-    /// When it is no archive, no bundle, or of a later version.
+    /// If it is not an archive, not a bundle, or from a later version.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(LIMIT));
         let mut files = BTreeMap::new();
@@ -124,7 +126,7 @@ impl Bundle {
     /// Returns the output of a call.
     ///
     /// # Errors
-    /// When the bundle lacks it; says why.
+    /// If the bundle lacks it; the error says why.
     pub fn output(&self, name: &'static str) -> Result<&str, BundleError> {
         let call = self.calls.iter().find(|call| call.name == name);
         let call = call.ok_or_else(|| BundleError::Missing(name, "the call was not made".to_owned()))?;

@@ -8,7 +8,7 @@ use super::json::{number, set, text, words};
 use crate::record::excerpt;
 use hsched_model::Bytes;
 
-/// Adds what a value says that holds nodes one by one (`nodes`) or in groups (`sinfo`).
+/// Adds the data of a value with single nodes (`nodes`) or groups (`sinfo`).
 pub(super) fn read(value: &Value, gathering: &mut Gathering) {
     gathering.found("Slurm's nodes as JSON");
     let of = |key: &str| value.get(key).and_then(Value::as_array);
@@ -59,11 +59,11 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     }
 }
 
-/// Reads an entry of `sinfo --json` since 23.11, which stands for all nodes that look the same.
+/// Reads an entry of `sinfo --json` since 23.11, which represents all nodes with equal data.
 fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     let lists = ["nodes", "hostnames"].map(|key| words(&group["nodes"][key]).unwrap_or_default());
     let Some(names) = lists.into_iter().find(|names| !names.is_empty()) else {
-        // A partition without nodes has an entry too.
+        // Partitions without nodes also have an entry.
         if number(&group["nodes"]["total"]) != Some(0) {
             unread(place, group, "it names no nodes", gathering);
         }
@@ -78,7 +78,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
         gres: text(&group["gres"]["total"]),
         gres_used: text(&group["gres"]["used"]),
         cpus: number(&cpus["minimum"]),
-        // The group's sum; what each node has of it is not said.
+        // This is the group's sum; the share of each node is unknown.
         cpus_used: used.map(|used| used.div_ceil(count)),
         memory: number(&memory["minimum"]).map(mebibytes),
         memory_used: number(&memory["allocated"]).map(mebibytes),
@@ -103,7 +103,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     }
 }
 
-/// Remembers the partition of a group and returns its name.
+/// Records the partition of a group and returns its name.
 fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
     let name = text(&partition["name"])?;
     let time = &partition["maximums"]["time"];
@@ -115,7 +115,7 @@ fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
     gathering.partition(&name, limit.as_deref(), state.as_deref())
 }
 
-/// Returns the state: a list, or a text beside a list of flags.
+/// Returns the state: a list, or a text with a separate list of flags.
 fn state(node: &Value) -> Option<String> {
     let mut all = match &node["state"] {
         Value::String(text) => vec![text.clone()],
@@ -133,7 +133,7 @@ fn unread(place: &str, value: &Value, why: &str, gathering: &mut Gathering) {
     gathering.notes.say(format!("{place} was not read: {why}: {}", excerpt(&value.to_string())));
 }
 
-/// Returns whether an entry of a list `nodes`, or a value alone, is a node of Slurm's.
+/// Returns whether an entry of a list `nodes`, or a single value, is a node of Slurm.
 pub(super) fn is_node(value: &Value) -> bool {
     const KEYS: [&str; 7] =
         ["gres", "real_memory", "tres", "architecture", "alloc_cpus", "gres_used", "state"];
@@ -142,7 +142,8 @@ pub(super) fn is_node(value: &Value) -> bool {
     named && known && value.get("gpus").is_none() && !is_foreign(value)
 }
 
-/// Returns whether a node says its GPUs neither as Slurm does (`gres`) nor as a cluster file does (a map `gpus`).
+/// Returns whether a node has its GPUs neither in Slurm's form (`gres`) nor in that of a cluster file (a map
+/// `gpus`).
 pub(super) fn is_foreign(node: &Value) -> bool {
     let names_gpus =
         || node.as_object().is_some_and(|node| node.keys().any(|key| key.to_lowercase().contains("gpu")));

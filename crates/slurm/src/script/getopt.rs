@@ -1,4 +1,4 @@
-//! Options among words, by the rules of `getopt_long` with which `sbatch` reads them.
+//! Options among words, parsed by the rules of `getopt_long`, as in `sbatch`.
 
 use super::names::{LongName, Takes, long_name, short_name};
 use super::options::OptionSource;
@@ -8,17 +8,17 @@ use super::words::Word;
 /// An option found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FoundOption {
-    /// Name in full, without dashes.
+    /// Full name, without dashes.
     pub name: &'static str,
-    /// Whether a site's plugin defines it.
+    /// Whether it is defined by a site's plugin.
     pub is_plugin: bool,
     pub value: Option<String>,
     pub source: OptionSource,
-    /// Line of the option itself, which a value of the next line does not change.
+    /// Line of the option itself, even if its value is on the next line.
     pub line: Option<usize>,
     /// The words as written.
     pub text: String,
-    /// The word at which `sbatch` stops, inside a placeholder with blanks.
+    /// A word at which `sbatch` stops, inside a placeholder with blanks.
     pub stray: Option<String>,
 }
 
@@ -27,13 +27,14 @@ pub(super) struct FoundOption {
 pub(super) enum End {
     /// There are no more words.
     Words,
-    /// The word at this place is no option, or follows `--`.
+    /// The word at this index is not an option, or follows `--`.
     Other(usize),
-    /// The word at this place is no option that `sbatch` knows, for this reason.
+    /// The word at this index is an option that `sbatch` refuses, for this reason.
     Refused(usize, String),
 }
 
-/// Returns the names in full and the values of all options among words of a command line; passes over other words.
+/// Returns the full names and values of all options among the words of a command line; other words are
+/// skipped.
 pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'static str, Option<String>)> {
     let words: Vec<Word> =
         words.iter().enumerate().map(|(index, word)| Word::argument(word, index)).collect();
@@ -48,7 +49,7 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
     }
 }
 
-/// Returns the options at the start of some words, and what ends them.
+/// Returns the options at the beginning of some words, and what ends them.
 pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, End) {
     let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
     loop {
@@ -144,7 +145,7 @@ impl<'a> WordReader<'a> {
         Some(next)
     }
 
-    /// Adds an option whose value is the end of a word.
+    /// Adds an option whose value is the rest of a word.
     fn push(&mut self, known: LongName, word: &Word, value: Option<(&Word, usize)>) {
         let text = match value {
             Some((other, 0)) => format!("{} {}", word.text, other.text),

@@ -1,14 +1,14 @@
-//! The lines of a script that hold options, and those that only look like it.
+//! The lines of a script that contain options, and those that only resemble them.
 
 use super::placeholders::is_open;
 use super::request::LineRemark;
 use super::source::SlurmVersion;
 use super::words::{SplitError, Word, is_blank, separator, split};
 
-/// A script as far as its option lines go.
+/// The option lines of a script.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// Words of the option lines of each component; there is at least one.
+    /// Words of the option lines of each component; at least one component.
     pub components: Vec<Component>,
     pub notes: Vec<LineRemark>,
 }
@@ -17,16 +17,16 @@ pub(super) struct Script {
 #[derive(Debug, Default)]
 pub(super) struct Component {
     pub words: Vec<Word>,
-    /// Why a line cannot be split; nothing of the component counts then.
+    /// Why a line cannot be split; the component's options are then ignored.
     pub error: Option<String>,
 }
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptLine<'a> {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// Place in the file.
+    /// Byte offset in the file.
     pub start: usize,
     pub bytes: &'a [u8],
 }
@@ -41,7 +41,7 @@ impl ScriptLine<'_> {
     }
 }
 
-/// Returns why `sbatch` takes no file for a script, if so.
+/// Returns why `sbatch` refuses a file as a script, if it does.
 pub(super) fn refusal(script: &[u8]) -> Option<&'static str> {
     if script.is_empty() {
         Some("Batch script is empty!")
@@ -95,7 +95,7 @@ pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Scr
 }
 
 impl Script {
-    /// Reads an option line; `length` is that of its `#SBATCH`.
+    /// Reads an option line; `length` is the length of its `#SBATCH`.
     fn take(&mut self, line: ScriptLine, length: usize, file_name: &str, version: SlurmVersion) {
         let (start, text) = (line.start + length, &line.bytes[length..]);
         if length == b"#SLURM".len() {
@@ -141,7 +141,7 @@ impl Script {
     }
 }
 
-/// Returns the words of a line, those of one placeholder joined.
+/// Returns the words of a line, with the words of a placeholder joined.
 fn joined(words: Vec<Word>) -> Vec<Word> {
     let mut all: Vec<Word> = Vec::new();
     let mut open = false;
@@ -155,7 +155,7 @@ fn joined(words: Vec<Word>) -> Vec<Word> {
     all
 }
 
-/// Returns the length of the word with which an option line begins.
+/// Returns the length of the word that begins an option line.
 fn directive(line: &[u8]) -> Option<usize> {
     [b"#SBATCH".as_slice(), b"#SLURM"].into_iter().find(|word| line.starts_with(word)).map(<[u8]>::len)
 }
@@ -164,7 +164,7 @@ fn is_command(line: &[u8]) -> bool {
     line.iter().find(|byte| !is_blank(**byte)).is_some_and(|byte| *byte != b'#')
 }
 
-/// Returns why a comment that looks like an option line is none.
+/// Returns why a comment that resembles an option line is not one.
 fn lookalike(line: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(line);
     let comment = text.trim_start();
@@ -189,7 +189,8 @@ fn lookalike(line: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Returns whether a word is `SBATCH` in any case, or in capital letters with one changed, missing or added, or some exchanged.
+/// Returns whether a word is `SBATCH` in any case, or in capital letters with one letter changed, missing or
+/// added, or with some exchanged.
 fn is_like_sbatch(word: &str) -> bool {
     let wanted = "SBATCH";
     if word.eq_ignore_ascii_case(wanted) {

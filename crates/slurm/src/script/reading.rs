@@ -1,4 +1,4 @@
-//! Puts the parts together: what `sbatch` makes of a script, its environment and its command line.
+//! Combines the parts: how `sbatch` interprets a script, its environment and its command line.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,13 @@ use super::site::site_names;
 use super::source::{ScriptSource, SlurmVersion};
 use super::words::Word;
 
-/// A refusal, with the line that causes it.
+/// A refusal, with the line at fault.
 type Refusal = (Option<usize>, String);
 
-/// Reads what a submission asks Slurm for.
+/// Reads what a submission requests from Slurm.
 ///
-/// Follows the rules of `sbatch` of the version: the option lines of the script, then the environment, then the command line.
+/// Follows the rules of that version of `sbatch`: the option lines of the script, then the environment, then
+/// the command line.
 pub fn read_script(source: &ScriptSource) -> ScriptReading {
     let mut reader = ScriptReader::new(source);
     let read = reader.read();
@@ -32,7 +33,7 @@ struct ScriptReader<'a> {
     version: SlurmVersion,
     settings: Settings,
     reading: ScriptReading,
-    /// What each component asks for; `None` if placeholders keep that from being known.
+    /// The request of each component; `None` if placeholders make it unknown.
     components: Vec<Option<ResourceRequest>>,
     job_name: Option<String>,
     array: Option<ArrayRequest>,
@@ -58,7 +59,7 @@ impl<'a> ScriptReader<'a> {
         let script = self.source.script.unwrap_or_default();
         let lines = lines::read(script, self.source.file_name, self.version);
         self.reading.notes.extend(lines.notes);
-        // What a file would ask for is told even if sbatch takes it for no script.
+        // The request of a file is read even if sbatch refuses the file as a script.
         self.refusal = self.source.script.and_then(lines::refusal).map(|why| (None, why.to_owned()));
         let arguments: Vec<Word> = self
             .source
@@ -85,7 +86,7 @@ impl<'a> ScriptReader<'a> {
         Ok(())
     }
 
-    /// Reads a component; its part of the command line is listed if it `is_first` to use that.
+    /// Reads a component; options of the command line are listed only with the first component (`is_first`).
     fn component(
         &mut self,
         index: usize,
@@ -111,7 +112,7 @@ impl<'a> ScriptReader<'a> {
             }
             End::Refused(place, why) => return Err((component.words[place].line(), why)),
         }
-        // `sbatch` reads this option of the command line before the script.
+        // `sbatch` reads this command-line option before the script.
         let is_given =
             options(arguments, version).0.iter().any(|found_option| found_option.name == "ignore-pbs");
         let is_of_environment = self.source.environment.contains_key("SBATCH_IGNORE_PBS");
@@ -165,7 +166,7 @@ impl<'a> ScriptReader<'a> {
         });
     }
 
-    /// Returns what is odd about an option.
+    /// Returns a note on an option that Slurm ignores or interprets unexpectedly.
     fn note_on(&self, component: usize, found: &FoundOption) -> Option<String> {
         if found.is_plugin {
             return Some(
@@ -233,7 +234,7 @@ impl<'a> ScriptReader<'a> {
         Ok(())
     }
 
-    /// Works out what the component asks for.
+    /// Computes the component's request.
     fn finish_component(&mut self) -> Result<(), Refusal> {
         let settings = &mut self.settings;
         let refusal = settings.refusal().map(|(line, why)| (line, why.to_owned()));
@@ -293,7 +294,7 @@ impl<'a> ScriptReader<'a> {
     }
 }
 
-/// Adds the remarks that a list does not have yet.
+/// Adds the remarks that a list does not contain yet.
 fn add(list: &mut Vec<LineRemark>, remarks: Vec<LineRemark>) {
     for remark in remarks {
         if !list.contains(&remark) {
@@ -302,7 +303,7 @@ fn add(list: &mut Vec<LineRemark>, remarks: Vec<LineRemark>) {
     }
 }
 
-/// Returns the first component with the GPUs of all, and the components if there are several.
+/// Returns the first component with the GPUs of all components; also all components if there are several.
 fn total(components: Vec<ResourceRequest>) -> Option<(ResourceRequest, Vec<ResourceRequest>)> {
     let mut total = components.first()?.clone();
     if components.len() == 1 {

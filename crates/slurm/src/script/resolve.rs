@@ -1,4 +1,4 @@
-//! What the options of a component ask for together, by the rules of `sbatch` and the controller.
+//! The combined request of a component's options, by the rules of `sbatch` and the controller.
 
 use super::gpus::total;
 use super::gres::{GpuCounts, GresItem, GresLists, gpus, gpus_of_task, gres, tres_per_task};
@@ -8,20 +8,20 @@ use super::settings::Settings;
 use super::source::SlurmVersion;
 use super::tasks::{Counts, Note, counts};
 
-/// GPUs of the largest usual node: more of them take more nodes.
+/// GPUs of the largest common node; more GPUs need more nodes.
 const GPUS_OF_NODE: u64 = 8;
 
-/// What a component asks for, and what Slurm makes otherwise than it looks.
+/// A component's request, and notes on unexpected interpretations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     pub request: ResourceRequest,
     pub notes: Vec<Note>,
 }
 
-/// Returns what the options ask for.
+/// Returns the request that the options express.
 ///
 /// # Errors
-/// Returns why Slurm refuses them together.
+/// Why Slurm refuses the combination.
 pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<Resolved, String> {
     refuse_contradictions(settings, version)?;
     settle_memory(settings)?;
@@ -90,7 +90,8 @@ fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(
     Ok(())
 }
 
-/// Returns whether `--time-min` is longer than `--time`; no limit at all is longer than the limit of any partition.
+/// Returns whether `--time-min` is longer than `--time`; no limit counts as longer than the limit of any
+/// partition.
 fn exceeds_time(settings: &Settings) -> bool {
     let least = settings.text("time-min").and_then(time_limit);
     let most = settings.text("time").and_then(time_limit);
@@ -101,7 +102,7 @@ fn exceeds_time(settings: &Settings) -> bool {
     }
 }
 
-/// Keeps one kind of memory: what the script or the command line asks for wins over the environment.
+/// Keeps one kind of memory: options of the script or the command line override the environment.
 fn settle_memory(settings: &mut Settings) -> Result<(), String> {
     let kinds = ["mem", "mem-per-cpu", "mem-per-gpu"];
     let given: Vec<&str> = kinds.into_iter().filter(|name| settings.is_given(name)).collect();
@@ -119,7 +120,7 @@ fn settle_memory(settings: &mut Settings) -> Result<(), String> {
     }
 }
 
-/// Keeps CPUs of tasks or of GPUs.
+/// Keeps either CPUs per task or CPUs per GPU.
 fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), String> {
     let names = ["cpus-per-task", "cpus-per-gpu"];
     if !names.iter().all(|name| settings.is_set(name)) || !version.is_at_least(23, 11) {
@@ -140,7 +141,7 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
     let read = |name: &str| -> Result<Vec<GresItem>, String> {
         match settings.text(name) {
             None => Ok(Vec::new()),
-            // Of a number that is known only later, only that there is one is known.
+            // If a number is known only later, only its existence is known.
             Some(_) if settings.is_unknown(name) => gpus("1", version),
             Some(text) if name == "gres" => gres(text, version),
             Some(text) if name == "gpus-per-task" => gpus_of_task(text, version),
@@ -165,7 +166,7 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
     Ok((cpus, lists))
 }
 
-/// Notes resources of a task that Slurm passes over because they have no number.
+/// Adds a note on resources of a task that Slurm ignores because they have no number.
 fn note_numbers(settings: &Settings, version: SlurmVersion, notes: &mut Vec<Note>) {
     let text = |name: &str| settings.text(name).filter(|_| !settings.is_unknown(name));
     if let Some(text) = text("gpus-per-task").filter(|text| text.contains(|c: char| c.is_alphabetic()))
@@ -202,7 +203,7 @@ fn check_features(text: &str, version: SlurmVersion) -> Result<(), String> {
     if (square, round) == (0, 0) { Ok(()) } else { Err("Invalid feature specification".to_owned()) }
 }
 
-/// Returns the fields that one option says each.
+/// Returns the fields that depend on a single option.
 fn plain_request(settings: &Settings) -> ResourceRequest {
     let text = |name: &str| {
         settings.text(name).filter(|text| !settings.is_unknown(name) && !text.is_empty()).map(str::to_owned)
@@ -214,7 +215,7 @@ fn plain_request(settings: &Settings) -> ResourceRequest {
         mem_mb_per_gpu: memory("mem-per-gpu"),
         time_limit: settings.text("time").and_then(time_limit),
         partition: text("partition"),
-        // The controller keeps accounts in small letters, and commas between features as `&`.
+        // The controller converts accounts to lower case, and commas between features to `&`.
         account: text("account").map(|account| account.to_lowercase()),
         qos: text("qos"),
         constraint: text("constraint").map(|features| features.replace(',', "&")),
@@ -261,7 +262,7 @@ fn count_gpus(
     }
 }
 
-/// Leaves out what depends on values that are known only later.
+/// Removes values that depend on values known only later.
 fn forget_unknown(request: &mut ResourceRequest, settings: &Settings, gpus: &[GpuCounts]) {
     let unknown = |names: &[&str]| names.iter().any(|name| settings.is_unknown(name));
     let by_node = gpus.iter().any(|gpu_counts| gpu_counts.per_node > 0 || gpu_counts.per_socket > 0);

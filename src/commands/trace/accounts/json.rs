@@ -1,4 +1,4 @@
-//! Jobs in `sacct --json`, which spells numbers and states differently from version to version.
+//! Jobs in `sacct --json`, whose numbers and states have different formats in different versions.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::SlurmState;
 
-/// Reads the jobs; what cannot be read is named by its job, as JSON has no lines that say anything.
+/// Reads the jobs; identifies unreadable ones by job id, because line numbers of JSON mean little.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| TraceError::Other(format!("looks like JSON, but is not valid: {error}")))?;
@@ -50,7 +50,7 @@ fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry>
     })
 }
 
-/// Returns the job's number, with its task where it is one of an array.
+/// Returns the job id, with the task of an array.
 fn id(job: &Value) -> String {
     let of_array = number(&job["array"]["job_id"]).filter(|&id| id > 0.0);
     match (of_array, number(&job["array"]["task_id"])) {
@@ -59,7 +59,7 @@ fn id(job: &Value) -> String {
     }
 }
 
-/// Returns what the job held, or else asked for, as a TRES text.
+/// Returns the allocated TRES of the job, or else the requested ones.
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };
@@ -70,7 +70,7 @@ fn tres(job: &Value) -> String {
     held.iter().filter_map(part).collect::<Vec<_>>().join(",")
 }
 
-/// Returns a number: plain, or as `{"set": true, "infinite": false, "number": 4}`.
+/// Returns a number that is either plain or of the form `{"set": true, "infinite": false, "number": 4}`.
 fn number(value: &Value) -> Option<f64> {
     let is = |key: &str| value[key].as_bool();
     let value = match value {

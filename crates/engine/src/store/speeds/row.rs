@@ -1,4 +1,4 @@
-//! One contributor's record of one speed, as files hold it.
+//! One contributor's record of one speed, in the file format.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
 
-/// A record with what it is a record of.
+/// A record with its key.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordRow {
     pub model: String,
@@ -26,7 +26,7 @@ pub(super) struct RecordRow {
     pub aside: Vec<AsideRow>,
 }
 
-/// What somebody said: a rate, or the two parts of a step's time.
+/// A stated speed: a rate, or the two parts of a step's time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StatedRow {
     pub samples_per_s: Option<f64>,
@@ -91,10 +91,10 @@ impl RecordRow {
         }
     }
 
-    /// Puts the record into a cache.
+    /// Adds the record to a cache.
     ///
     /// # Errors
-    /// When a name or a number is impossible.
+    /// If a name or number is invalid.
     pub(super) fn restore(self, cache: &mut Cache) -> Result<(), SpeedFileError> {
         let (model, name) = (self.model, self.gpu_type);
         let place = || format!("{} on {name}", model.escape_debug());

@@ -1,11 +1,11 @@
-//! Incidents: jobs that fail, nodes that go down and return.
+//! Incidents: jobs fail, and nodes go down and return.
 
 use crate::replay::event::{Event, Kind};
 use crate::replay::world::{End, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
 impl ReplayWorld<'_> {
-    /// A job fails; it is tried again while it has retries.
+    /// Lets a job fail; it is retried while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
         self.release(number, End::Broken);
         let Some(present) = &mut self.present[number] else { return };
@@ -19,7 +19,7 @@ impl ReplayWorld<'_> {
         }
     }
 
-    /// A job without GPUs will never end.
+    /// Gives up a job without GPUs.
     pub(super) fn give_up(&mut self, number: usize, why: String) {
         self.leave(number, false);
         let Some(present) = self.present[number].take() else { return };
@@ -27,7 +27,7 @@ impl ReplayWorld<'_> {
         (record.failures, record.done, record.why) = (present.failures, present.done, Some(why));
     }
 
-    /// A node goes down with all jobs on it.
+    /// Takes a node down with all jobs on it.
     pub(in crate::replay) fn node_down(&mut self, node: usize) {
         self.outages[node] += 1;
         if self.outages[node] > 1 {
@@ -52,7 +52,7 @@ impl ReplayWorld<'_> {
         self.changes.all = true;
     }
 
-    /// A node is back.
+    /// Brings a node back.
     pub(in crate::replay) fn node_back(&mut self, node: usize) {
         self.outages[node] = self.outages[node].saturating_sub(1);
         if self.outages[node] > 0 {

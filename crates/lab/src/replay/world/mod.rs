@@ -1,4 +1,4 @@
-//! The jobs that have arrived, as one problem that is kept up to date; every change is named.
+//! The arrived jobs as a single problem that is updated incrementally, with a record of every change.
 
 mod behind;
 mod early;
@@ -20,7 +20,7 @@ use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
 
-/// The cluster and its jobs at one moment.
+/// The cluster and its jobs at one time.
 pub(super) struct ReplayWorld<'a> {
     pub trace: &'a Trace,
     pub options: &'a Options,
@@ -31,9 +31,9 @@ pub(super) struct ReplayWorld<'a> {
     pub taken: Taken,
     pub queue: Queue,
     pub record: Record,
-    /// What happened since the events were last taken.
+    /// Events since they were last taken.
     pub events: Vec<Event>,
-    /// Jobs of the trace by their places in the file.
+    /// Jobs of the trace by their indices in the file.
     by_place: Vec<usize>,
     /// Jobs by their numbers in the problem.
     present: Vec<Option<Present>>,
@@ -42,15 +42,15 @@ pub(super) struct ReplayWorld<'a> {
     in_use: u32,
     running: usize,
     count: usize,
-    /// Placements and ends of placements, counted over all jobs: a number in the problem is given again.
+    /// Number of placements and ends of placements over all jobs: job numbers in the problem are reused.
     generations: u32,
-    /// How many outages each node is in.
+    /// Number of concurrent outages of each node.
     outages: Vec<u32>,
-    /// Reports so far of each job of the trace that may stop early.
+    /// Number of reports so far of each job of the trace that may stop early.
     seen: Vec<usize>,
 }
 
-/// What changed since the policy was asked last.
+/// Changes since the last call of the policy.
 #[derive(Default)]
 struct Changes {
     all: bool,
@@ -62,9 +62,9 @@ struct Changes {
 /// Why a job gives up its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The policy said so.
+    /// The policy decided it.
     Told,
-    /// It failed, or its node did.
+    /// The job or its node failed.
     Broken,
 }
 
@@ -104,7 +104,7 @@ impl<'a> ReplayWorld<'a> {
         world
     }
 
-    /// Returns whether anything changed that the policy does not know.
+    /// Returns whether there are changes that the policy does not know.
     pub(super) fn has_changed(&self) -> bool {
         let Changes { all, came, left, other } = &self.changes;
         *all || !came.is_empty() || !left.is_empty() || !other.is_empty()
@@ -114,12 +114,12 @@ impl<'a> ReplayWorld<'a> {
         self.count == 0
     }
 
-    /// Returns whether any job has GPUs, or any node is down: what may free GPUs without a decision.
+    /// Returns whether any job has GPUs or any node is down, so that GPUs may become free without a decision.
     pub(super) fn may_change(&self) -> bool {
         self.running > 0 || self.outages.iter().any(|count| *count > 0)
     }
 
-    /// Returns the soonest that is due.
+    /// Returns the earliest due event.
     pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
         let present = &self.present;
         self.queue.next(|due| match due {
@@ -132,7 +132,7 @@ impl<'a> ReplayWorld<'a> {
         })
     }
 
-    /// Puts what changed into the problem, for a decision now.
+    /// Updates the problem for a decision at the current time.
     pub(super) fn show(&mut self) {
         self.problem.now = self.now;
         let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
@@ -145,14 +145,14 @@ impl<'a> ReplayWorld<'a> {
         };
     }
 
-    /// A round was decided: the event of it says how.
+    /// Records the event of a round with the policy's data.
     pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
         if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
             event.facts = facts;
         }
     }
 
-    /// A job of the trace arrives.
+    /// Lets a job of the trace arrive.
     pub(super) fn admit(&mut self, job: usize) {
         let entry = &self.trace.jobs[job];
         let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
@@ -194,7 +194,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Brings a job's progress up to now.
+    /// Updates a job's progress to the current time.
     fn settle(&mut self, number: usize) {
         let Some(present) = &mut self.present[number] else { return };
         let progress = &mut self.problem.jobs[number].progress;
@@ -213,7 +213,7 @@ impl<'a> ReplayWorld<'a> {
         present.show(progress);
     }
 
-    /// A job gets these GPUs; one that has exactly them goes on.
+    /// Places a job on these GPUs; a job that already has exactly these continues.
     pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
         let epoch = placement.epoch.total();
         let progress = &self.problem.jobs[number].progress;
@@ -266,7 +266,7 @@ impl<'a> ReplayWorld<'a> {
         self.hold(number, placement.slots, epoch, busy_until);
     }
 
-    /// A job waits, and gives up what it has.
+    /// Lets a job wait without GPUs.
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
@@ -280,7 +280,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// A job gives up its GPUs, and what it has done since it last saved.
+    /// Takes its GPUs from a job, and the progress since it last saved.
     fn release(&mut self, number: usize, end: End) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
@@ -309,7 +309,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// A job has done all its epochs, or the policy ends it.
+    /// Ends a job that has completed all its epochs or was ended by the policy.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {
@@ -324,12 +324,12 @@ impl<'a> ReplayWorld<'a> {
         self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
     }
 
-    /// Takes a job out of the problem.
+    /// Removes a job from the problem.
     fn leave(&mut self, number: usize, runs: bool) {
         if runs {
             let done = self.present[number].as_ref().map(|present| present.done);
             self.release(number, End::Told);
-            // What is done is done, whatever a stop would lose.
+            // Completed work counts even if a stop would lose it.
             if let (Some(present), Some(done)) = (self.present[number].as_mut(), done) {
                 present.done = present.done.max(done);
             }
@@ -344,7 +344,7 @@ impl<'a> ReplayWorld<'a> {
         self.count -= 1;
     }
 
-    /// Ends the replay: what has not ended is recorded as it stands.
+    /// Ends the replay: records the state of jobs that have not ended.
     pub(super) fn close(mut self, why: &str) -> Record {
         for number in 0..self.present.len() {
             self.settle(number);
@@ -360,8 +360,8 @@ impl<'a> ReplayWorld<'a> {
     }
 }
 
-/// Slack for sums of epochs: a stop at the end of an epoch does not cost it.
+/// Tolerance for sums of epochs: a stop at the end of an epoch does not lose it.
 const SAME_EPOCH: f64 = 1e-9;
 
-/// Why a job never ends that has a speed on none of the GPUs.
+/// Why a job without a speed on any GPU type never ends.
 pub(crate) const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";

@@ -1,4 +1,4 @@
-//! How fast a job of a replay goes on from now: what it holds, shares, and when it ends.
+//! The speed of a job in a replay: its GPUs and shares, and its expected end.
 
 use super::ReplayWorld;
 use crate::replay::chance::{self, Purpose};
@@ -7,7 +7,7 @@ use hsched_model::{Seconds, Time};
 use hsched_plan::{HeldPlacement, Slot, Stage};
 
 impl ReplayWorld<'_> {
-    /// A job without GPUs holds these from now on, and trains from `busy_until` on.
+    /// Assigns GPUs to a job without GPUs; it trains from `busy_until` on.
     pub(super) fn hold(&mut self, number: usize, slots: Vec<Slot>, epoch: f64, busy_until: Time) {
         let model = &mut self.problem.jobs[number];
         self.taken.take(model, &slots);
@@ -19,7 +19,7 @@ impl ReplayWorld<'_> {
         self.foresee(number, epoch, busy_until);
     }
 
-    /// A job keeps its GPUs and shares its batch over them in another way, which costs no restart.
+    /// Changes the division of a job's batch over its GPUs, which needs no restart.
     pub(super) fn share_anew(&mut self, number: usize, other: f64) {
         self.settle(number);
         let Some(hold) = self.problem.jobs[number].progress.holds.first_mut() else { return };
@@ -29,7 +29,7 @@ impl ReplayWorld<'_> {
         self.foresee(number, other, from);
     }
 
-    /// Puts into the queue when a job will end, or fail; what was due before is void.
+    /// Queues the expected end or failure of a job; earlier events of the job become void.
     pub(super) fn foresee(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;

@@ -1,4 +1,4 @@
-//! The nodes of the simulated cluster: what fails and comes back, what is held and free.
+//! The nodes of the simulated cluster: failures and returns, used and free GPUs.
 
 use super::SimulatedWorld;
 use crate::simulate::fit::FreeNode;
@@ -29,7 +29,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Takes a dead node out; jobs that have GPUs there end as a whole, at once.
+    /// Removes a dead node; jobs with GPUs on it end at once as a whole.
     fn notice(&mut self, node: &NodeName) {
         if !self.dead.contains(node) || !self.down.insert(node.clone()) {
             return;

@@ -1,4 +1,4 @@
-//! Keys of a job: when it starts and ends, what it is to reach, what a trace knows of it, and its variants.
+//! Keys of a job: its start and end, its target, trace data and its variants.
 
 use std::collections::BTreeMap;
 
@@ -213,7 +213,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "sweep",
         form: "map from key to list of values",
         help: "One job for each combination of the values, in order, named after the values: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may contain placeholders such as {lr}. The environment has each value under the key in capitals, such as LR. A sweep beside jobs applies to all jobs of the file.",
-        // What it makes of a job is read before the job: a variant has none.
+        // The sweep is read before the job, so a variant has none.
         filling: Filling::Nothing,
         ..KEY
     },
@@ -334,10 +334,10 @@ fn check_sync_scale(draft: &mut Draft<'_>) {
     }
 }
 
-/// Reports a rule without a metric to go by.
+/// Reports a rule without a metric.
 fn check_stop(draft: &mut Draft<'_>) {
     let goes_by_metric = draft.job.stop.rule.max(draft.job.stop.when_busy) > StopRule::Epochs;
-    // A target that is there but wrong has an error of its own.
+    // An invalid target is reported separately.
     let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
     if let Some(value) = draft.get("stop").filter(|_| is_wrong) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
@@ -375,12 +375,12 @@ fn check_promising(draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns the variant of a job that is being read.
+/// Returns the variant of the job being read.
 fn variant(job: &mut Job) -> &mut Variant {
     job.variant.get_or_insert_with(|| Variant { sweep: String::new(), parameters: serde_json::Map::new() })
 }
 
-/// Returns the target of a job that is being read.
+/// Returns the target of the job being read.
 fn target(job: &mut Job) -> &mut Target {
     job.target.get_or_insert_with(|| Target { metric: String::new(), value: None, mode: GoalMode::Min })
 }

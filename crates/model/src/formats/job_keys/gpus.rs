@@ -18,7 +18,7 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Weight of the job in `--objective weighted`.",
         default: "1",
         read: |value, job| {
-            // Weights further apart would lose each other in sums of floats.
+            // Larger ratios of weights would lose precision in sums of floats.
             let fits = |weight: f64| (1e-6..=1e6).contains(&weight).then_some(weight);
             value.ranged(fits, "from 0.000001 to 1000000").map(|weight| job.weight = weight)
         },
@@ -119,7 +119,7 @@ pub(super) const KEYS: &[JobKey] = &[
     },
 ];
 
-/// Reads the number of GPUs; `v100:2`, as in a request to Slurm, names the keys that say the same.
+/// Reads the number of GPUs; for `v100:2`, as in a request to Slurm, the error names the corresponding keys.
 fn read_gpus(value: &Value<'_>) -> Option<u32> {
     if let Kind::Scalar { text, .. } = &value.node().kind
         && let Some((name, count)) = text.rsplit_once(':')
@@ -142,7 +142,7 @@ fn check_range(draft: &mut Draft<'_>) {
     }
 }
 
-/// Fixes the number of GPUs if it stands alone, and checks it against a range.
+/// Fixes the number of GPUs if it stands alone, and checks it against a range otherwise.
 fn settle_gpus(draft: &mut Draft<'_>) {
     let Some((gpus, value)) = draft.job.gpus.zip(draft.get("gpus")) else { return };
     let (min, max) = (draft.job.min_gpus, draft.job.max_gpus);

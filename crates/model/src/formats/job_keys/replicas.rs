@@ -1,4 +1,4 @@
-//! Keys of a job: the GPUs of a replica, how many replicas it may have, and how its batch is divided.
+//! Keys of a job: the GPUs of a replica, the number of replicas, and the division of its batch.
 
 use serde_json::{Value as Json, json};
 
@@ -101,12 +101,12 @@ pub(super) const KEYS: &[JobKey] = &[
 /// Keys that count single GPUs.
 const OF_GPUS: [&str; 3] = ["min_gpus", "max_gpus", "gpus"];
 
-/// Returns the replica of a job that is being read.
+/// Returns the replica of the job being read.
 fn replica(job: &mut Job) -> &mut Replica {
     job.replica.get_or_insert(Replica::of(1))
 }
 
-/// Returns whether a job's least number of replicas is worth writing.
+/// Returns whether a job's minimum number of replicas must be written.
 fn is_told(job: &Job) -> bool {
     job.replica.is_some() || job.min_replicas != 1
 }
@@ -130,7 +130,8 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
     }
 }
 
-/// Refuses keys that count single GPUs, slices that would be several, and efficiencies of other types than the sizes.
+/// Refuses keys that count single GPUs, replicas of several slices, and efficiencies for types without a
+/// size.
 fn check_replica(draft: &mut Draft<'_>) {
     let Some(replica) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
@@ -227,7 +228,7 @@ fn settle_most(draft: &mut Draft<'_>) {
     }
 }
 
-/// Reports a key that counts the GPUs of a job without `replica` otherwise than its key for replicas.
+/// Reports a GPU-counting key of a job without `replica` that contradicts the corresponding key for replicas.
 fn same_as_gpus(draft: &Draft<'_>, key: &str, size: u32, replicas: u32) {
     if let Some(value) = draft.get(key).filter(|_| size != replicas) {
         let message = format!("{size} does not match the number of replicas, {replicas}, of one GPU each");

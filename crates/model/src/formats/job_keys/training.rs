@@ -12,7 +12,7 @@ use crate::formats::problem::ValueError;
 use crate::formats::reader::Value;
 use crate::{Bytes, ErrorId, JobName};
 
-/// Largest model: 2^53 bytes, up to which a double holds every whole number.
+/// Largest model: 2^53 bytes, the largest range in which a double represents every integer.
 const MODEL_LIMIT: u64 = 1 << 53;
 
 pub(super) const KEYS: &[JobKey] = &[

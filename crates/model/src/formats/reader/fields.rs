@@ -1,4 +1,4 @@
-//! The fields of a map in a file: looked up by key, with what is missing or unknown reported.
+//! The fields of a map in a file, looked up by key; missing and unknown keys are reported.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::super::problem::ValueError;
 use super::Value;
 use crate::ErrorId;
 
-/// A map whose keys are known.
+/// A map with known keys.
 pub(in crate::formats) struct Fields<'a> {
     pub(super) map: Value<'a>,
     pub(super) values: BTreeMap<&'a str, Value<'a>>,
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the map that the fields are of.
+    /// Returns the map with these fields.
     pub(in crate::formats) fn map(&self) -> &Value<'a> {
         &self.map
     }
@@ -23,10 +23,10 @@ impl<'a> Fields<'a> {
         self.values.get(key)
     }
 
-    /// Returns the value of a key, reporting when it is missing.
+    /// Returns the value of a key, and reports it if it is missing.
     pub(in crate::formats) fn required(&self, key: &str) -> Option<&Value<'a>> {
         let value = self.get(key);
-        // What is no map has been reported as that.
+        // A value that is not a map has already been reported.
         if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
             self.map.report(
                 ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Reads the value of a key with `read`; `default` where the key is missing.
+    /// Reads the value of a key with `read`; `default` if the key is missing.
     pub(in crate::formats) fn or<T>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Reading of sweeps: the keys and values of a job that is to be run several times.
+//! Reads sweeps: the keys and values of a job that is run several times.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::yaml::{Kind, YamlNode};
 use super::{Axis, Sweep, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
-/// Reports a search that has nothing to draw from.
+/// Reports a search without ranges to draw from.
 pub(super) fn report_idle(search: &Value<'_>) {
     search.report(
         ValueError::new("needs a sweep")
@@ -25,7 +25,8 @@ pub(super) fn report_chosen(value: &Value<'_>) {
     value.report(error.hint("remove it from this file"));
 }
 
-/// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
+/// Reads a sweep; a key without valid values gets a placeholder value, so that its placeholders cause no
+/// further problems.
 pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
     let entries = value.entries();
     if entries.is_empty() && (value.is_map() || value.is_nothing()) {
@@ -78,7 +79,7 @@ pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(
     Ok(())
 }
 
-/// Returns the usable values of a list, and whether all are.
+/// Returns the valid values of a list, and whether all are valid.
 fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
     if let Kind::Scalar { text, .. } = &list.node().kind {
         let error = ValueError::new(format!("must be a list, got {}", quoted(text))).id(ErrorId::SweepValues);
@@ -116,9 +117,9 @@ fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
     (values, all_sound)
 }
 
-/// Returns the name of a job with a sweep when it and those of its variants are names; reports why not.
+/// Returns the name of a job with a sweep if it and the names of its variants are valid; reports why not.
 ///
-/// What is missing or no text is left to the reader of the job.
+/// A missing or non-text name is reported by the reader of the job.
 pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
     let value = inner(job, "name")?;
     let Kind::Scalar { text: base, .. } = &value.node().kind else { return None };
