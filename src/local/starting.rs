@@ -140,7 +140,8 @@ impl LocalWorld<'_> {
         let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
         // A path that is not UTF-8 cannot be passed in a variable.
         let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
+        let slots = self.devices.slots(lease).map(|count| ("HSCHED_SLOTS", count.to_string()));
         let lease = ("HSCHED_LEASE", self.devices.words(lease));
-        threads.into_iter().chain(gate).chain([lease]).collect()
+        threads.into_iter().chain(gate).chain(slots).chain([lease]).collect()
     }
 }
