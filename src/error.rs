@@ -1,30 +1,30 @@
-//! A command's failure: what kind, what was wrong, and what to do; decided once, at the top.
+//! The failure of a command: its kind, the problem and the remedies.
 
 use std::error::Error;
 use std::fmt;
 
 use hsched_model::ErrorId;
-use hsched_model::formats::{Problem, Problems};
+use hsched_model::formats::{FileProblem, Problems};
 
 use crate::exit::Exit;
 
-/// Why a command ended before its work was done.
+/// Why a command ended before it finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The exit code to end with.
+    /// The exit code.
     pub exit: Exit,
     /// The stable key of its kind, which `hsched help error` explains.
     pub id: ErrorId,
-    /// What was wrong and where.
+    /// The problem and its place.
     pub message: String,
-    /// What the user can do, a sentence each.
+    /// Possible remedies, one sentence each.
     pub hints: Vec<String>,
-    /// What is wrong in a file, one by one; empty for everything else.
-    pub problems: Vec<Problem>,
+    /// The problems in a file, one by one; empty for all other failures.
+    pub problems: Vec<FileProblem>,
 }
 
 impl Failure {
-    /// Returns a failure with a message, of no more special kind than its exit code.
+    /// Returns a failure with a message, of the general kind of its exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, id: exit.id(), message: message.into(), hints: Vec::new(), problems: Vec::new() }
     }
@@ -36,7 +36,7 @@ impl Failure {
         Self { id, problems: problems.as_slice().to_vec(), ..failure }
     }
 
-    /// Returns a failure from an error and the chain of its causes.
+    /// Returns a failure from an error and its chain of causes.
     pub fn from_error(exit: Exit, error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -48,7 +48,7 @@ impl Failure {
         Self::new(exit, message)
     }
 
-    /// Returns the failure as one of that kind.
+    /// Returns the failure with this kind.
     pub fn id(self, id: ErrorId) -> Self {
         Self { id, ..self }
     }

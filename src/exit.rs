@@ -1,8 +1,8 @@
-//! The exit codes: documented interface, one place.
+//! The exit codes, which are part of the documented interface.
 
 use hsched_model::ErrorId;
 
-/// How a command ended; the number is the process's exit code.
+/// How a command ended; the discriminant is the exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -17,19 +17,19 @@ pub enum Exit {
     PartlySubmitted = 4,
     /// Slurm is missing or does not answer.
     SlurmUnavailable = 69,
-    /// A fault of hsched.
+    /// A bug in hsched.
     Internal = 70,
-    /// Another hsched holds the state's lock.
+    /// Another hsched holds the lock of the state.
     Locked = 75,
-    /// A file or a setting is wrong.
+    /// A file or a setting is invalid.
     BadInput = 78,
-    /// `run` was asked to end before all jobs had; they have saved.
+    /// `run` was asked to end before all jobs had ended; they have saved.
     Saved = 85,
     Interrupted = 130,
 }
 
 impl Exit {
-    /// All, by code.
+    /// All exit codes in ascending order.
     pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
@@ -44,7 +44,7 @@ impl Exit {
         Self::Interrupted,
     ];
 
-    /// Returns what the code means, for people.
+    /// Returns the meaning of the code for people.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -61,7 +61,7 @@ impl Exit {
         }
     }
 
-    /// Returns the word that stands for the code in JSON errors.
+    /// Returns the name of the code in JSON errors.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -78,7 +78,7 @@ impl Exit {
         }
     }
 
-    /// Returns the kind of a failure of which no more is known than this code.
+    /// Returns the general kind of a failure with this code.
     pub fn id(self) -> ErrorId {
         match self {
             Self::Done | Self::Failed => ErrorId::Failed,
@@ -94,7 +94,7 @@ impl Exit {
         }
     }
 
-    /// Returns the process's exit code.
+    /// Returns the exit code as a number.
     pub fn code(self) -> u8 {
         self as u8
     }

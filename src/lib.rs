@@ -1,7 +1,8 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! This crate is the program: command line, settings, terminal, and the devices of this machine. What it decides with is in the crates
-//! `hsched-model`, `-plan`, `-waits`, `-queue`, `-engine`, `-slurm` and `-lab`. `ARCHITECTURE.md` is the map.
+//! This crate is the program: command line, settings, terminal, and the devices of this machine. The
+//! decisions are in the crates `hsched-model`, `-plan`, `-waits`, `-queue`, `-engine`, `-slurm` and `-lab`.
+//! `ARCHITECTURE.md` is the map.
 
 mod app;
 pub mod commands;

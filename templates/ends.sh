@@ -58,12 +58,17 @@ hs_judge() {
   if [[ $hs_launch == steps ]] && ((!hs_stopping)) && ! hs_nodes_answer; then hs_end 86; fi
   if [[ $failure =~ ^[1-9][0-9]*$ ]]; then
     hs_say "$who failed first, with status $failure"
-    if ((failure == 86)) || { ((failure == 87)) && [[ ! -e $hs_report_dir/unfit ]]; }; then failure=1; fi   # these are not for commands
-    hs_end "$failure"
+    hs_end_of_command "$failure"
   fi
   # The signal came early and killed srun or the shell of a rank, so there was nothing to save.
   if ((hs_status == 138)); then hs_end 85; fi
-  hs_end "$hs_status"
+  hs_end_of_command "$hs_status"
+}
+
+# Ends with the status of a command: those of lost nodes and of a failed check are not for commands.
+hs_end_of_command() {
+  if (($1 == 86)) || { (($1 == 87)) && [[ ! -e $hs_report_dir/unfit ]]; }; then hs_end 1; fi
+  hs_end "$1"
 }
 
 # Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: if the

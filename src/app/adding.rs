@@ -1,4 +1,5 @@
-//! Adding jobs to the state for `watch` or `run` to place: what each is to the state, and who carries it out.
+//! Adds jobs to the state for `watch` or `run` to place: the effect of each addition, and which process
+//! carries it out.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::DeferredChange;
+use hsched_engine::store::{DeferredChange, StateDir};
 use hsched_engine::{BackendKind, Event, JobState, Outcome, Phase, ResumePoint, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
 
@@ -23,15 +24,15 @@ pub(crate) struct Adding<'a> {
     pub sbatch: &'a [String],
     pub restart: bool,
     pub dry_run: bool,
-    /// The policy that `watch` shall plan with, as the command line says it.
+    /// The policy with which `watch` should plan, as on the command line.
     pub planned_by: Option<String>,
-    /// Whether the jobs wait for `watch` or `run` where Slurm does not answer, or there is none.
+    /// Whether the jobs wait for `watch` or `run` if Slurm does not answer or does not exist.
     pub is_patient: bool,
-    /// Refuses jobs by what is known when they are added.
+    /// Additional check, with the state known at the addition; an error refuses the jobs.
     pub check: fn(&[Job], &State) -> Result<(), Failure>,
 }
 
-/// What an added job is to the state, and where it begins.
+/// The effect of adding a job, and where the job begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Addition {
     pub job: JobName,
@@ -39,7 +40,7 @@ pub(crate) struct Addition {
     beginning: ResumePoint,
 }
 
-/// What the state knows by the name of an added job.
+/// The state's entry with the name of an added job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -47,36 +48,38 @@ enum Before {
     Ended {
         outcome: &'static str,
     },
-    /// The same run of a sweep, which is left alone.
+    /// The same run of a sweep, which stays unchanged.
     Kept {
         phase: &'static str,
     },
 }
 
-/// Who adds the jobs: this command or, where another hsched is at work, `watch` or `run`.
+/// The process that adds the jobs: this command or, while another hsched is at work, `watch` or `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Add,
-    /// This command, and `hsched run` goes on with them.
+    /// This command; `hsched run` then continues with them.
     AddForRun,
     Follower(BackendKind),
 }
 
 impl Adding<'_> {
-    /// Adds the jobs to the state, all or none, or leaves the deferred command; returns what each job is to the state.
+    /// Adds the jobs to the state, all or none, or leaves a deferred command; returns the effect on each job.
     ///
     /// # Errors
-    /// When Slurm or `hsched run` has one of them, one comes after a job that nobody knows, or the state cannot be used.
+    /// If Slurm or `hsched run` has one of them, if a predecessor is unknown, or if the state cannot be used.
     pub(crate) fn add(&self, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let context = self.context;
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {
-            // Nothing is known, and nothing is made for a look.
+            // Without a state directory nothing is known, and a dry run creates none.
             let queue = slurm::tagged_jobs(context);
             let queue = queue.or_else(|failure| self.waits(&failure).then(Vec::new).ok_or(failure));
             let queue = queue.map_err(nothing)?;
             return Ok((self.additions(jobs, &queue, &State::default(), BackendKind::Queue)?, By::Add));
         }
+        let lock = (!self.dry_run).then(|| state::root(context).map(|root| StateDir::lock_add(&root)));
+        let _lock = lock.transpose()?.transpose().map_err(|error| nothing(state::failure(&error)))?;
         let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
             return self.defer(jobs, wanted).map_err(nothing);
@@ -108,7 +111,7 @@ impl Adding<'_> {
         Ok((additions?, by))
     }
 
-    /// Leaves the jobs to who holds the lock next.
+    /// Stores the jobs for the next lock holder.
     fn defer(&self, jobs: &[Job], wanted: DeferredChange) -> Result<(Vec<Addition>, By), Failure> {
         let (state, backend) = deferred_commands::expected_there(self.context, &state::rules(self.context))?;
         let additions = self.additions(jobs, &[], &state, backend)?;
@@ -122,7 +125,7 @@ impl Adding<'_> {
         self.is_patient && failure.exit == Exit::SlurmUnavailable
     }
 
-    /// Returns what each job is to the state.
+    /// Returns the effect on each job.
     fn additions(
         &self,
         jobs: &[Job],
@@ -147,12 +150,13 @@ impl Adding<'_> {
     }
 }
 
-/// Returns the names of the jobs that are not left alone as they are.
+/// Returns the names of the jobs that do not stay unchanged.
 pub(crate) fn new_names<'j>(jobs: &'j [Job], state: &State, restart: bool) -> Vec<&'j JobName> {
     jobs.iter().filter(|job| restart || !is_kept(job, state)).map(|job| &job.name).collect()
 }
 
-/// Returns what a deferred command does to a state: runs of a sweep that are there as they are asked for stay as they are.
+/// Returns the events of a deferred command for a state, without runs of a sweep that are already present
+/// with the same values.
 pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     let is_new = |event: &Event| match event {
         Event::Added { job, restart } => *restart || !is_kept(job, state),
@@ -161,8 +165,8 @@ pub(crate) fn events_of(wanted: &DeferredChange, state: &State) -> Vec<Event> {
     wanted.events().into_iter().filter(is_new).collect()
 }
 
-/// Returns whether the state has the same run of a sweep, which waits, is in the queue or has completed: a sweep that gets more runs keeps
-/// those that it has, and those that failed run again.
+/// Returns whether the state has the same run of a sweep waiting, queued or completed: a sweep that gets more
+/// runs keeps those, and its failed runs are repeated.
 fn is_kept(job: &Job, state: &State) -> bool {
     let Some(known) = state.find(&job.name) else { return false };
     let is_same = job.variant.is_some() && known.job.variant == job.variant && job.epochs <= known.job.epochs;
@@ -184,7 +188,7 @@ impl By {
 }
 
 impl Addition {
-    /// Returns what a job is to the state before it is added.
+    /// Returns a job's relation to the state before it is added.
     fn of(job: &Job, state: &State, restart: bool) -> Self {
         let before = match state.find(&job.name) {
             Some(known) if !restart && is_kept(job, state) => Before::Kept { phase: known.phase.word() },
@@ -197,12 +201,12 @@ impl Addition {
         Self { job: job.name.clone(), before, beginning: ResumePoint::of(job, state, restart) }
     }
 
-    /// Returns whether the job stays as it is.
+    /// Returns whether the job stays unchanged.
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self.before, Before::Kept { .. })
     }
 
-    /// Returns what becomes of it, for programs.
+    /// Returns its effect as a word for JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.before {
             Before::Nothing => "added",
@@ -212,7 +216,7 @@ impl Addition {
         }
     }
 
-    /// Returns what becomes of it, for people.
+    /// Returns its effect as text.
     pub(crate) fn text(&self, dry_run: bool, by: By) -> String {
         let would = match by {
             _ if dry_run => "would be ",

@@ -1,4 +1,4 @@
-//! Whether jobs come after jobs that there are.
+//! Checks that the predecessors of jobs exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use hsched_engine::State;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job, JobName};
 
-/// Returns why a job cannot be asked for yet, if it comes after others.
+/// Returns why a job with predecessors cannot be requested yet.
 pub(crate) fn behind(job: &Job) -> Option<String> {
     let names: Vec<&str> = job.after.iter().map(JobName::as_str).collect();
     let which = if names.len() > 1 { "they have" } else { "it has" };
@@ -16,7 +16,7 @@ pub(crate) fn behind(job: &Job) -> Option<String> {
         .then(|| format!("depends on {}: hsched watch submits it once {which} completed", names.join(", ")))
 }
 
-/// Returns a note for each name that a job comes after and that no job of the file has; it may be one that was added before.
+/// Returns a note for each predecessor that is not in the file; it may have been added before.
 pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     for job in jobs {
         let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));
@@ -34,13 +34,14 @@ fn did_you_mean(dependent: &Job, name: &JobName, jobs: &[Job]) -> Option<String>
     Some(format!("; did you mean {near}?"))
 }
 
-/// Refuses jobs that come after one that neither they nor the state have, or that would wait for themselves.
+/// Refuses jobs whose predecessors are neither among them nor in the state, or that would wait for
+/// themselves.
 ///
 /// # Errors
 /// Names the first such job.
 pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure> {
     let known = state.jobs.iter().map(|tracked| &*tracked.job).chain(jobs);
-    // Those of the file replace others of their names.
+    // Jobs of the file replace others with the same names.
     let known: BTreeMap<&JobName, &Job> = known.map(|job| (&job.name, job)).collect();
     for job in jobs {
         if let Some(name) = job.after.iter().find(|name| !known.contains_key(name)) {
@@ -59,7 +60,7 @@ pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure>
     Ok(())
 }
 
-/// Returns whether a job is among those before it, near or far.
+/// Returns whether a job is among its own direct or indirect predecessors.
 fn waits_for_itself(job: &Job, known: &BTreeMap<&JobName, &Job>) -> bool {
     let mut seen = BTreeSet::new();
     let mut next: Vec<&JobName> = job.after.iter().collect();

@@ -1,21 +1,21 @@
-//! The result of a job's submission, for people and for programs.
+//! The result of a job's submission, as text and JSON.
 
 use std::fmt;
 
 use hsched_engine::{Answer, ResumePoint};
 use hsched_model::{JobId, JobName};
 
-/// What came of a job's submission, and where the job begins.
+/// The result of a job's submission, and where the job begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub job: JobName,
-    /// The answer to a request to submit: one of the first five.
+    /// The answer to a submission request: one of the first five variants.
     pub answer: Answer,
     pub beginning: ResumePoint,
 }
 
 impl Answered {
-    /// Returns the number of the job that Slurm has now.
+    /// Returns the id of the job that Slurm now has.
     pub(crate) fn job_id(&self) -> Option<JobId> {
         match self.answer {
             Answer::Submitted { job_id } => Some(job_id),
@@ -23,12 +23,12 @@ impl Answered {
         }
     }
 
-    /// Returns whether it is certain that Slurm has no job.
+    /// Returns whether Slurm certainly has no job.
     pub(crate) fn is_not_submitted(&self) -> bool {
         matches!(self.answer, Answer::Refused { .. } | Answer::Deferred { .. } | Answer::Unreachable { .. })
     }
 
-    /// Returns the word for it in JSON.
+    /// Returns its word in JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self.answer {
             Answer::Submitted { .. } => "submitted",
@@ -38,7 +38,7 @@ impl Answered {
         }
     }
 
-    /// Returns what was said where nothing was submitted for certain.
+    /// Returns the message if certainly nothing was submitted.
     pub(crate) fn message(&self) -> Option<&str> {
         match &self.answer {
             Answer::Refused { message }

@@ -1,8 +1,8 @@
-//! Ids of tasks of job arrays, and the ids of pending tasks that stand for them.
+//! Ids of array tasks, and the ids of pending tasks that represent them.
 
-/// Returns whether an id that Slurm shows (`9_[1-4,7%2]`, `9_3`) is that of a task (`9_3`), or stands for it.
+/// Returns whether an id printed by Slurm (`9_[1-4,7%2]`, `9_3`) is or includes a task (`9_3`).
 ///
-/// Where Slurm has cut a long list of tasks short, those that it leaves out count as well.
+/// If Slurm has truncated a long list of tasks, the omitted ones count as included.
 pub(crate) fn stands_for(shown: &str, task: &str) -> bool {
     if shown == task {
         return true;
@@ -15,7 +15,7 @@ pub(crate) fn stands_for(shown: &str, task: &str) -> bool {
     shown_array == array && list.split(',').any(|part| holds(part, number))
 }
 
-/// Returns whether a part of a list of tasks (`3`, `5-9`, `1-9:2`, `...`) holds a task.
+/// Returns whether a part of a task list (`3`, `5-9`, `1-9:2`, `...`) includes a task.
 fn holds(part: &str, task: u32) -> bool {
     let (range, step) = part.split_once(':').unwrap_or((part, "1"));
     let (first, last) = range.split_once('-').unwrap_or((range, range));

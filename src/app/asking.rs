@@ -1,30 +1,30 @@
-//! Commands to Slurm whose answers are used for a while; a slow Slurm is asked rarely.
+//! Commands to Slurm whose answers are cached; a slow Slurm is called rarely.
 
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Seconds, Time};
 use hsched_slurm::{CommandLine, Runner};
 
-/// A question and how long an answer is good for.
+/// A query, and how long its answer is valid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct SlurmQuery<'a> {
     /// Names the file of the answer.
     pub name: &'a str,
     pub good_for: Seconds,
 }
 
-/// An answer that took as long shows a Slurm with too much to do,
+/// An answer that took this long indicates an overloaded Slurm,
 pub(crate) const SLOW: Seconds = Seconds(5.0);
-/// which is asked again after this,
+/// which is called again after this time;
 const REST: Seconds = Seconds(900.0);
-/// and one that failed at once after this.
+/// after an immediate failure, after this time.
 const PAUSE: Seconds = Seconds(60.0);
 
-/// Returns the answer to a question: the one that is known while it is good, else a new one, else the last there was.
+/// Returns the answer to a query: the cached one while it is valid, else a new one, else the last one.
 ///
-/// The answer is kept for the next time; where it cannot be written, the next one asks again.
+/// The answer is cached; if it cannot be written, the next call queries again.
 pub(crate) fn ask(
-    question: Question<'_>,
+    question: SlurmQuery<'_>,
     command: &CommandLine,
     runner: &dyn Runner,
     clock: &dyn Clock,
@@ -32,7 +32,7 @@ pub(crate) fn ask(
 ) -> CachedOutput {
     let now = time(clock);
     let known = answers.get(question.name);
-    // What comes from the future, as after a clock was set back, is of no age.
+    // A time in the future, as after a clock was set back, counts as now.
     let within = |moment: Time, limit: Seconds| (0.0..limit.0).contains(&(now.0 - moment.0));
     let rest = if known.took >= SLOW { REST } else { PAUSE };
     let is_good = known.text.is_some() && within(known.at, question.good_for);
@@ -47,12 +47,12 @@ pub(crate) fn ask(
         Ok(output) => CachedOutput { text: Some(output.stdout), at: now, tried: now, took, failure: None },
         Err(error) => CachedOutput { tried: now, took, failure: Some(error.to_string()), ..known },
     };
-    // A state directory that is full or read-only costs one more question.
+    // A full or read-only state directory only costs another query.
     let _ = answers.keep(question.name, &answer);
     answer
 }
 
-/// Returns the clock's time.
+/// Returns the current time of the clock.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
     clock.time()
 }
@@ -66,9 +66,9 @@ mod tests {
 
     use super::*;
     use hsched_engine::clock::ManualClock;
-    use hsched_slurm::{CommandError, Output};
+    use hsched_slurm::{CommandError, CommandOutput};
 
-    /// A Slurm that takes its time, and may fail.
+    /// A slow Slurm that may fail.
     struct Site {
         clock: ManualClock,
         takes: Cell<Duration>,
@@ -77,19 +77,19 @@ mod tests {
     }
 
     impl Runner for Site {
-        fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+        fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
             *self.asked.borrow_mut() += 1;
             self.clock.sleep(self.takes.get());
             if self.fails.get() {
                 return Err(CommandError::failed(command, "exit status: 1", "no"));
             }
-            Ok(Output { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
+            Ok(CommandOutput { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
         }
     }
 
-    const QUESTION: Question = Question { name: "squeue", good_for: Seconds(60.0) };
+    const QUESTION: SlurmQuery = SlurmQuery { name: "squeue", good_for: Seconds(60.0) };
 
-    /// A site, and what asking it answers.
+    /// Runs a check with a site and its query function.
     fn check(run: impl FnOnce(&Site, &dyn Fn() -> CachedOutput)) {
         let root = tempfile::tempdir().expect("a directory");
         let site = Site {

@@ -1,4 +1,4 @@
-//! The steps of a cancellation: look, record the request, ask Slurm.
+//! The steps of a cancellation: observe, record the request, call Slurm.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use hsched_engine::{
 };
 use hsched_model::JobName;
 
-/// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
-/// returns why Slurm did not answer.
+/// Updates the state if one of the jobs may be in Slurm or no `hsched run` is at work any more; also returns
+/// why Slurm did not answer.
 pub(crate) fn look(
     session: &mut Session<'_>,
     names: &[JobName],
@@ -34,7 +34,7 @@ pub(crate) fn look(
     }
 }
 
-/// Writes the request into the state, and returns what it takes: a request for each submission that Slurm has.
+/// Records the cancellation in the state, and returns a request for each submission that Slurm has.
 pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &JobsLook) -> Vec<Action> {
     let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
@@ -60,7 +60,7 @@ fn asked(name: &JobName) -> Event {
     Event::CancelAsked { job: name.clone() }
 }
 
-/// Writes down what was seen, what is wanted and what is about to be asked.
+/// Stores the observation, the cancellation and the planned requests.
 pub(crate) fn keep(
     session: &mut Session<'_>,
     names: &[JobName],
@@ -71,7 +71,7 @@ pub(crate) fn keep(
     session.keep(seen.at, &events, actions).map_err(|error| state::failure(&error))
 }
 
-/// Makes the requests; returns why for each job that was not told.
+/// Makes the requests; returns the error for each job whose request failed.
 pub(crate) fn act(
     session: &mut Session<'_>,
     actions: &[Action],

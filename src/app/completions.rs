@@ -1,6 +1,6 @@
-//! Names that a shell completes as they are known at that moment: jobs, sweeps, GPU types, settings, accounts.
+//! Dynamic shell completion of names: jobs, sweeps, GPU types, settings, accounts.
 //!
-//! What cannot be read has no names: a completion says nothing else.
+//! Unreadable sources yield no names, without an error message.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use hsched_model::catalogue;
 use hsched_slurm::permission::{self, Associations};
 use hsched_slurm::{Runner, System};
 
-/// How long Slurm may take to list accounts: people wait for a completion.
+/// How long Slurm may take to list accounts, because the user waits for the completion.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Returns what completes jobs, scripts and sweeps that the state has.
+/// Completes jobs, scripts and sweeps in the state.
 pub(crate) fn jobs() -> ArgValueCandidates {
     names(|context| {
         let State { jobs, scripts, .. } = known(context)?;
@@ -30,7 +30,7 @@ pub(crate) fn jobs() -> ArgValueCandidates {
     })
 }
 
-/// Returns what completes jobs and sweeps, also those that the state has forgotten.
+/// Completes jobs and sweeps, including those removed from the state.
 pub(crate) fn past_jobs() -> ArgValueCandidates {
     names(|context| {
         let runs = past(context)?.runs;
@@ -39,12 +39,12 @@ pub(crate) fn past_jobs() -> ArgValueCandidates {
     })
 }
 
-/// Returns what completes sweeps, also those that the state has forgotten.
+/// Completes sweeps, including those removed from the state.
 pub(crate) fn sweeps() -> ArgValueCandidates {
     names(|context| Some(past(context)?.runs.into_iter().filter_map(|run| run.sweep).collect()))
 }
 
-/// Returns what completes GPU types: those with a measured speed, and those of the catalogue.
+/// Completes GPU types: those with a measured speed, and those in the catalogue.
 pub(crate) fn gpu_types() -> ArgValueCandidates {
     names(|context| {
         let measured = speeds::load(context).map(|known| known.cache);
@@ -54,12 +54,12 @@ pub(crate) fn gpu_types() -> ArgValueCandidates {
     })
 }
 
-/// Returns what completes models with a measured speed.
+/// Completes models with a measured speed.
 pub(crate) fn models() -> ArgValueCandidates {
     names(|context| Some(speeds::load(context).ok()?.cache.estimates().map(|(key, _)| key.model).collect()))
 }
 
-/// Returns what completes settings: their keys, with what each is for.
+/// Completes settings: their keys, with their descriptions.
 pub(crate) fn settings() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let keys = KEYS.iter().filter(|key| key.set_by != SetBy::Site);
@@ -71,7 +71,7 @@ pub(crate) fn settings() -> ArgValueCandidates {
     })
 }
 
-/// Returns what completes accounts: those that Slurm lets the user charge, and that of the settings.
+/// Completes accounts: those that Slurm lists for the user, and that of the settings.
 pub(crate) fn accounts() -> ArgValueCandidates {
     names(|context| {
         let slurm = System::new(process_environment(), PATIENCE);

@@ -9,28 +9,29 @@ use clap::ValueEnum;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{
-    ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_ascii, is_dumb_terminal,
+    ColorMode, CommandLineSetting, Feature, Settings, SettingsProblems, Sources, columns, is_ascii,
+    is_dumb_terminal,
 };
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
 use hsched_model::ErrorId;
 use hsched_slurm::{CommandError, CommandLine, System, read, site};
 
-/// A command's surroundings.
+/// The environment of a command.
 pub(crate) struct Context {
     pub settings: Settings,
-    /// What is wrong in the settings and left out of them; only commands that ask for it get so far.
+    /// Invalid settings, which are ignored; only present for commands that accept this.
     pub wrong_settings: Option<SettingsProblems>,
     pub terminal: Terminal,
     pub clock: SystemClock,
     pub slurm: System,
-    /// Directory in which the command was given.
+    /// Directory in which the command was started.
     pub directory: PathBuf,
-    /// Slurm's configuration, once it was asked for it.
+    /// Slurm's configuration, after it was read once.
     config: OnceCell<Option<site::Config>>,
 }
 
-/// How a command prints its result.
+/// Output format of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Human-readable text.
@@ -41,11 +42,11 @@ pub(crate) enum Format {
 }
 
 impl Context {
-    /// Reads the settings; `lenient` passes over wrong ones.
+    /// Reads the settings; `lenient` ignores invalid ones.
     ///
     /// # Errors
-    /// When a setting is wrong or the current directory is gone.
-    pub(crate) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
+    /// If a setting is invalid or the current directory no longer exists.
+    pub(crate) fn new(flags: Vec<CommandLineSetting>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
         let directory = directory.ok_or_else(|| {
@@ -79,14 +80,14 @@ impl Context {
         Ok(Self { settings, wrong_settings, terminal, clock, slurm, directory, config })
     }
 
-    /// Returns Slurm's configuration; `None` where it does not tell. Asks once.
+    /// Returns Slurm's configuration; `None` if it is unavailable. Calls Slurm once.
     pub(crate) fn config(&self) -> Option<&site::Config> {
         if let Some(known) = self.config.get() {
             return known.as_ref();
         }
         let pause = |pause| self.clock.sleep(pause);
         match read(&self.slurm, &site::config_command(), &pause) {
-            // One that does not answer now is asked again at the next turn.
+            // If Slurm does not answer now, the next turn calls it again.
             Err(error) if error.is_without_slurm() => None,
             answer => {
                 let config = || answer.ok().map(|output| site::Config::parse(&output.stdout));
@@ -95,24 +96,24 @@ impl Context {
         }
     }
 
-    /// Returns what Slurm calls its cluster; `None` where it does not tell.
+    /// Returns Slurm's name of the cluster; `None` if it is unavailable.
     pub(crate) fn cluster_name(&self) -> Option<String> {
         self.config()?.get("ClusterName").map(str::to_owned)
     }
 
-    /// Returns what a Slurm command that only reads prints, trying again while Slurm is busy.
+    /// Runs a read-only Slurm command and returns its output, with retries while Slurm is busy.
     ///
     /// # Errors
-    /// When Slurm is missing or does not answer (exit 69), or the command fails.
+    /// If Slurm is missing or does not answer (exit 69), or the command fails.
     pub(crate) fn ask(&self, command: &CommandLine) -> Result<String, Failure> {
         let answer = read(&self.slurm, command, &|pause| self.clock.sleep(pause));
         answer.map(|output| output.stdout).map_err(|error| slurm_failure(&error))
     }
 
-    /// Refuses what the site's administrators have switched off.
+    /// Refuses a feature that the site's administrators have disabled.
     ///
     /// # Errors
-    /// When they have.
+    /// If it is disabled.
     pub(crate) fn refuse_forbidden(&self, feature: Feature) -> Result<(), Failure> {
         if !self.settings.forbidden.contains(&feature) {
             return Ok(());
@@ -126,18 +127,18 @@ impl Context {
         Err(Failure::new(Exit::Usage, message).id(ErrorId::SiteForbids).hint("ask its administrators"))
     }
 
-    /// Writes a warning for people: something is wrong, but the command goes on.
+    /// Prints a warning: something is wrong, but the command continues.
     pub(crate) fn warn(&self, warning: &str) {
         self.terminal.say(&format!("warning: {warning}"));
     }
 
-    /// Writes a note for people.
+    /// Prints a note.
     pub(crate) fn note(&self, note: &str) {
         self.terminal.say(&format!("note: {note}"));
     }
 }
 
-/// Returns the failure that a Slurm command's error is for the user.
+/// Converts a Slurm command's error to a failure.
 pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
     let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
     let id = match error {

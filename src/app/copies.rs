@@ -1,11 +1,11 @@
-//! Whether the names of copies are free.
+//! Checks that the names of copies are free.
 
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::State;
 use hsched_model::{ErrorId, Job};
 
-/// Refuses a copy of a training by whose name the state has another job, and a job by whose name it has a copy.
+/// Refuses a copy whose name belongs to another job in the state, and a job whose name belongs to a copy.
 ///
 /// # Errors
 /// Names the first such job.

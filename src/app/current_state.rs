@@ -1,4 +1,4 @@
-//! The state as it stands now: with what ranks have reported since it was written, and with what other commands have left for it.
+//! The current state: including ranks' reports since it was written, and deferred commands.
 
 use std::path::{Path, PathBuf};
 
@@ -13,34 +13,34 @@ use hsched_engine::{
 };
 use hsched_model::Time;
 
-/// The state as it stands, read without its lock and without a question to Slurm.
+/// The current state, read without its lock and without calling Slurm.
 pub(crate) struct CurrentState {
     pub state: State,
     pub root: PathBuf,
     pub now: Time,
-    /// The cluster that the jobs are on; `None` if not given.
+    /// The cluster of the jobs; `None` if not given.
     pub cluster: Option<String>,
-    /// The command that goes on with the jobs.
+    /// The command that continues the jobs.
     pub follower: &'static str,
     /// Whether their `hsched run` has ended.
     pub is_left: bool,
     /// What is damaged or lost.
     pub warnings: Vec<String>,
-    /// What could not be read.
+    /// Notes on unreadable data.
     pub notes: Vec<String>,
 }
 
 impl CurrentState {
-    /// Reads it; `samples` are those of running submissions, as last read.
+    /// Reads the state; `samples` are those of running submissions, as last read.
     ///
     /// # Errors
-    /// When there is no state directory, or its state cannot be read.
+    /// If there is no state directory, or its state cannot be read.
     pub(crate) fn read(context: &Context, samples: &mut RecentSamples) -> Result<Self, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
         let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
-        // In a new state directory, either one may come first.
+        // In a new state directory, either command may come first.
         let is_new = cluster.is_none() && state.jobs.is_empty() && state.scripts.is_empty();
         let follower =
             if is_new { "hsched watch or hsched run" } else { state::follower(cluster.as_deref()) };
@@ -59,7 +59,8 @@ impl CurrentState {
     }
 }
 
-/// Shows jobs as waiting that an hsched was running which is gone: they ended with it, and go on with the next one.
+/// Shows jobs as waiting if the `hsched run` that ran them no longer exists: they ended with it, and continue
+/// with the next one.
 fn show_interrupted(state: &mut State, now: Time) {
     for tracked in state.jobs.iter_mut().filter(|tracked| tracked.phase.is_submitted()) {
         let from = if tracked.epochs_done > 0 {
@@ -73,9 +74,9 @@ fn show_interrupted(state: &mut State, now: Time) {
     }
 }
 
-/// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.
+/// Adds the epochs that ranks have reported since the state was written, with the time of the report's file.
 ///
-/// Returns notes on reports that cannot be read.
+/// Returns notes on unreadable reports.
 fn count_reported(
     state: &mut State,
     root: &Path,
@@ -100,7 +101,7 @@ fn count_reported(
     notes
 }
 
-/// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
+/// Returns the start of a submission that was last seen pending, but for which a rank has reported an epoch.
 fn started(submission: &Submission, report: &EpochReport) -> Option<News> {
     let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } =
         submission

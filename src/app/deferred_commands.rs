@@ -1,4 +1,5 @@
-//! Deferred `add` and `cancel`: left while another hsched holds the lock, applied by the next one that holds it.
+//! Deferred `add` and `cancel`: stored while another hsched holds the lock, and applied by the next lock
+//! holder.
 
 use crate::app::adding::{events_of, new_names};
 use crate::app::after::refuse_unknown;
@@ -13,13 +14,13 @@ use hsched_engine::store::{DeferredChange, DeferredCommand, Peeked, StateDir};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
-/// Returns what is said of a deferred command that was left.
+/// Returns the message for a stored deferred command.
 pub(crate) fn left(backend: BackendKind) -> String {
     let follower = backend.follower();
     format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
-/// Returns who carries out what was left, as JSON has it.
+/// Returns the process that will carry it out, as a JSON word.
 pub(crate) fn word(backend: BackendKind) -> &'static str {
     match backend {
         BackendKind::Queue => "watch",
@@ -27,27 +28,27 @@ pub(crate) fn word(backend: BackendKind) -> &'static str {
     }
 }
 
-/// Leaves a deferred command for who holds the lock next.
+/// Stores a deferred command for the next lock holder.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(crate) fn leave(context: &Context, wanted: DeferredChange) -> Result<(), Failure> {
     let left = DeferredCommand::leave(&state::root(context)?, state::now(context), wanted);
     left.map(drop).map_err(|error| state::failure(&error))
 }
 
-/// Returns the state without the lock, as it will be once all deferred commands are taken in.
+/// Returns the state, read without the lock, with all deferred commands applied.
 ///
 /// # Errors
-/// When a file cannot be used.
+/// If a file cannot be used.
 pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failure> {
     expected_there(context, rules).map(|(state, _)| state)
 }
 
-/// The same, with where its jobs go.
+/// Returns it together with the backend of its jobs.
 ///
 /// # Errors
-/// When a file cannot be used.
+/// If a file cannot be used.
 pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, deferred_commands: commands, cluster, .. } = peeked;
@@ -59,11 +60,12 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
     Ok((state, backend))
 }
 
-/// Takes all deferred commands into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
+/// Applies all deferred commands to a session's state and stores it; returns the resulting events. A dry run
+/// stores nothing.
 ///
 /// # Errors
-/// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the deferred commands wait. Where Slurm
-/// does not answer, deferred commands that need it wait.
+/// If the state cannot be written or Slurm prints unreadable output; the state is then unchanged and the
+/// deferred commands stay. If Slurm does not answer, deferred commands that need it stay.
 pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
     let context = session.context;
     let (commands, troubles) = session.ledger.deferred_commands();
@@ -77,11 +79,11 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
     let mut seen = JobsLook::nothing(context);
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for command in &commands {
-        // What runs on devices is in the state; there is no queue to look at.
+        // Jobs on devices are in the state, so there is no queue to read.
         if !looked && session.rules.backend == BackendKind::Queue && needs_look(command, &next) {
             match session.look_into(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
-                // The others wait with it: they are in order.
+                // Later commands also wait, because they are applied in order.
                 Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
                 Err(failure) => return Err(failure),
             }
@@ -103,7 +105,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
     Ok(events)
 }
 
-/// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
+/// Shows pending deferred commands in a state for output; `follower` is the command that will apply them.
 pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rules, follower: &str) {
     for command in commands {
         for event in events_of(&command.wanted, state) {
@@ -119,7 +121,7 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
             let waits = |state: &State| {
                 state.find(&name).is_some_and(|job| matches!(job.phase, Phase::Waiting { .. }))
             };
-            // One that waits has not ended before it is taken in.
+            // A pending job cannot end before the command is applied.
             if matches!(event, Event::Added { .. }) || !waits(state) {
                 apply(state, command.at, &event, rules);
             }
@@ -138,7 +140,8 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
     }
 }
 
-/// Changes the state by a deferred command, as if its command had the lock; returns what happened, and what was impossible.
+/// Applies a deferred command to the state as if its command held the lock; returns the events, and what was
+/// impossible.
 fn play(
     state: &mut State,
     command: &DeferredCommand,
@@ -173,14 +176,14 @@ fn play(
     (events, impossible)
 }
 
-/// Returns whether what Slurm has decides about a deferred command. A job in the queue that the state does not know keeps an added
-/// one of its name waiting, so it decides nothing.
+/// Returns whether a deferred command depends on Slurm's queue. A queued job that the state does not know
+/// only delays an added one with its name, so it does not count.
 fn needs_look(command: &DeferredCommand, state: &State) -> bool {
     let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
     matches!(&command.wanted, DeferredChange::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
-/// Returns a deferred command in words.
+/// Describes a deferred command in words.
 fn describe(command: &DeferredCommand) -> String {
     let (word, names): (&str, Vec<&str>) = match &command.wanted {
         DeferredChange::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),

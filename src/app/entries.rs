@@ -1,4 +1,4 @@
-//! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
+//! Converts chosen requests to a run that submits them: GPUs, shares, and queue choices.
 
 use crate::app::planning::{Planned, PlanningInput, those_behind};
 use crate::app::start_estimates::OptionEstimate;
@@ -9,31 +9,32 @@ use hsched_model::{Cluster, JobDefaults, RequestOption};
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
-/// The policy of plans that were made through the queue, as plan files name it.
+/// The policy name in plan files of plans through the queue.
 const THROUGH_QUEUE: &str = "queue";
 
-/// Why a job of such a plan has no GPUs of its own in it.
+/// Why a job of such a plan has no GPUs in it.
 const BEHIND: &str = "its request is queued behind another job of this plan that may use the same GPUs";
 
-/// Why a job has no request although some were found.
+/// Why a job has no request although some exist.
 const NO_ROOM: &str = "no request fits on the nodes that are up";
 
-/// What is to be submitted, and what was foretold of each submission, in the same order.
+/// The submissions, and the prediction for each, in the same order.
 pub(crate) struct Entries {
     pub planned: Planned,
     pub intents: Vec<PlannedSubmission>,
     pub foretold: Vec<OptionEstimate>,
 }
 
-/// The requests that were chosen for a job, by its number, or why there are none.
+/// The chosen requests of a job, by index, or why there are none.
 pub(crate) type ChosenFor = (usize, Result<Vec<OptionEstimate>, String>);
 
-/// Returns what submits the requests chosen for some jobs. Its plan says why a job has none.
+/// Returns the submissions of the requests chosen for some jobs. The plan says why a job has none.
 ///
-/// The jobs wait for GPUs that others have, and for each other's: the plan places as many as there is room for at one time.
+/// The jobs wait for GPUs held by others and by each other, so the plan places as many as fit at the same
+/// time.
 ///
 /// # Errors
-/// When no plan of the jobs is right, which is a fault of hsched.
+/// If no valid plan of the jobs exists, which is an internal error.
 pub(crate) fn entries(
     input: PlanningInput,
     chosen: Vec<ChosenFor>,
@@ -51,7 +52,7 @@ pub(crate) fn entries(
             without.push((job, Decision::Defer { why }));
         }
         for (copy, (placement, estimate)) in (0..).zip(placed) {
-            // Others may be queued beside a single one later, and it may be changed while it waits.
+            // Further requests may later be queued beside a single one, and it may be changed while pending.
             let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
             let spares = spares(&input.problem, job, &placement, &input.cluster, goes_elsewhere);
             let queue_choice = Some(estimate.option.queue_choice.clone());
@@ -81,7 +82,8 @@ pub(crate) fn entries(
     Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
 }
 
-/// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
+/// Returns a job's placement on GPUs of a request's type, with the same number on each node; `None` if none
+/// is legal.
 fn placement(problem: &Problem, cluster: &Cluster, job: usize, option: &RequestOption) -> Option<Placement> {
     let nodes = usize::try_from(option.request.asks.nodes).ok()?;
     let count = option.per_node();
@@ -104,7 +106,7 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, option: &RequestO
     checked(problem, vec![(job, Decision::place(placement.clone()))]).map(|_| placement)
 }
 
-/// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others; `changes` says why others
+/// Returns the plan that gives GPUs to as many jobs as fit together, in order; `changes` says why the others
 /// have none.
 fn at_one_time(
     PlanningInput { problem, .. }: &PlanningInput,

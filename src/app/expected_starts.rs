@@ -1,4 +1,4 @@
-//! When Slurm expects pending jobs to start: asked at most once a minute, and nobody waits for the answer.
+//! Slurm's expected starts of pending jobs, read at most once a minute without blocking.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use crate::app::asking::{Question, ask};
+use crate::app::asking::{SlurmQuery, ask};
 use crate::settings::process_environment;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::store::OutputCache;
 use hsched_model::{JobId, Seconds, Time};
 use hsched_slurm::{System, squeue, time};
 
-/// How long an answer is good for, and how often is asked.
+/// How long an answer is valid, and the interval between calls.
 const MINUTE: Seconds = Seconds(60.0);
 
-/// The longest that Slurm may take.
+/// Time limit of the call.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The starts that Slurm expects, as last heard.
+/// Slurm's expected starts, as last read.
 #[derive(Debug, Default)]
 pub(crate) struct ExpectedStarts {
     known: BTreeMap<JobId, Time>,
@@ -28,7 +28,8 @@ pub(crate) struct ExpectedStarts {
 }
 
 impl ExpectedStarts {
-    /// Records what Slurm has answered, and asks again if that was a minute ago. `root` is the state directory, which keeps the answer.
+    /// Collects Slurm's answer, and starts another call if the last one was a minute ago. `root` is the state
+    /// directory, which caches the answer.
     pub(crate) fn look(&mut self, root: &Path, now: Time) {
         if let Some(starts) = self.answer.as_ref().and_then(|answer| answer.try_recv().ok()) {
             self.known = starts;
@@ -40,7 +41,7 @@ impl ExpectedStarts {
         let (sender, receiver) = mpsc::channel();
         let root = root.to_path_buf();
         let question = move || drop(sender.send(starts(&root)));
-        // Without a thread there are no starts to show.
+        // If no thread can be started, no starts are shown.
         let is_asked = thread::Builder::new().name("expected starts".into()).spawn(question).is_ok();
         (self.asked, self.answer) = (Some(now), is_asked.then_some(receiver));
     }
@@ -51,10 +52,10 @@ impl ExpectedStarts {
     }
 }
 
-/// Returns the expected starts of the user's pending jobs; none if Slurm does not answer.
+/// Returns the expected starts of the user's pending jobs; empty if Slurm does not answer.
 fn starts(root: &Path) -> BTreeMap<JobId, Time> {
     let slurm = System::new(process_environment(), LIMIT);
-    let question = Question { name: "own-jobs", good_for: MINUTE };
+    let question = SlurmQuery { name: "own-jobs", good_for: MINUTE };
     let answers = OutputCache::of(root);
     let answer = ask(question, &squeue::command(), &slurm, &SystemClock::default(), &answers);
     let jobs = squeue::parse(answer.text.as_deref().unwrap_or_default())

@@ -1,4 +1,5 @@
-//! Completed jobs that never completed: 0.1.0 took exit status 0 as the end, also of a run that was asked to stop.
+//! Corrects jobs wrongly recorded as completed: version 0.1.0 took exit status 0 as the end, even of a run
+//! that was asked to stop.
 
 use std::io;
 
@@ -8,14 +9,15 @@ use crate::app::printed::submissions;
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, State};
 use hsched_plan::throughput::SpeedKey;
 
-/// What the script says when it is asked to stop.
+/// The script's message when it is asked to stop.
 const STOPPED: &[u8] = b"hsched: stop requested";
 
-/// How much of the end of an output is searched, in bytes.
+/// Number of bytes searched at the end of an output.
 const TAIL: u64 = 1 << 20;
 
-/// Finds jobs that 0.1.0 recorded as completed though they were stopped before their last epoch; says so, records them as failed, and
-/// drops the speeds that were learnt from these runs. Returns whether anything changed.
+/// Finds jobs that 0.1.0 recorded as completed although they were stopped before their last epoch; reports
+/// them, marks them as failed, and removes the speeds learnt from these runs. Returns whether anything
+/// changed.
 pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
     let mut changed = false;
     let State { jobs, cache, contributor, .. } = state;
@@ -53,7 +55,8 @@ fn is_doubtful(tracked: &JobState, past: &PastAttempt) -> bool {
     is_completed && past.end == End::Completed && tracked.epochs_left() > 0 && !is_allowed
 }
 
-/// Returns whether the last run of a job was asked to stop: as its output says, or, without an output, as its time limit does.
+/// Returns whether the last run of a job was asked to stop, according to its output or, without an output, to
+/// its time limit.
 fn was_stopped(context: &Context, tracked: &JobState, past: &PastAttempt) -> bool {
     let printed = submissions(context, tracked).ok().and_then(|mut all| all.pop());
     let output = printed.and_then(|printed| printed.parts.into_iter().next());
@@ -64,7 +67,7 @@ fn was_stopped(context: &Context, tracked: &JobState, past: &PastAttempt) -> boo
     })
 }
 
-/// Returns whether the end of an output says that the run was asked to stop; nothing without a file.
+/// Returns whether the end of an output says that the run was asked to stop; `None` without a file.
 fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     if !part.exists() {
         return Ok(None);

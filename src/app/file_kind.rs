@@ -1,4 +1,4 @@
-//! Files given to the wrong command, and example values that were not replaced.
+//! Detects files given to the wrong command, and example values that were not replaced.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job};
 
-/// Endings of the names of batch scripts.
+/// File name extensions of batch scripts.
 const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];
 
-/// Returns the failure of a file that should be a job file, if it is a script; it names the command for that.
+/// Returns the failure for a script given in place of a job file; it names the right command.
 pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
     let file = name(path);
     let failure = |what: &str, hint: String| {
@@ -31,7 +31,7 @@ pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
     None
 }
 
-/// Returns whether a file is YAML or JSON, and no script.
+/// Returns whether a file is YAML or JSON rather than a script.
 pub(crate) fn is_data(text: &str, path: &Path) -> bool {
     let looks_so = has_ending(path, &["yaml", "yml", "json"])
         || text.trim_start().starts_with('{')
@@ -39,7 +39,7 @@ pub(crate) fn is_data(text: &str, path: &Path) -> bool {
     looks_so && !is_script(text)
 }
 
-/// Refuses YAML and JSON where a batch script is wanted.
+/// Refuses YAML and JSON in place of a batch script.
 ///
 /// # Errors
 /// Names the commands that read such a file.
@@ -55,7 +55,7 @@ pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
         )))
 }
 
-/// Returns a note on the values of `hsched init` that were not replaced.
+/// Returns a note on values of `hsched init` that were not replaced.
 pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
     let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
     (!keys.is_empty()).then(|| {
@@ -67,7 +67,7 @@ pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
     })
 }
 
-/// Refuses jobs with values of `hsched init` that were not replaced: they must not reach Slurm.
+/// Refuses jobs with values of `hsched init` that were not replaced, so that they do not reach Slurm.
 ///
 /// # Errors
 /// Names all of them.
@@ -78,7 +78,7 @@ pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<
         .iter()
         .map(|(line, key)| format!("{file}:{line}: {key} still has the example value of hsched init"))
         .collect();
-    // A plan has no lines of the job file.
+    // A plan does not contain the lines of the job file.
     if let (Some(job), true) = (jobs.iter().find(|job| formats::starter::is_example(job)), wrong.is_empty()) {
         wrong.push(format!("{file}: {} still has the example command of hsched init", job.name));
     }
@@ -90,7 +90,7 @@ pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<
         .hint("replace the example values; to keep one, remove its comment # REPLACE"))
 }
 
-/// Returns whether the name of a file ends as those of batch scripts do.
+/// Returns whether a file name has an extension of batch scripts.
 pub(crate) fn has_script_ending(path: &Path) -> bool {
     has_ending(path, &SCRIPTS)
 }

@@ -1,4 +1,4 @@
-//! What is worth a word about the folders of jobs that are about to be added or submitted.
+//! Notes on the folders of jobs to be added or submitted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use hsched_engine::live::absolute;
 use hsched_engine::store::StateDir;
 use hsched_model::Job;
 
-/// Says which jobs would save over each other: those given, and others that have not ended.
+/// Notes which jobs would overwrite each other's checkpoints: the given ones, and others that have not ended.
 pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
-    // A state that cannot be read is an error of whoever is about to write it.
+    // An unreadable state is reported by the code that writes it.
     let rules = state::rules(context);
     let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
     let State { jobs: tracked, .. } = known.map(|peeked| peeked.state).unwrap_or_default();
@@ -29,7 +29,7 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
             names.push(name);
         }
     }
-    // Of those that are known already was said when they came.
+    // Known jobs were reported when they were added.
     let is_new =
         |names: &[&str]| jobs.iter().any(|job| names.contains(&job.training().unwrap_or(job.name.as_str())));
     for (folder, names) in users.iter().filter(|(_, names)| names.len() > 1 && is_new(names)) {
@@ -41,7 +41,7 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     }
 }
 
-/// Says which jobs have a directory that is not here; it may be there on the nodes.
+/// Notes which jobs have a directory that does not exist here; it may exist on the nodes.
 pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     let mut missing: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for job in jobs {
@@ -53,8 +53,8 @@ pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     }
 }
 
-/// Returns whether a run of a job that its time limit ends can be gone on with: its owner says that it saves, or an earlier run
-/// was seen to go on after another one or to write into the directory of its checkpoints.
+/// Returns whether a run of a job can be continued after its time limit: its owner states that it saves, or
+/// an earlier run was seen to resume or to write into its checkpoint directory.
 pub(crate) fn resumes(context: &Context, job: &Job) -> bool {
     if job.resumes() {
         return true;
@@ -69,7 +69,7 @@ pub(crate) fn resumes(context: &Context, job: &Job) -> bool {
     tracked.resumes() || begun.is_some_and(|begun| is_written(&checkpoints(context, &tracked.job), begun))
 }
 
-/// Returns whether a directory has a file that was written after a moment.
+/// Returns whether a directory contains a file written after a given time.
 fn is_written(folder: &Path, after: f64) -> bool {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let written = entries.filter_map(|entry| entry.metadata().ok()?.modified().ok());
@@ -77,7 +77,7 @@ fn is_written(folder: &Path, after: f64) -> bool {
     seconds.any(|at| at.as_secs_f64() > after)
 }
 
-/// Returns some names as people list them, the first three of many.
+/// Lists at most three names, and the number of others.
 pub(crate) fn named(names: &[&str]) -> String {
     match names {
         [] | [_] => names.concat(),

@@ -1,13 +1,13 @@
-//! What is worth a word about the goals of jobs: rules that never hold, and deadlines that have passed.
+//! Notes on the goals of jobs: rules that never apply, and deadlines in the past.
 
 use std::collections::BTreeMap;
 
 use hsched_model::{Deadline, Job, Stop, StopRule, Time};
 
-/// Fewer jobs are no comparison.
+/// Minimum number of jobs for a comparison.
 const SWEEP: usize = 3;
 
-/// Returns a sentence for each goal that nothing can come of.
+/// Returns a sentence for each goal without effect.
 pub(crate) fn remarks(jobs: &[Job], now: Time) -> Vec<String> {
     let mut sweeps: BTreeMap<&str, usize> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.stop.rule == StopRule::Halving) {
@@ -28,7 +28,7 @@ fn passed(job: &Job, now: Time) -> Option<String> {
     (at < now).then(|| "its deadline has passed".to_owned())
 }
 
-/// Returns whether the rule may ever let a job stop.
+/// Returns whether the rule can ever let a job stop.
 fn may_stop(stop: &Stop) -> bool {
     stop.rule.max(stop.when_busy) > StopRule::Epochs
 }

@@ -1,16 +1,15 @@
-//! Whether a plan depends on speeds that were never measured.
+//! Checks whether a plan depends on unmeasured speeds.
 
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
-use hsched_plan::throughput::Source;
+use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{CheckedPlan, Placement, Problem};
 
-/// Returns what to say where the plan would be another one if the estimated speeds were one standard deviation
-/// lower or higher.
+/// Returns a warning if the plan would change with estimated speeds one standard deviation lower or higher.
 ///
 /// # Errors
-/// When a plan with such speeds cannot be made.
+/// If a plan with such speeds cannot be made.
 pub(crate) fn warning(
     problem: &Problem,
     plan: &CheckedPlan,
@@ -20,7 +19,7 @@ pub(crate) fn warning(
     let mut estimated = Vec::new();
     for (job, model) in problem.jobs.iter().enumerate() {
         for (column, source) in &model.sources {
-            if let Source::Estimated(estimate) = source
+            if let SpeedOrigin::Estimated(estimate) = source
                 && offered[*column] > 0
             {
                 estimated.push((job, *column, estimate.error));
@@ -42,7 +41,7 @@ pub(crate) fn warning(
             }
         }
         let changed = solve(&other)?;
-        // A search that the time cut short may end elsewhere for that alone.
+        // A search stopped by its time limit may give another plan for that reason alone.
         if !plan.plan().stopped && !changed.plan().stopped && self::gpus(&other, &changed) != gpus {
             return Ok(Some(sentence(problem, &estimated, faster)));
         }

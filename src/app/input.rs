@@ -1,4 +1,4 @@
-//! The files and commands that a command reads: cluster, jobs, plan, templates; each error names its file.
+//! The input files and commands: cluster, jobs, plan, templates; each error names its file.
 
 use std::error::Error;
 use std::fs::File;
@@ -13,19 +13,19 @@ use crate::exit::Exit;
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, ErrorId, Job};
-use hsched_slurm::saved::{self, Bundle, Columns, Saved};
+use hsched_slurm::saved::{self, Columns, Saved, SavedBundle};
 use hsched_slurm::sinfo;
 
-/// What some editors and shells put before the text of a file: the byte order mark.
+/// The byte order mark, which some editors and shells add before the text of a file.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What stands before UTF-16 text, the lower bytes first.
+/// The byte order mark of little-endian UTF-16.
 const UTF16_MARK: &[u8] = &[0xff, 0xfe];
 
-/// Longest input file, in bytes: a mistyped path to a data set must not fill the memory.
+/// Maximum length of an input file in bytes: a mistyped path to a data set must not fill the memory.
 const LENGTH_LIMIT: u64 = 256 << 20;
 
-/// Where the cluster comes from.
+/// The source of the cluster.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub(crate) struct ClusterArgs {
     /// Read a cluster file instead of asking Slurm.
@@ -45,40 +45,40 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Returns what a cluster file says.
+    /// Returns the arguments for a cluster file.
     pub(crate) fn of_file(path: PathBuf) -> Self {
         Self { cluster: Some(path), from: None, columns: None }
     }
 
-    /// Returns the name of the file that tells of the cluster; `None` where Slurm is asked.
+    /// Returns the name of the file with the cluster; `None` if Slurm is called.
     pub(crate) fn name(&self) -> Option<String> {
         self.cluster.as_ref().or(self.from.as_ref()).map(|path| name(path))
     }
 
-    /// Returns whether Slurm is asked.
+    /// Returns whether Slurm is called.
     pub(crate) fn is_live(&self) -> bool {
         self.cluster.is_none() && self.from.is_none()
     }
 
-    /// Returns the flag that names a file, and the file.
+    /// Returns the flag with the file's path, and the path.
     pub(crate) fn flag(&self) -> Option<(&'static str, &Path)> {
         let cluster = self.cluster.as_deref().map(|path| ("--cluster", path));
         cluster.or(self.from.as_deref().map(|path| ("--from", path)))
     }
 }
 
-/// A cluster with what was odd about it, for people.
+/// A cluster, with notes on unexpected data.
 pub(crate) struct ClusterWithNotes {
     pub cluster: Cluster,
     pub notes: Vec<String>,
 }
 
-/// Returns the cluster of a file, or the one that Slurm reports.
+/// Returns the cluster of a file, or the one reported by Slurm.
 ///
-/// Rates that it does not say come from the settings.
+/// Missing rates are taken from the settings.
 ///
 /// # Errors
-/// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
+/// If the file is invalid (exit 78) or Slurm does not answer (exit 69).
 pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWithNotes, Failure> {
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
@@ -88,10 +88,10 @@ pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWi
     Ok(completed(seen, context))
 }
 
-/// Returns the cluster that `sinfo` printed.
+/// Parses the cluster in output of `sinfo`.
 ///
 /// # Errors
-/// When the text is none of `sinfo`.
+/// If the text is not output of `sinfo`.
 pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<ClusterWithNotes, Failure> {
     let (cluster, mut notes) = sinfo::parse(printed)
         .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
@@ -103,14 +103,14 @@ pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<Cluste
 
 fn completed(mut seen: ClusterWithNotes, context: &Context) -> ClusterWithNotes {
     let named = complete(&mut seen.cluster, context);
-    // An inventory brings its notes along.
+    // An inventory contains its own notes.
     seen.notes.retain(|note| !named.contains(note));
     seen.notes.extend(named);
     seen
 }
 
-/// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes, also on what does
-/// not count as GPUs.
+/// Adds data that the cluster does not provide: types of untyped GPUs, rates of nodes. Returns notes,
+/// including on accelerators that do not count as GPUs.
 pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
     let mut notes = hsched_slurm::name_types(cluster, &context.settings.untyped_gpus);
     notes.extend(hsched_slurm::uncounted_accelerators(cluster));
@@ -126,10 +126,10 @@ fn cluster_file(text: &str, path: &Path) -> Result<ClusterWithNotes, Failure> {
     Ok(ClusterWithNotes { cluster, notes: Vec::new() })
 }
 
-/// Returns the cluster of a file of any kind that shows one.
+/// Returns the cluster in a file of any supported kind.
 fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<ClusterWithNotes, Failure> {
     let bytes = bytes(path)?;
-    if Bundle::is_bundle(&bytes) {
+    if SavedBundle::is_bundle(&bytes) {
         return bundled_cluster(&bytes, path);
     }
     let (text, mut notes) = match String::from_utf8(bytes) {
@@ -161,13 +161,13 @@ fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<ClusterWithNotes, Failur
         let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
     };
-    let bundle = Bundle::parse(bytes).map_err(|error| wrong(&error))?;
+    let bundle = SavedBundle::parse(bytes).map_err(|error| wrong(&error))?;
     let printed = bundle.output("sinfo").map_err(|error| wrong(&error))?;
     let (cluster, notes) = sinfo::parse(printed).map_err(|error| wrong(&error))?;
     Ok(ClusterWithNotes { cluster, notes })
 }
 
-/// Returns a text that a shell of Windows wrote.
+/// Decodes text written by a Windows shell.
 fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units)
@@ -187,7 +187,7 @@ pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
 /// Returns the template of job scripts and their helper: the built-in texts, or those of the settings' directory.
 ///
 /// # Errors
-/// When a file of that directory cannot be read.
+/// If a file in that directory cannot be read.
 pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let mut template = Template::default();
     let Some(directory) = &context.settings.templates else { return Ok(template) };
@@ -222,10 +222,10 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     Ok(template)
 }
 
-/// Returns the files of a folder with one of these endings, by name.
+/// Returns the files in a folder with one of these extensions, by name.
 ///
 /// # Errors
-/// When it cannot be read, or has none.
+/// If it cannot be read or contains none.
 pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     let wrong = |what: String| {
         Failure::new(Exit::BadInput, format!("{}: {what}", path.display())).id(ErrorId::FileUnreadable)
@@ -248,15 +248,15 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
 /// Returns a file's text; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, is too long or is no UTF-8 (exit 78).
+/// If it cannot be read, is too long or is not UTF-8 (exit 78).
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     text_of(raw_bytes(path)?, path)
 }
 
-/// Returns what a file holds as text, without a byte order mark.
+/// Returns a file's content as text, without a byte order mark.
 ///
 /// # Errors
-/// When it is no UTF-8 (exit 78).
+/// If it is not UTF-8 (exit 78).
 pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(without_mark(bytes)).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
@@ -265,10 +265,10 @@ pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Returns what a file holds, without a byte order mark; `-` is standard input.
+/// Returns a file's content, without a byte order mark; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read or is too long (exit 78).
+/// If it cannot be read or is too long (exit 78).
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     raw_bytes(path).map(without_mark)
 }
@@ -280,10 +280,10 @@ fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns what a file holds; `-` is standard input.
+/// Returns a file's content; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read or is too long (exit 78).
+/// If it cannot be read or is too long (exit 78).
 pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -296,7 +296,7 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(|error| {
         let failure = wrong(format!("cannot be read: {error}"));
-        // The name that all examples have is the first that people try.
+        // Users first try the name that all examples use.
         let is_first = error.kind() == io::ErrorKind::NotFound && path.ends_with("jobs.yaml");
         if is_first { failure.hint("hsched init writes a job file to start from") } else { failure }
     })?;
@@ -306,10 +306,10 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Returns what a file of weights holds, however long it is.
+/// Returns the content of a file of weights, of any length.
 ///
 /// # Errors
-/// When it cannot be read (exit 78).
+/// If it cannot be read (exit 78).
 pub(crate) fn weights(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = open(path).and_then(|mut file| file.read_to_end(&mut bytes));
@@ -325,7 +325,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns how messages name the file.
+/// Returns the name of the file for messages.
 pub(crate) fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }

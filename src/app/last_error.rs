@@ -1,26 +1,26 @@
-//! The exception with which a run failed, as its output says at the end.
+//! The exception with which a run failed, from the end of its output.
 
 use crate::app::context::Context;
 use crate::app::printed::submissions;
 use hsched_engine::{JobState, SubmissionKey};
 
-/// How much of the end of an output is searched, in bytes.
+/// Number of bytes searched at the end of an output.
 const TAIL: u64 = 1 << 16;
 
-/// The most characters of an exception that are shown.
+/// Maximum number of characters shown of an exception.
 const SHOWN: usize = 120;
 
-/// What hsched's own lines in an output begin with.
+/// Prefix of hsched's own lines in an output.
 const PREFIX: &str = "hsched: ";
 
-/// Returns the last exception of Python in the output of a submission of a job; `None` where there is none, or where the output of earlier
-/// submissions cannot be told apart.
+/// Returns the last Python exception in the output of a job's submission; `None` if there is none, or if the
+/// output cannot be separated from that of earlier submissions.
 pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionKey) -> Option<String> {
     let all = submissions(context, tracked).ok()?;
     let place = all.iter().position(|printed| printed.key == *of)?;
     let (before, last) = (&all[..place], &all[place]);
     let output = last.told_apart()?;
-    // Errors may have a file of their own, of which nobody notes where those of a submission begin.
+    // Errors may go to a separate file, in which the beginning of a submission is not recorded.
     let errors = last.parts.get(1).filter(|stderr| {
         before.iter().flat_map(|printed| &printed.parts).all(|part| part.path != stderr.path)
     });
@@ -30,7 +30,7 @@ pub(crate) fn last_error(context: &Context, tracked: &JobState, of: &SubmissionK
         .find_map(|part| exception(&String::from_utf8_lossy(&part.clone().tail(TAIL).ok()?)))
 }
 
-/// Returns the last exception in the output of a run.
+/// Returns the last exception in an output.
 fn exception(output: &str) -> Option<String> {
     let mut lines = output.lines().rev().skip_while(|line| line.starts_with(PREFIX));
     let found = lines.find_map(|line| {
@@ -41,7 +41,7 @@ fn exception(output: &str) -> Option<String> {
     Some(if short.len() < found.len() { format!("{short}…") } else { short })
 }
 
-/// Returns a line without the `[rank0]: ` that `torchrun` puts before it.
+/// Returns a line without the prefix `[rank0]: ` of `torchrun`.
 fn strip_rank(line: &str) -> &str {
     let rest = line.strip_prefix("[rank").and_then(|rest| rest.split_once("]: "));
     rest.filter(|(rank, _)| rank.bytes().all(|byte| byte.is_ascii_digit())).map_or(line, |(_, rest)| rest)

@@ -1,4 +1,4 @@
-//! What trainings say of themselves: the metric of each job that tells variants apart.
+//! Metrics reported by trainings: for each job, the metric that distinguishes variants.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use crate::ui::Metrics;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{JobState, State, SubmissionRecord};
 
-/// Returns a metric of each job that has reported some.
+/// Returns a metric of each job that has reported any.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
     let named_metric = |tracked: &JobState| Some((tracked.job.name.clone(), metric_of(root, tracked)?));
     state.jobs.iter().filter(|tracked| tracked.epochs_done > 0).filter_map(named_metric).collect()
 }
 
-/// Returns a metric that a job has reported: its target's, else its loss, else one that is named after a loss, else the first by name.
+/// Returns a metric that a job has reported: its target's, else its loss, else one with "loss" in its name,
+/// else the first by name.
 pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<(String, f64)> {
     let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
     let past = tracked.past.iter().rev().map(|past| &past.attempt);
@@ -26,13 +27,13 @@ pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<(String, f64)
     Some((name.clone(), *value))
 }
 
-/// Returns the values of a metric after each epoch that had one, from all submissions of a job.
+/// Returns the values of a metric after each epoch that reported it, over all submissions of a job.
 pub(crate) fn curve_of(root: &Path, tracked: &JobState, metric: &str) -> Vec<f64> {
     let past = tracked.past.iter().map(|past| &past.attempt);
     let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
     let mut values: BTreeMap<u64, f64> = BTreeMap::new();
     for attempt in past.chain(current) {
-        // What cannot be read has no part in the picture.
+        // Unreadable reports are left out of the chart.
         let epochs =
             reports::epochs(&folder(root, tracked, attempt), 1, 0, attempt.meant).unwrap_or_default();
         for report in epochs {

@@ -1,5 +1,5 @@
-//! What commands have in common: reading inputs, planning, submitting, asking Slurm, probing, the state; each command says the results
-//! itself.
+//! Functions shared by commands: reading inputs, planning, submitting, calling Slurm, probing, the state.
+//! Each command prints its own results.
 
 pub(crate) mod adding;
 pub(crate) mod after;
@@ -58,6 +58,7 @@ pub(crate) mod speeds;
 pub(crate) mod start_estimates;
 pub(crate) mod state;
 pub(crate) mod submission;
+pub(crate) mod tags;
 pub(crate) mod through_queue;
 pub(crate) mod timer;
 pub(crate) mod type_names;

@@ -1,11 +1,11 @@
-//! Flags whose words stand in a table beside what they mean: the same table that files are read and written by.
+//! Flags with a fixed set of words, defined by the table that is also used for files.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
-/// Reads one of the words of a table as the value beside it.
+/// Parses a word of a table as the corresponding value.
 #[derive(Clone, Copy)]
 pub(crate) struct Named<T: 'static>(pub &'static [(&'static str, T)]);
 
@@ -24,7 +24,7 @@ impl<T: Copy + Send + Sync + 'static> TypedValueParser for Named<T> {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<T, clap::Error> {
-        // Its messages name all words and the nearest one.
+        // The parser's messages list all words and the most similar one.
         let text = PossibleValuesParser::new(self.words()).parse_ref(command, argument, value)?;
         let named = self.0.iter().find(|(word, _)| *word == text);
         named.map(|(_, value)| *value).ok_or_else(|| clap::Error::new(ErrorKind::InvalidValue))

@@ -1,4 +1,5 @@
-//! A command of the user's that is told of jobs that ended or will not start; it runs beside hsched and cannot hold it up.
+//! The user's notification command, called for jobs that have ended or will not start; it runs in parallel
+//! and cannot delay hsched.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,15 +8,15 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::settings::process_environment;
-use crate::ui::{StoryLine, Terminal, Topic};
+use crate::ui::{StoryLine, StoryTopic, Terminal};
 use hsched_slurm::{CommandLine, Runner, System};
 
-/// How long the command may take; then it is killed.
+/// How long the command may run before it is killed.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Hands news to the command: one call at a time, with all that is new since the last one began.
+/// Passes news to the command: one call at a time, with everything new since the previous call began.
 pub(crate) struct Notifier {
-    /// `None` where there is no command, or nothing more is to come.
+    /// `None` without a command, or after the last news.
     news: Option<Sender<String>>,
     troubles: Mutex<Receiver<String>>,
     worker: Option<JoinHandle<()>>,
@@ -23,7 +24,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Returns the notifier of the setting `notify`, which does nothing where that is empty.
+    /// Returns the notifier for the setting `notify`, which does nothing if that is empty.
     pub(crate) fn new(context: &Context) -> Self {
         let (trouble, troubles) = mpsc::channel();
         let (troubles, terminal) = (Mutex::new(troubles), context.terminal);
@@ -35,25 +36,26 @@ impl Notifier {
         Self { news: Some(news), troubles, worker: Some(worker), terminal }
     }
 
-    /// Tells the command what people want to be told of, each on a line.
+    /// Passes the notable lines to the command, one per line.
     pub(crate) fn tell(&self, lines: &[StoryLine]) {
-        let is_told =
-            |line: &&StoryLine| matches!(line.topic, Topic::Completed | Topic::GivenUp | Topic::Stuck);
+        let is_told = |line: &&StoryLine| {
+            matches!(line.topic, StoryTopic::Completed | StoryTopic::GivenUp | StoryTopic::Stuck)
+        };
         let told: Vec<String> = lines.iter().filter(is_told).map(StoryLine::plain).collect();
         if let Some(news) = self.news.as_ref().filter(|_| !told.is_empty()) {
-            // Only a worker that has panicked hears nothing.
+            // Fails only if the worker has panicked.
             let _ = news.send(told.join("\n") + "\n");
         }
     }
 
-    /// Returns what went wrong since this was asked last.
+    /// Returns errors since the last call.
     pub(crate) fn troubles(&self) -> Vec<String> {
         self.troubles.lock().map(|troubles| troubles.try_iter().collect()).unwrap_or_default()
     }
 }
 
 impl Drop for Notifier {
-    /// Waits until the command has been told everything, or its time is over, and says what went wrong.
+    /// Waits until the command has received everything or its time has run out, and prints errors.
     fn drop(&mut self) {
         self.news = None;
         if let Some(worker) = self.worker.take() {
@@ -65,14 +67,14 @@ impl Drop for Notifier {
     }
 }
 
-/// Calls the command with what comes, until nothing more can.
+/// Calls the command with incoming news until the channel is closed.
 fn call(line: &str, news: &Receiver<String>, trouble: &Sender<String>) {
     let system = System::new(process_environment(), LIMIT);
     while let Ok(first) = news.recv() {
         let text: String = std::iter::once(first).chain(news.try_iter()).collect();
         let command = CommandLine::new("sh", ["-c", line]);
         if let Err(error) = system.run(&CommandLine { stdin: Some(text), ..command }) {
-            // Whoever began this reads it at the latest when hsched ends.
+            // The receiver reads this at the latest when hsched ends.
             let _ = trouble.send(format!("the command of --notify failed: {error}"));
         }
     }

@@ -1,4 +1,4 @@
-//! What a plan may use: the nodes of the jobs' partitions, and on them what is free, up or allowed.
+//! The GPUs for a plan: the nodes of the jobs' partitions, and their free, up or allowed GPUs.
 
 use std::collections::BTreeMap;
 
@@ -35,19 +35,19 @@ impl From<CapacityChoice> for Capacity {
     }
 }
 
-/// What a plan is made on.
+/// The GPUs on which a plan is made.
 pub(crate) struct Offered {
     pub capacity: Capacity,
     pub problem: Problem,
-    /// Whether others hold GPUs that the jobs could use.
+    /// Whether other jobs hold GPUs that the jobs could use.
     pub is_in_use: bool,
 }
 
-/// Jobs, and the cluster on which they are to be placed.
+/// Jobs, and the cluster for their placement.
 pub(crate) struct OfferRequest<'a> {
-    /// Which GPUs the plan may use, where the command line says so.
+    /// Which GPUs the plan may use, if given on the command line.
     pub wanted: Option<CapacityChoice>,
-    /// Whether the cluster is one to which Slurm answers now.
+    /// Whether the cluster was read from Slurm just now.
     pub is_live: bool,
     pub cluster: &'a Cluster,
     pub access: &'a Access,
@@ -55,7 +55,7 @@ pub(crate) struct OfferRequest<'a> {
     pub speeds: &'a ThroughputMatrix,
 }
 
-/// Returns the problem of placing all of the jobs on what they may use; adds notes on what they may not.
+/// Returns the problem of placing all jobs on the GPUs that they may use; adds notes on excluded ones.
 pub(crate) fn offer(
     request: &OfferRequest<'_>,
     context: &Context,
@@ -92,7 +92,7 @@ pub(crate) fn offer(
     Ok(Offered { capacity, problem, is_in_use })
 }
 
-/// Returns a note for each type of which fewer GPUs are up than an account may expect.
+/// Returns a note for each type of which fewer GPUs are up than an account may use.
 fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<String> {
     let note = |(gpu_type, limit): (&GpuType, &u32)| {
         let up = up.get(gpu_type).copied().unwrap_or(0);
@@ -101,7 +101,7 @@ fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<
     limits.iter().filter_map(note).collect()
 }
 
-/// Returns GPUs by node and number of type as GPUs by type.
+/// Converts GPUs by node and type index to GPUs by type.
 fn by_type(problem: &Problem, gpus: &[Vec<u32>]) -> BTreeMap<GpuType, u32> {
     let mut sums = BTreeMap::new();
     for (gpu_type, count) in gpus.iter().flat_map(|gpu| problem.gpu_types.iter().zip(gpu)) {
@@ -110,7 +110,7 @@ fn by_type(problem: &Problem, gpus: &[Vec<u32>]) -> BTreeMap<GpuType, u32> {
     sums
 }
 
-/// Returns what running jobs of this plan hold: planned anew, they would give it back.
+/// Returns the resources held by running jobs of this plan, which they would release if planned again.
 fn held_by(
     jobs: &[Job],
     context: &Context,
@@ -123,7 +123,7 @@ fn held_by(
     }
     let (mut held, said) = slurm::held_by(context, jobs, cluster)?;
     notes.extend(said);
-    // What is down gives nothing to a new plan, whoever is there still.
+    // Nodes that are down offer nothing to a new plan, even if jobs are still on them.
     let is_up = |name: &NodeName| {
         cluster.node(name).is_some_and(|node| node.state.availability() == Availability::Up)
     };
@@ -131,10 +131,10 @@ fn held_by(
     Ok(held)
 }
 
-/// Returns which nodes the jobs may use, and leaves out of the cluster those that none may.
+/// Returns which nodes the jobs may use, and removes the others from the cluster.
 ///
 /// # Errors
-/// When a partition has no node.
+/// If a partition has no node.
 pub(crate) fn keep_partitions(
     cluster: &mut Cluster,
     jobs: &[Job],
@@ -158,7 +158,8 @@ pub(crate) fn keep_partitions(
     Ok(access)
 }
 
-/// Checks that a partition, or each of several with commas, has nodes, where the cluster says who belongs where.
+/// Checks that a partition, or each of several separated by commas, has nodes, if the cluster lists the nodes
+/// of partitions.
 fn check_partition(cluster: &Cluster, names: &str) -> Result<(), Failure> {
     let Some((unknown, known)) = cluster.unknown_partition(names) else { return Ok(()) };
     let message = format!("no node of this cluster is in partition {unknown:?}");

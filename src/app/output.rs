@@ -1,4 +1,4 @@
-//! The files that jobs print to: a part of one, read as it grows, and news of their growth.
+//! The files to which jobs print: reads a part of a file as it grows, and waits for growth.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -7,31 +7,31 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-/// Bytes that are read at once.
+/// Number of bytes read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// A part of a file that is read on and on.
+/// A part of a file that is read incrementally.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePart {
     pub path: PathBuf,
-    /// The byte that is read next.
+    /// The next byte to read.
     pub position: u64,
-    /// The byte at which the part ends; `None` where the file's end is its own.
+    /// The byte at which the part ends; `None` if it ends with the file.
     pub end: Option<u64>,
 }
 
 impl FilePart {
-    /// Returns whether the file is there.
+    /// Returns whether the file exists.
     pub(crate) fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    /// Returns the next bytes; none where there are no more yet, or no file.
+    /// Returns the next bytes; empty if there are no more yet, or no file.
     ///
-    /// A file that has become shorter was emptied or replaced: it is read from its beginning.
+    /// A file that has become shorter was truncated or replaced, and is read from its beginning.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
         let Some((mut file, length)) = self.open()? else { return Ok(Vec::new()) };
         if length < self.position {
@@ -45,10 +45,10 @@ impl FilePart {
         Ok(bytes)
     }
 
-    /// Returns the last `bytes` of all that is left now; none where there is no file.
+    /// Returns the last `bytes` of the remaining part; empty without a file.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub(crate) fn tail(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
         if let Some((_, length)) = self.open()? {
             let end = self.end.unwrap_or(length).min(length);
@@ -64,10 +64,10 @@ impl FilePart {
         }
     }
 
-    /// Goes to the beginning of the last `lines` lines of what is there.
+    /// Moves to the beginning of the last `lines` lines.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub(crate) fn skip_to_last(&mut self, lines: u64) -> io::Result<()> {
         let Some((mut file, length)) = self.open()? else { return Ok(()) };
         let end = self.end.unwrap_or(u64::MAX).min(length);
@@ -79,7 +79,7 @@ impl FilePart {
             file.by_ref().take(to - from).read_to_end(&mut block)?;
             for (place, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
                 let after = from + place as u64 + 1;
-                // The last line's own end begins no line.
+                // The final line end does not begin another line.
                 found += u64::from(after < end);
                 if found == lines && after < end || lines == 0 {
                     self.position = if lines == 0 { end } else { after };
@@ -94,7 +94,7 @@ impl FilePart {
         Ok(())
     }
 
-    /// Opens the file anew: that is when a network file system asks its server how long the file is.
+    /// Reopens the file, because that is when a network file system asks its server for the file's length.
     #[expect(clippy::disallowed_methods, reason = "the output of jobs is read here alone")]
     fn open(&self) -> io::Result<Option<(File, u64)>> {
         match File::open(&self.path) {
@@ -108,29 +108,30 @@ impl FilePart {
     }
 }
 
-/// Tells that files have grown, where the system tells: not where another node writes to a network file system.
+/// Notifies about growing files if the system supports it; it does not if another node writes to a network
+/// file system.
 #[derive(Debug)]
-pub(crate) struct Growth(Option<Inotify>);
+pub(crate) struct FileGrowth(Option<Inotify>);
 
-impl Growth {
+impl FileGrowth {
     pub(crate) fn new() -> Self {
         Self(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok())
     }
 
-    /// Listens for the growth of a file, from when it is there.
+    /// Starts watching a file, once it exists.
     pub(crate) fn watch(&self, path: &Path) {
         if let Some(inotify) = &self.0 {
-            // The same file again is the same watch. Without one the next look finds what is new.
+            // Adding the same file again has no effect. Without a watch, the next check finds new data.
             let _ = inotify.add_watch(path, AddWatchFlags::IN_MODIFY);
         }
     }
 
-    /// Returns what can be read when something has grown.
+    /// Returns a descriptor that becomes readable after growth.
     pub(crate) fn news(&self) -> Option<BorrowedFd<'_>> {
         self.0.as_ref().map(AsFd::as_fd)
     }
 
-    /// Forgets what was told.
+    /// Discards pending notifications.
     pub(crate) fn forget(&self) {
         while self
             .0
@@ -193,7 +194,7 @@ mod tests {
     fn growth_is_told() {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let growth = Growth::new();
+        let growth = FileGrowth::new();
         growth.watch(file.path());
         let told = |wait| {
             let mut asked = [PollFd::new(growth.news().expect("a watch"), PollFlags::POLLIN)];

@@ -1,4 +1,4 @@
-//! Plans between mean completion time, fairness and cost, each with the file that `submit` reads.
+//! Plans that trade off mean completion time, fairness and cost, each with a file for `submit`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,14 +17,14 @@ use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
 /// The policy that makes the plans: the only one that proves bounds.
 const POLICY: &str = "optimal";
 
-/// How long the search may take unless told otherwise.
+/// Default time for the search.
 const USUAL_BUDGET: Duration = Duration::from_secs(10);
 
-/// Plans that none of the others beats, by mean completion time.
+/// Non-dominated plans, by mean completion time.
 pub(crate) struct ParetoFront {
     pub problem: Problem,
     pub plans: Vec<(ParetoPlan, PlanFile)>,
-    /// The unit of their costs; `None` where some GPU type on offer has no price.
+    /// The unit of their costs; `None` if an offered GPU type has no price.
     pub unit: Option<Unit>,
     pub notes: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct ParetoFront {
 /// Returns the plans of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or the policy breaks its rules.
+/// If a file or setting is invalid, Slurm does not answer, or the policy violates its rules.
 pub(crate) fn front(
     args: &PlanningArgs,
     context: &Context,
@@ -74,7 +74,7 @@ pub(crate) fn front(
 }
 
 impl ParetoFront {
-    /// Returns the exit code: 3 where a job was rejected or none placed.
+    /// Returns the exit code: 3 if a job was rejected or none was placed.
     pub(crate) fn exit(&self) -> Exit {
         match self.plans.first() {
             Some((_, file)) if file.jobs.iter().all(|job| job.verdict != PlanVerdict::Reject) => Exit::Done,
@@ -82,7 +82,8 @@ impl ParetoFront {
         }
     }
 
-    /// Returns how far a plan's mean completion time is at most above the least of any plan that is as fair, relative.
+    /// Returns an upper limit of the relative distance between a plan's mean completion time and the lowest
+    /// of any equally fair plan.
     pub(crate) fn gap(plan: &ParetoPlan) -> f64 {
         if plan.bound > 0.0 { (plan.mean / plan.bound - 1.0).max(0.0) } else { 0.0 }
     }
@@ -109,7 +110,7 @@ impl ParetoFront {
     }
 }
 
-/// Returns the price of an hour of a GPU by type; `None` where one on offer has none.
+/// Returns the hourly price of a GPU by type; `None` if an offered type has none.
 fn prices(problem: &Problem) -> Option<Vec<f64>> {
     let offered = problem.offered();
     let price = |(gpu_type, count): (&hsched_model::GpuType, &u32)| {

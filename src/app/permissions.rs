@@ -1,4 +1,4 @@
-//! What Slurm lets this user charge and use, asked before a job meets it in the queue.
+//! The accounts and partitions that Slurm allows this user, checked before a job is queued.
 
 use crate::app::context::Context;
 use crate::error::Failure;
@@ -8,10 +8,10 @@ use hsched_slurm::permission::{self, Associations, Wanted};
 use hsched_slurm::site::{self, Config, PartitionLimits};
 use hsched_slurm::{CommandError, Runner};
 
-/// Returns this user's associations; none where Slurm keeps no accounts.
+/// Returns this user's associations; empty if Slurm has no accounting.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associations, CommandError> {
     let user = user_name();
     if user.is_empty() || !config.has_accounting() {
@@ -21,13 +21,14 @@ pub(crate) fn associations(context: &Context, config: &Config) -> Result<Associa
     Ok(Associations::parse(&printed, config.get("ClusterName")))
 }
 
-/// Returns the name of this user, as Slurm prints it; empty where the system does not know it.
+/// Returns the name of this user, as printed by Slurm; empty if the system does not know it.
 pub(crate) fn user_name() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     user.map(|user| user.name).unwrap_or_default()
 }
 
-/// Refuses jobs whose account is none of this user's, if Slurm enforces its accounts; else says that Slurm charges another one.
+/// Refuses jobs with an account outside this user's, if Slurm enforces accounts; otherwise notes that Slurm
+/// charges another one.
 ///
 /// # Errors
 /// Names the first such job, and the user's accounts.
@@ -37,7 +38,7 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
         return Ok(());
     }
     let Some(config) = context.config() else { return Ok(()) };
-    // If Slurm does not list accounts, it answers the request itself.
+    // If Slurm lists no accounts, it decides on the request itself.
     let associations = associations(context, config).unwrap_or_default();
     let is_enforced = config.get("AccountingStorageEnforce").is_some();
     let wrong = |job: &&Job| Some((job.name.clone(), associations.refusal(wanted(context, job).account?)?));
@@ -53,8 +54,8 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
     }
 }
 
-/// Says which jobs Slurm would refuse, or never start, for their account, partition or quality of service; silent where
-/// Slurm does not tell.
+/// Notes which jobs Slurm would refuse or never start because of their account, partition or quality of
+/// service; prints nothing if that is unknown.
 pub(crate) fn note_troubles(context: &Context, jobs: &[Job]) {
     let partitions = context.slurm.run(&site::partitions_command());
     let partitions = partitions.map(|output| site::partitions(&output.stdout)).unwrap_or_default();
@@ -76,7 +77,7 @@ fn troubles(
     associations.troubles(wanted(context, job), partitions)
 }
 
-/// Returns what a job asks for, with the defaults of the settings.
+/// Returns a job's request, with the defaults of the settings.
 fn wanted<'a>(context: &'a Context, job: &'a Job) -> Wanted<'a> {
     let (launch, defaults) = (&job.launch, &context.settings.jobs);
     Wanted {

@@ -1,4 +1,4 @@
-//! From job file and cluster to a checked plan: what `plan` and `submit` share.
+//! Turns a job file and a cluster into a checked plan, for `plan` and `submit`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::app::start_estimates;
 use crate::app::type_names;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
@@ -31,7 +31,7 @@ use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
 
-/// What can be said about how to plan.
+/// Options for planning.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PlanningArgs {
@@ -56,21 +56,21 @@ pub(crate) struct PlanningArgs {
     budget: Option<Duration>,
 }
 
-/// How long a search that would go on is given unless told otherwise.
+/// Default time for a search without a natural end.
 pub(crate) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
-    /// Returns the name of the file that tells of the cluster; `None` where Slurm is asked.
+    /// Returns the name of the file with the cluster; `None` if Slurm is called.
     pub(crate) fn cluster(&self) -> Option<String> {
         self.source.name()
     }
 
-    /// Returns whether nothing but `--pin` was said.
+    /// Returns whether no option except `--pin` was given.
     pub(crate) fn says_nothing(&self) -> bool {
         #[derive(Parser)]
         struct Nothing {
@@ -81,19 +81,22 @@ impl PlanningArgs {
         Self { pin: nothing.pin, ..self.clone() } == nothing
     }
 
-    /// Returns the same, with all GPUs of nodes that are up: who waits in the queue may get any of them.
+    /// Returns the same options with all GPUs of nodes that are up, because a pending job may get any of
+    /// them.
     pub(crate) fn over_all_up(&self) -> Self {
         Self { capacity: Some(CapacityChoice::Up), ..self.clone() }
     }
 
-    /// Returns whether the time for a search that begins now is over, when asked: the budget, or else `usual`.
+    /// Returns a function that tells whether the time of a search starting now has run out: the budget, or
+    /// else `usual`.
     pub(crate) fn stop(&self, context: &Context, usual: Option<Duration>) -> impl Fn() -> bool {
         let (clock, start) = (context.clock, context.clock.elapsed());
         let budget = self.budget.or(usual);
         move || budget.is_some_and(|budget| clock.elapsed().saturating_sub(start) >= budget)
     }
 
-    /// Returns whether a part of the time for searches that begin now is over, when asked: of the budget, or else of `usual`.
+    /// Returns a function that tells whether a fraction of the time for searches starting now has passed: of
+    /// the budget, or else of `usual`.
     pub(crate) fn stop_by_parts(&self, context: &Context, usual: Duration) -> impl Fn(f64) -> bool {
         let (clock, start) = (context.clock, context.clock.elapsed());
         let budget = self.budget.unwrap_or(usual);
@@ -106,13 +109,13 @@ pub(crate) struct Planned {
     pub jobs: Vec<Job>,
     pub problem: Problem,
     pub plan: CheckedPlan,
-    /// What is proven of the placed jobs.
+    /// The bound for the placed jobs.
     pub proven: Option<Bound>,
     pub file: PlanFile,
 }
 
 impl Planned {
-    /// Returns the exit code of a plan: 3 where a job was rejected or none placed.
+    /// Returns the exit code of a plan: 3 if a job was rejected or none was placed.
     pub(crate) fn exit(&self) -> Exit {
         let verdicts = self.plan.verdicts();
         let rejected = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject { .. }));
@@ -121,15 +124,15 @@ impl Planned {
     }
 }
 
-/// Jobs and GPUs, ready to be planned by any policy.
+/// Jobs and GPUs, ready for any policy.
 pub(crate) struct PlanningInput {
     pub jobs: Vec<Job>,
     pub cluster: Cluster,
     pub capacity: Capacity,
     pub access: Access,
-    /// Whether others hold GPUs that the jobs could use.
+    /// Whether other jobs hold GPUs that the jobs could use.
     is_in_use: bool,
-    /// What was left out and why, for people.
+    /// Notes on what was excluded and why.
     pub notes: Vec<String>,
     pub problem: Problem,
 }
@@ -137,7 +140,7 @@ pub(crate) struct PlanningInput {
 /// Plans the jobs of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or the policy cannot treat the problem.
+/// If a file or setting is invalid, Slurm does not answer, or the policy does not support the problem.
 pub(crate) fn plan(
     args: &PlanningArgs,
     context: &Context,
@@ -168,7 +171,7 @@ pub(crate) fn plan(
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 
-/// Returns what helps where jobs wait for GPUs that are all in use.
+/// Returns advice if jobs wait because all GPUs are in use.
 fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
     let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
     waits.then_some(if live {
@@ -203,10 +206,10 @@ fn pieces(
     jobs.iter().zip(plan.verdicts()).enumerate().filter_map(note).collect()
 }
 
-/// Returns the plan of a file, checked again: it may have been made long ago or changed by hand.
+/// Returns the plan of a file after another check, because it may be outdated or edited.
 ///
 /// # Errors
-/// When the file is no plan, or its plan is not a right one (exit 78).
+/// If the file is not a plan, or its plan is invalid (exit 78).
 pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
@@ -246,7 +249,7 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
 /// Returns the problem of placing the jobs of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, or Slurm does not answer.
+/// If a file or setting is invalid, or Slurm does not answer.
 pub(crate) fn prepare(
     args: &PlanningArgs,
     context: &Context,
@@ -279,7 +282,7 @@ pub(crate) fn prepare(
     problem.seed = args.policy.seed();
     problem.objective = args.policy.objective();
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
-        // A plan begins now.
+        // A plan starts now.
         if let Some(Deadline::At(at)) = job.deadline {
             model.aims.deadline = Some(problem.now.after(at.since(asking::time(&context.clock))));
         }
@@ -292,10 +295,10 @@ pub(crate) fn prepare(
     Ok(PlanningInput { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }
 
-/// Returns a policy's plan, checked, and the time that it took.
+/// Returns a policy's checked plan, and the time that it took.
 ///
 /// # Errors
-/// When the policy cannot treat the problem.
+/// If the policy does not support the problem.
 pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,
@@ -326,31 +329,31 @@ pub(crate) fn solve(
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
-/// Adds that jobs wait that come after others; no policy decides on them.
+/// Adds that jobs with predecessors wait; policies do not decide about them.
 fn with_those_behind(jobs: &[Job], mut plan: Plan) -> Plan {
     plan.changes.retain(|(job, _)| jobs[*job].after.is_empty());
     plan.changes.extend(those_behind(jobs));
     plan
 }
 
-/// Returns that jobs wait that come after others.
+/// Returns that jobs with predecessors wait.
 pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
     let defer = |(number, job): (usize, &Job)| Some((number, Decision::Defer { why: behind(job)? }));
     jobs.iter().enumerate().filter_map(defer).collect()
 }
 
-/// What is proven of a plan's jobs, and the time that took beside the policy's own.
-pub(crate) type Proven = (Bound, Option<Seconds>);
+/// The bound of a plan's jobs, and the time for it if separate from the policy's.
+pub(crate) type ProvenBound = (Bound, Option<Seconds>);
 
-/// Returns what no plan for the placed jobs undercuts: the policy's own bound, one of `known` for the same jobs,
-/// or a new one, which is added to them. `None` where none is wanted or nothing is placed.
+/// Returns a lower bound for all plans of the placed jobs: the policy's own, one of `known` for the same
+/// jobs, or a new one, which is added to `known`. `None` if none is wanted or nothing is placed.
 pub(crate) fn bound(
     args: &PlanningArgs,
     context: &Context,
     problem: &Problem,
     plan: &CheckedPlan,
-    known: &mut Vec<(Vec<usize>, Proven)>,
-) -> Option<Proven> {
+    known: &mut Vec<(Vec<usize>, ProvenBound)>,
+) -> Option<ProvenBound> {
     let jobs = plan.placed();
     if let Some(bound) = &plan.plan().bound {
         let proven = (bound.clone(), None);

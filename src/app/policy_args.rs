@@ -1,4 +1,4 @@
-//! Flags that choose a policy and its parameters: the same wherever hsched plans.
+//! Flags for a policy and its parameters, common to all planning commands.
 
 use std::ffi::OsStr;
 
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
 
-/// A policy, its parameters and what it is to minimise.
+/// A policy, its parameters and its objective.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PolicyArgs {
@@ -27,7 +27,7 @@ pub(crate) struct PolicyArgs {
     flags: PolicyFlags<Placers>,
 }
 
-/// A policy of those that decide over time, and its parameters.
+/// A policy over time, and its parameters.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct OverTimeArgs {
@@ -41,7 +41,7 @@ pub(crate) struct OverTimeArgs {
     flags: PolicyFlags<AllPolicies>,
 }
 
-/// What every policy goes by.
+/// Parameters of every policy.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct Tuning {
@@ -54,29 +54,30 @@ pub(crate) struct Tuning {
     seed: u64,
 }
 
-/// Reads the name of a policy for one moment, or for [`Self::WATCHED`]; others are refused with the reason.
+/// Parses the name of a policy for one point in time, or one of [`Self::WATCHED`]; others are refused with
+/// the reason.
 #[derive(Clone)]
 pub(crate) struct PolicyName {
     names: fn(&Registry) -> Vec<&'static str>,
 }
 
 impl PolicyName {
-    /// Those that place jobs at one moment.
+    /// Policies that place jobs at one point in time.
     const PLANNED: Self = Self { names: |policies| policies.names() };
 
-    /// Those that decide again and again on a live cluster.
+    /// Policies that decide repeatedly on a live cluster.
     pub(crate) const WATCHED: Self = Self { names: |policies| policies.names_watched() };
 
-    /// Those that `hsched run` takes without more files.
+    /// Policies that `hsched run` accepts without further files.
     pub(crate) const RUN: Self = Self { names: |policies| policies.names_over_time() };
 
-    /// Returns the names of all policies, also of those that need a file.
+    /// Returns the names of all policies, including those that need a file.
     pub(crate) fn all() -> Vec<&'static str> {
         let policies = hsched_lab::registry();
         policies.names_over_time().into_iter().chain(policies.names_with_files()).collect()
     }
 
-    /// Says why a policy that decides over time is not for one moment.
+    /// Returns why a policy over time is not suitable for one point in time.
     fn refusal(name: &str) -> String {
         let watch =
             if hsched_lab::registry().names_watched().contains(&name) { "hsched watch, " } else { "" };
@@ -109,10 +110,10 @@ impl TypedValueParser for PolicyName {
 }
 
 impl PolicyArgs {
-    /// Returns a policy by its name, with these parameters and those of `parameters` that no flag here is about.
+    /// Returns a policy by name, with these parameters and those of `parameters` without a flag here.
     ///
     /// # Errors
-    /// When the policy decides over time, and not here.
+    /// If the policy decides over time and is not suitable here.
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
         let parameters = self.flags.parameters(parameters, &[])?;
         hsched_lab::find(name, &parameters).map_err(|error| match error {
@@ -123,12 +124,12 @@ impl PolicyArgs {
         })
     }
 
-    /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.
+    /// Returns the corresponding flags, without those at their defaults: `--policy jps --alpha 0.5`.
     pub(crate) fn words(&self) -> String {
         self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }
 
-    /// Returns whether anything was chosen.
+    /// Returns whether any flag was given.
     pub(crate) fn says_something(&self) -> bool {
         let Nothing { policy, .. } = Nothing::parse_from([""]);
         *self != policy
@@ -139,24 +140,24 @@ impl PolicyArgs {
         self.tuning.seed
     }
 
-    /// Returns what is to be minimised.
+    /// Returns the objective.
     pub(crate) fn objective(&self) -> Objective {
         self.tuning.objective
     }
 }
 
 impl OverTimeArgs {
-    /// Returns the policy, for devices without other users.
+    /// Returns the policy for devices without other users.
     ///
     /// # Errors
-    /// When it needs a file that is missing or wrong.
+    /// If it needs a file that is missing or invalid.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
         let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
         let parameters = self.flags.parameters(parameters, &[&self.policy])?;
         hsched_lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
     }
 
-    /// Returns the flags that say it.
+    /// Returns the corresponding flags.
     pub(crate) fn words(&self) -> String {
         self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }
@@ -166,20 +167,20 @@ impl OverTimeArgs {
         self.tuning.seed
     }
 
-    /// Returns what is to be minimised.
+    /// Returns the objective.
     pub(crate) fn objective(&self) -> Objective {
         self.tuning.objective
     }
 }
 
-/// A command line that says nothing of policies.
+/// A command line without policy flags.
 #[derive(clap::Parser)]
 struct Nothing {
     #[command(flatten)]
     policy: PolicyArgs,
 }
 
-/// Returns the failure of a name or a value that the command line should not have let through.
+/// Returns the failure of a name or value that the command line should not have accepted.
 fn unregistered(error: &RegistryError) -> Failure {
     Failure::from_error(Exit::Internal, error)
 }

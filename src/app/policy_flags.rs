@@ -1,4 +1,4 @@
-//! The flags of single policies on a command line, as the registry lists them.
+//! The command-line flags of individual policies, from the registry.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -13,54 +13,54 @@ use crate::exit::Exit;
 use hsched_model::ErrorId;
 use hsched_plan::{Entry, Flag, FlagKind, Parameters};
 
-/// Which policies' flags a command has.
-pub(crate) trait Offer {
-    /// Returns whether it has those of this one.
+/// Selects the policies whose flags a command has.
+pub(crate) trait PolicyFlagSet {
+    /// Returns whether it has those of this policy.
     fn has(entry: &Entry) -> bool;
 }
 
-/// Policies that place all jobs at one moment.
+/// Policies that place all jobs at one point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Placers {}
 
-/// Those that decide over time on a cluster that strangers use, too.
+/// Policies over time for a cluster with other users.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WatchedOverTime {}
 
-/// All.
+/// All policies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AllPolicies {}
 
-/// The flags of policies that were given.
+/// The policy flags that were given.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyFlags<O> {
     values: Vec<(&'static Flag, String)>,
     offer: PhantomData<O>,
 }
 
-impl Offer for Placers {
+impl PolicyFlagSet for Placers {
     fn has(entry: &Entry) -> bool {
         entry.is_placer()
     }
 }
 
-impl Offer for WatchedOverTime {
+impl PolicyFlagSet for WatchedOverTime {
     fn has(entry: &Entry) -> bool {
         entry.is_watched() && !entry.is_placer()
     }
 }
 
-impl Offer for AllPolicies {
+impl PolicyFlagSet for AllPolicies {
     fn has(_: &Entry) -> bool {
         true
     }
 }
 
-impl<O: Offer> PolicyFlags<O> {
-    /// Returns `parameters` with the values of these flags, for policies of these names; files are read.
+impl<O: PolicyFlagSet> PolicyFlags<O> {
+    /// Returns `parameters` with the values of these flags for policies with these names; files are read.
     ///
     /// # Errors
-    /// When a policy needs a file that was not given, or a file is wrong.
+    /// If a policy needs a file that was not given, or a file is invalid.
     pub(crate) fn parameters(
         &self,
         parameters: Parameters,
@@ -80,7 +80,7 @@ impl<O: Offer> PolicyFlags<O> {
         })
     }
 
-    /// Returns the flags of a policy that were given otherwise than usual, as on a command line.
+    /// Returns the flags of a policy with non-default values, as on a command line.
     pub(crate) fn words(&self, policy: &str) -> Vec<String> {
         let registry = hsched_lab::registry();
         let known_flags: Vec<&str> =
@@ -98,7 +98,7 @@ impl<O: Offer> PolicyFlags<O> {
     }
 }
 
-/// Returns the value of a flag, which is the content where it names a file.
+/// Returns the value of a flag, or the content if it names a file.
 fn content(flag: &Flag, value: &str) -> Result<String, Failure> {
     let FlagKind::File { check, hint, .. } = flag.kind else { return Ok(value.to_owned()) };
     let path = PathBuf::from(value);
@@ -111,8 +111,8 @@ fn content(flag: &Flag, value: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Returns the flags of the policies that are offered, each once, with the names of those that have it.
-fn flags<O: Offer>() -> Vec<(&'static Flag, Vec<&'static str>)> {
+/// Returns the flags of the offered policies, each once, with the names of the policies that have it.
+fn flags<O: PolicyFlagSet>() -> Vec<(&'static Flag, Vec<&'static str>)> {
     let mut flags: Vec<(&'static Flag, Vec<&'static str>)> = Vec::new();
     for entry in hsched_lab::registry().entries().filter(|entry| O::has(entry)) {
         for &flag in entry.flags {
@@ -141,7 +141,7 @@ pub(crate) fn argument(flag: &'static Flag, heading: String) -> Arg {
     argument.value_name(flag.value_name).default_value(flag.usual)
 }
 
-impl<O: Offer> clap::Args for PolicyFlags<O> {
+impl<O: PolicyFlagSet> clap::Args for PolicyFlags<O> {
     fn augment_args(command: Command) -> Command {
         flags::<O>().into_iter().fold(command, |command, (flag, owners)| {
             let heading = match owners.as_slice() {
@@ -157,7 +157,7 @@ impl<O: Offer> clap::Args for PolicyFlags<O> {
     }
 }
 
-impl<O: Offer> clap::FromArgMatches for PolicyFlags<O> {
+impl<O: PolicyFlagSet> clap::FromArgMatches for PolicyFlags<O> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |(flag, _): &(&'static Flag, Vec<&str>)| {
             matches.value_source(flag.name) == Some(ValueSource::CommandLine)

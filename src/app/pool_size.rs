@@ -1,26 +1,26 @@
-//! How many allocations a pool can use, and what each of them asks the queue for.
+//! The number of allocations that a pool can use, and the queue request of each.
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
 use crate::app::queue_look;
-use crate::app::start_estimates::{OptionEstimate, Queue, SearchArgs};
+use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::error::Failure;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
-/// The samples of an epoch of a job that stands in for an allocation.
+/// Samples per epoch of a job that represents an allocation.
 const SAMPLES: u32 = 1_000_000;
 
-/// What each allocation of a pool has.
+/// The resources of each allocation of a pool.
 pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
-    /// The only type that it may have; `None` for any.
+    /// The only type that it may have; `None` means any.
     pub gpu_type: Option<&'a GpuType>,
     pub time: Seconds,
     pub sbatch: &'a [String],
 }
 
-/// What an allocation asks the queue for.
+/// The queue request of an allocation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PoolRequest {
     pub gpu_type: Option<GpuType>,
@@ -28,25 +28,20 @@ pub(crate) struct PoolRequest {
     pub account: Option<String>,
 }
 
-/// Returns how many allocations with so many devices a pool can use at once: `busy` ones that have something to do, and those that
-/// the waiting jobs can use. At least one, and at most `at_most`. A job runs in one allocation.
-pub(crate) fn needed<'a>(
-    busy: u32,
-    waiting: impl Iterator<Item = &'a Job>,
-    capacity: u32,
-    at_most: u32,
-) -> u32 {
+/// Returns how many allocations with this many devices a pool can use at the same time: `busy` ones, and
+/// those for the waiting jobs. At least one, and at most `at_most`. A job runs in one allocation.
+pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -> u32 {
     let capacity = u64::from(capacity.max(1));
     let wants = |job: &Job| job.most_gpus().map_or(capacity, |most| u64::from(most).min(capacity));
-    let devices: u64 = waiting.map(wants).sum();
+    let devices: u64 = waiting.iter().copied().map(wants).sum();
     let more = u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX);
     busy.saturating_add(more).clamp(1, at_most.max(1))
 }
 
-/// Chooses what each of some allocations asks for, as `when` does: what starts first, all of them in one queue.
+/// Chooses the requests of some allocations like `when`: the earliest start, with all of them in one queue.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,
@@ -54,7 +49,7 @@ pub(crate) fn choose(
     count: u32,
 ) -> Result<Vec<Option<PoolRequest>>, Failure> {
     let looked = queue_look::look_at_nodes_at_least(context)?;
-    let queue = Queue::live(context, looked).with_site(context);
+    let queue = ClusterQueue::live(context, looked).with_site(context);
     let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
     let types: Vec<&GpuType> =
         types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();
@@ -68,11 +63,11 @@ pub(crate) fn choose(
     Ok(found.together().into_iter().map(|chosen| chosen.as_ref().map(request)).collect())
 }
 
-/// Returns a job that asks for what an allocation has, for as long.
+/// Returns a job that requests the resources of an allocation for its duration.
 fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
     let name = JobName::new(&format!("allocation-{number}")).ok()?;
     let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
-    // As long as the allocation, with the margin that its time limit gets.
+    // It runs as long as the allocation, scaled by the margin of its time limit.
     let run_s = shape.time.0 / context.settings.jobs.time_margin;
     let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
     job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();
@@ -104,16 +99,17 @@ mod tests {
                 job
             };
             let jobs: Vec<Job> = jobs.iter().map(job).collect();
-            assert_eq!(needed(busy, jobs.iter(), 4, 3), expected, "{busy} {jobs:?}");
+            let waiting: Vec<&Job> = jobs.iter().collect();
+            assert_eq!(needed(busy, &waiting, 4, 3), expected, "{busy} {jobs:?}");
         };
         check(0, &[], 1);
         check(0, &[Some(1); 4], 1);
         check(0, &[Some(1); 5], 2);
         check(0, &[Some(1); 1000], 3);
-        // Without a limit each takes all of an allocation.
+        // Without a limit, each job takes a whole allocation.
         check(0, &[None, None], 2);
         check(0, &[Some(8)], 1);
-        // Jobs that run need no more than the allocations that they run in, though they could use more.
+        // Running jobs need only their present allocations, even if they could use more.
         check(1, &[], 1);
         check(1, &[Some(1)], 2);
         check(2, &[None, None], 3);

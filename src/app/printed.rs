@@ -1,4 +1,4 @@
-//! The output of each submission of a job: which files, and which part of them.
+//! The output of each submission of a job: the files, and the part of each.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,18 @@ use hsched_model::{ErrorId, JobId};
 pub(crate) struct Printed {
     pub key: SubmissionKey,
     pub job_id: Option<JobId>,
-    /// Whether its script has begun, as far as is known.
+    /// Whether its script has begun, as far as known.
     pub has_begun: bool,
-    /// Whether it is known where its part begins.
+    /// Whether the beginning of its part is known.
     is_told_apart: bool,
-    /// Its files; several where an option for sbatch sends errors to a file of their own.
+    /// Its files; several if an sbatch option redirects errors to a separate file.
     pub parts: Vec<FilePart>,
-    /// What is to be said of its files.
+    /// Notes on its files.
     notes: Vec<String>,
 }
 
 impl Printed {
-    /// Says what its owner should know of its files.
+    /// Prints the notes on its files.
     pub(crate) fn note(&self, context: &Context) {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
@@ -38,22 +38,22 @@ impl Printed {
         }
     }
 
-    /// Returns its output if nothing of earlier submissions is in it.
+    /// Returns its output if that is separable from earlier submissions.
     pub(crate) fn told_apart(&self) -> Option<&FilePart> {
         self.parts.first().filter(|_| self.is_told_apart)
     }
 
-    /// Returns the submission in words.
+    /// Describes the submission in words.
     pub(crate) fn words(&self) -> String {
         let id = self.job_id.map(|id| format!(", job {id}")).unwrap_or_default();
         format!("run {}{id}", self.key.run)
     }
 }
 
-/// Returns the submissions of a job, the first first.
+/// Returns the submissions of a job, in order.
 ///
 /// # Errors
-/// When a note of where one begins is there and cannot be read.
+/// If the record of a beginning exists and cannot be read.
 pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
@@ -62,7 +62,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
     let mut all: Vec<Printed> = Vec::new();
     for (attempt, stage) in past.chain(present) {
         let next = printed(context, &root, tracked, attempt, stage, &all)?;
-        // What comes after in the same file is not of those before.
+        // In a shared file, the output of earlier submissions ends where the next begins.
         for other in all.iter_mut().flat_map(|printed| &mut printed.parts) {
             let here = next.parts.iter().find(|part| next.has_begun && part.path == other.path);
             if let Some(part) = here.filter(|part| part.position >= other.position) {
@@ -74,7 +74,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
     Ok(all)
 }
 
-/// Returns the submission that stands for the job: the one that is farthest, or else its last one.
+/// Returns the submission that represents the job: the most advanced one, or else the last.
 pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [Printed]) -> Option<&'a Printed> {
     let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
     match foremost {
@@ -83,7 +83,7 @@ pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [Printed]) -> Option<&'a P
     }
 }
 
-/// Returns what a submission has printed; a past one has no stage.
+/// Returns the output of a submission; a past one has no stage.
 fn printed(
     context: &Context,
     root: &Path,
@@ -101,7 +101,7 @@ fn printed(
     let (workdir, notes, files) = files(context, tracked, attempt, &key);
     let is_later = before.iter().flat_map(|printed| &printed.parts).any(|part| files.contains(&part.path));
     let part = |(place, path): (usize, &PathBuf)| {
-        // The note is about the output; of a file of errors nothing is noted.
+        // The recorded beginning applies to the output file; for an error file there is none.
         let position = if place == 0 { begin.unwrap_or(0) } else { 0 };
         FilePart { path: workdir.join(path), position, end: None }
     };
@@ -133,7 +133,7 @@ fn files(
     (workdir, notes, files)
 }
 
-/// Returns the value of `--error` among options for sbatch: the last one counts.
+/// Returns the value of `--error` among sbatch options; the last one counts.
 fn error_pattern(options: &[String]) -> Option<&str> {
     let mut value = None;
     for (place, word) in options.iter().enumerate() {
@@ -147,7 +147,7 @@ fn error_pattern(options: &[String]) -> Option<&str> {
     value
 }
 
-/// Returns the file that a pattern of Slurm names; `None` where it takes more than the job's name and number.
+/// Returns the file for a Slurm file name pattern; `None` if it needs more than the job's name and id.
 fn expand(pattern: &str, name: &str, job_id: Option<JobId>) -> Option<String> {
     let (mut text, mut letters) = (String::new(), pattern.chars());
     while let Some(letter) = letters.next() {

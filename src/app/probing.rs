@@ -1,8 +1,8 @@
-//! One round of probes: submitted together, followed until each has shown something or ended, and cleared away.
+//! One round of probes: submitted together, followed until each has a measurement or has ended, and removed.
 //!
-//! They are jobs of a state of their own, which is not kept: `watch` does not know them and never starts one again.
-//! The journal has each submission, before and after; whatever becomes of hsched, Slurm ends them when their few
-//! minutes are over.
+//! Probes are jobs of a separate state that is not stored, so `watch` neither sees nor restarts them. The
+//! journal records each submission before and after the request. Even if hsched is killed, Slurm ends the
+//! probes after a few minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,54 +29,54 @@ use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
 
-/// The pause between two looks, and between two looks for Ctrl-C.
+/// The pause between two observations, and between two checks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(100);
 
-/// The longest search for a plan: one GPU is as good as another.
+/// Time limit of the planning search, which is short because all GPUs of a type are equivalent.
 const BUDGET: Duration = Duration::from_secs(1);
 
-/// What rounds need.
+/// The inputs of rounds.
 pub(crate) struct Prober<'a> {
     pub context: &'a Context,
     pub cluster: &'a Cluster,
-    /// The longest that a probe may run.
+    /// Time limit of a probe.
     pub limit: Seconds,
     pub interrupts: Interrupts,
 }
 
-/// What a probe showed.
+/// The measurements of a probe.
 pub(crate) struct ProbeResult {
     pub key: SpeedKey,
     pub samples: Vec<Sample>,
-    /// Why it showed nothing.
+    /// Why it has none.
     pub trouble: Option<String>,
 }
 
 impl ProbeResult {
-    /// Returns how many batch sizes it showed.
+    /// Returns the number of measured batch sizes.
     pub(crate) fn sizes(&self) -> usize {
         self.samples.iter().map(|sample| sample.batch).collect::<BTreeSet<_>>().len()
     }
 }
 
-/// The probes of a round, and what they have shown so far.
-struct Round {
+/// The probes of a round, and their measurements so far.
+struct ProbeRound {
     run: String,
     keys: BTreeMap<JobName, SpeedKey>,
     state: State,
     learnt: Vec<(JobName, Vec<Sample>)>,
     stopped: BTreeSet<JobName>,
-    /// What probes showed that have ended, in the cache already.
+    /// Measurements of ended probes, already in the cache.
     found: BTreeMap<JobName, ProbeResult>,
     story: Story,
 }
 
 impl Prober<'_> {
-    /// Measures the first batch of each speed that gets a GPU of its own; the others wait for the next round.
+    /// Measures the first batch of each speed that gets a separate GPU; the others wait for the next round.
     ///
     /// # Errors
-    /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
+    /// If Slurm does not answer, no GPU is up, or the user interrupts; the probes are then cancelled.
     pub(crate) fn round(&self, wanted: &[MissingSpeed]) -> Result<Vec<ProbeResult>, Failure> {
         let context = self.context;
         let run = state::new_run(context)?;
@@ -92,7 +92,7 @@ impl Prober<'_> {
             jobs: submitted.jobs.iter().map(|job| JobState::new(job.clone(), state::now(context))).collect(),
             ..State::default()
         };
-        let mut round = Round {
+        let mut round = ProbeRound {
             run,
             keys,
             state,
@@ -107,13 +107,13 @@ impl Prober<'_> {
         }
         let found: Vec<ProbeResult> = std::mem::take(&mut round.found).into_values().collect();
         if found.iter().all(|found| found.trouble.is_none()) {
-            // Neither reports nor checkpoints are of use any more; one that stays does no harm.
+            // Reports and checkpoints are no longer needed; a leftover does no harm.
             state::open(context)?.remove_run(&round.run);
         }
         Ok(found)
     }
 
-    /// Returns a run that places as many of the probes as there are GPUs, including those in use.
+    /// Returns a run that places as many probes as there are GPUs, including those in use.
     fn run(&self, id: &str, jobs: Vec<Job>) -> Result<Run, Failure> {
         let settings = &self.context.settings;
         let sbatch = jobs.iter().flat_map(|job| &job.launch.sbatch);
@@ -164,8 +164,8 @@ impl Prober<'_> {
         plan.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::PolicyUnfit))
     }
 
-    /// Submits the probes, each written down before and after.
-    fn submit(&self, round: &mut Round, mut run: Run) -> Result<(), Failure> {
+    /// Submits the probes, each recorded before and after the request.
+    fn submit(&self, round: &mut ProbeRound, mut run: Run) -> Result<(), Failure> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
@@ -181,12 +181,12 @@ impl Prober<'_> {
                 .hint("cancel them with scancel, or wait for them to end"));
         }
         submission::mark_submitted(&mut round.state, &mut run, seen.at, &session.rules.defaults);
-        // Those without a GPU have their turn in the next round.
+        // Probes without a GPU follow in the next round.
         round.state.jobs.retain(|tracked| tracked.phase.is_submitted());
         let action = Action::Submit(Box::new(run));
         let failure = |error| state::failure(&error);
         session.keep(seen.at, &[], std::slice::from_ref(&action)).map_err(failure)?;
-        // The probes are not in the state that is kept.
+        // The probes are not part of the stored state.
         let mut executor = TurnExecutor {
             world: &mut *session.world,
             keeper: &mut session.ledger,
@@ -201,8 +201,8 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Looks until every probe has ended.
-    fn follow(&self, round: &mut Round) -> Result<(), Failure> {
+    /// Observes until every probe has ended.
+    fn follow(&self, round: &mut ProbeRound) -> Result<(), Failure> {
         let progress = ProgressLine::start("waiting for probes".into());
         loop {
             let over = round.found.len();
@@ -218,7 +218,7 @@ impl Prober<'_> {
                 self.context.clock.sleep(TICK);
             }
             match self.look(round) {
-                // The probes end by themselves, and so does what keeps the answer back.
+                // The probes end by themselves, as does the cause of the missing answer.
                 Err(failure) if matches!(failure.exit, Exit::SlurmUnavailable | Exit::Locked) => {}
                 other => other?,
             }
@@ -226,15 +226,16 @@ impl Prober<'_> {
         }
     }
 
-    /// Records what is to be seen, and stops who has shown something.
-    fn look(&self, round: &mut Round) -> Result<(), Failure> {
+    /// Records the observation, and stops probes that have a measurement.
+    fn look(&self, round: &mut ProbeRound) -> Result<(), Failure> {
         let directory = state::open(self.context)?;
         let rules = state::rules(self.context);
         self.with_world(&directory, |world| {
             let (seen, _) = world.observe_jobs(&round.state).map_err(|error| live_failure(&error))?;
             for event in notice(&round.state, &seen) {
                 round.story.hear(Update::Event(&event));
-                // The length of a whole probe is no measure: it may end after a few steps.
+                // The length of a probe's epoch is not a measurement, because the probe may end after a few
+                // steps.
                 let is_epoch = matches!(event, Event::News { news: News::Epoch(_), .. });
                 if let Some(Action::Learn { job, samples, .. }) =
                     apply(&mut round.state, seen.at, &event, &rules)
@@ -248,7 +249,7 @@ impl Prober<'_> {
                 let Some(attempt) = tracked.phase.running() else { continue };
                 let Some(job_id) = attempt.job_id else { continue };
                 let shown = tracked.epochs_done > 0 || !self.trials(round, name)?.is_empty();
-                // A program that ends by itself is given a look's time for it.
+                // A program that ends by itself gets the time until the next observation.
                 if shown && !round.stopped.insert(name.clone()) {
                     world.stop(&attempt.key(name), job_id);
                 }
@@ -261,7 +262,7 @@ impl Prober<'_> {
     }
 
     /// Returns the trial steps that a probe has reported: sizes and times.
-    fn trials(&self, round: &Round, name: &JobName) -> Result<Vec<Timed>, Failure> {
+    fn trials(&self, round: &ProbeRound, name: &JobName) -> Result<Vec<Timed>, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, name.as_str());
         reports::probes(&folder).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read the reports in {}: {error}", folder.display()))
@@ -269,8 +270,8 @@ impl Prober<'_> {
         })
     }
 
-    /// Puts what probes showed into the cache, those that are `done` and were not put there before.
-    fn keep(&self, round: &mut Round, done: &dyn Fn(&JobState) -> bool) -> Result<(), Failure> {
+    /// Adds the measurements of probes that are `done` to the cache, each once.
+    fn keep(&self, round: &mut ProbeRound, done: &dyn Fn(&JobState) -> bool) -> Result<(), Failure> {
         let new = |tracked: &&JobState| done(tracked) && !round.found.contains_key(&tracked.job.name);
         let found = |tracked: &JobState| {
             Ok(self.found(round, tracked)?.map(|found| (tracked.job.name.clone(), found)))
@@ -287,8 +288,8 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Returns what a probe showed: its epoch or trial steps, or else why there is nothing.
-    fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
+    /// Returns the measurements of a probe: its epoch or trial steps, or else why there are none.
+    fn found(&self, round: &ProbeRound, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
         let name = &tracked.job.name;
         let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
         let mut samples: Vec<Sample> = round
@@ -318,7 +319,7 @@ impl Prober<'_> {
         Ok(Some(ProbeResult { key, samples, trouble }))
     }
 
-    fn trouble(&self, round: &Round, tracked: &JobState) -> Result<String, Failure> {
+    fn trouble(&self, round: &ProbeRound, tracked: &JobState) -> Result<String, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, tracked.job.name.as_str());
         let why = match &tracked.phase {
             _ if let Some(lacking) = reports::lacking(&folder) => {
@@ -336,8 +337,8 @@ impl Prober<'_> {
         Ok(format!("{why} (see {}.out)", tracked.job.name))
     }
 
-    /// Keeps what was measured, cancels what still runs, and says both.
-    fn give_up(&self, round: &mut Round, failure: Failure) -> Failure {
+    /// Stores the measurements, cancels running probes, and reports both.
+    fn give_up(&self, round: &mut ProbeRound, failure: Failure) -> Failure {
         let kept = self.keep(round, &|_| true);
         let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
         let measured: Vec<&str> = measured.map(JobName::as_str).collect();
@@ -356,7 +357,7 @@ impl Prober<'_> {
         let cancelled = state::open(self.context).and_then(|directory| {
             self.with_world(&directory, |world| {
                 for (of, id) in &jobs {
-                    // One that cannot be cancelled ends with its walltime.
+                    // A probe that cannot be cancelled ends at its walltime.
                     world.cancel(of, *id);
                 }
                 Ok(())
@@ -377,7 +378,7 @@ impl Prober<'_> {
     }
 }
 
-/// Puts samples into the cache of measured speeds.
+/// Adds samples to the cache of measured speeds.
 fn learn<'a>(context: &Context, samples: impl Iterator<Item = &'a Sample>) -> Result<(), Failure> {
     let samples: Vec<&Sample> = samples.collect();
     if samples.is_empty() {
@@ -392,7 +393,7 @@ fn learn<'a>(context: &Context, samples: impl Iterator<Item = &'a Sample>) -> Re
     })
 }
 
-/// Returns whether Slurm has done with a probe; what the engine would try again is over, too.
+/// Returns whether a probe has ended for Slurm, even if the engine would retry it.
 fn is_over(tracked: &JobState) -> bool {
     matches!(tracked.phase, Phase::Ended { .. } | Phase::Waiting { .. })
 }

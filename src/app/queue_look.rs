@@ -1,9 +1,9 @@
-//! A snapshot of Slurm's queue from few commands, each run as rarely as possible.
+//! A snapshot of Slurm's queue from few commands, each called as rarely as possible.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{Question, SLOW, ask, time};
+use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, site_waits, state};
@@ -14,14 +14,14 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Cluster, ErrorId, Seconds, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
+use hsched_slurm::queue::{self, QueueLook, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
 
-/// The queue as it was seen.
+/// The queue as it was read.
 pub(crate) struct Looked {
     pub snapshot: Snapshot,
-    /// How long ago that was.
+    /// Its age.
     pub age: Seconds,
 }
 
@@ -29,36 +29,36 @@ const MINUTE: Seconds = Seconds(60.0);
 const HOUR: Seconds = Seconds(3600.0);
 const DAY: Seconds = Seconds(86400.0);
 
-/// Nothing is worth a longer wait: the last answer is there.
+/// Time limit of a command; after it, the last answer is used.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns the queue of Slurm, at most a minute old where Slurm answers.
+/// Returns Slurm's queue, at most a minute old if Slurm answers.
 ///
 /// # Errors
-/// When Slurm never answered (exit 69), or not in a way that can be read.
+/// If Slurm never answered (exit 69), or not in a readable form.
 pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
     kept(context, MINUTE)
 }
 
-/// Returns the queue as it is now, unless Slurm is slow or does not answer.
+/// Returns the current queue, unless Slurm is slow or does not answer.
 ///
 /// # Errors
-/// When Slurm never answered (exit 69), or not in a way that can be read.
+/// If Slurm never answered (exit 69), or not in a readable form.
 pub(crate) fn look_anew(context: &Context) -> Result<Looked, Failure> {
     kept(context, Seconds(0.0))
 }
 
-/// Returns the queue, at most so old where Slurm answers, and keeps what it shows to learn from.
+/// Returns the queue, at most `good_for` old if Slurm answers, and stores its data for learning.
 fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
     let looked = seen(context, good_for, printed)?;
     site_waits::keep(context, &looked.snapshot);
     Ok(looked)
 }
 
-/// Returns the same; where Slurm does not show its queue, the nodes alone, as if the jobs of others were hidden.
+/// Returns the same; if Slurm does not show its queue, only the nodes, as if other users' jobs were hidden.
 ///
 /// # Errors
-/// When Slurm does not even show its nodes (exit 69).
+/// If Slurm does not show its nodes either (exit 69).
 pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
     let mut why = None;
     let mut looked = seen(context, MINUTE, |answer| {
@@ -76,7 +76,8 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
     Ok(looked)
 }
 
-/// Looks at the queue, with jobs of an answer that is good for this long; `jobs_of` returns the text of the jobs from what `squeue` answered.
+/// Reads the queue, with a job list that is valid for this long; `jobs_of` returns the jobs' text from the
+/// output of `squeue`.
 fn seen(
     context: &Context,
     good_for: Seconds,
@@ -85,7 +86,7 @@ fn seen(
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
-    let site = Site {
+    let site = CachedSlurm {
         slurm: System::new(crate::settings::process_environment(), limit),
         clock: &context.clock,
         answers: OutputCache::of(&state::root(context)?),
@@ -111,7 +112,7 @@ fn seen(
         later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
-    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
+    let snapshot = queue::snapshot(texts, QueueLook { at: squeue.at, user: &user_name() });
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
@@ -121,14 +122,14 @@ fn seen(
     Ok(Looked { snapshot, age })
 }
 
-/// The way to Slurm and to what it answered before.
-struct Site<'a> {
+/// Access to Slurm and to its cached answers.
+struct CachedSlurm<'a> {
     slurm: System,
     clock: &'a dyn Clock,
     answers: OutputCache,
 }
 
-/// What is asked once an hour or once a day.
+/// Data that are queried once an hour or once a day.
 struct Rest {
     config: CachedOutput,
     partitions: CachedOutput,
@@ -137,16 +138,16 @@ struct Rest {
     associations: CachedOutput,
     qos: CachedOutput,
     history: CachedOutput,
-    /// Jobs that ended since the history was asked for.
+    /// Jobs that ended since the history was queried.
     later: CachedOutput,
     has_accounting: bool,
-    /// Whether Slurm enforces limits that were asked for.
+    /// Whether Slurm enforces limits and they were queried.
     asked_limits: bool,
 }
 
-impl Site<'_> {
+impl CachedSlurm<'_> {
     fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> CachedOutput {
-        ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
+        ask(SlurmQuery { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }
 
     fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {
@@ -183,14 +184,14 @@ impl Site<'_> {
         }
     }
 
-    /// Keeps how priorities grow for the looks that are too close to an earlier one to tell.
+    /// Stores the growth of priorities for looks that are too close to an earlier one to measure it.
     fn keep_growth(&self, snapshot: &mut Snapshot) {
         let (now, known) = (snapshot.taken_at, self.answers.get("growth"));
         match snapshot.scheduling.priority_per_hour {
             Some(growth) if known.at != now => {
                 let answer =
                     CachedOutput { text: Some(growth.to_string()), at: now, ..CachedOutput::default() };
-                // Without it, growth is unknown until there is an earlier look.
+                // If this fails, growth is unknown until there is an earlier look.
                 let _ = self.answers.keep("growth", &answer);
             }
             None if now.since(known.at) < DAY => {
@@ -201,18 +202,18 @@ impl Site<'_> {
         }
     }
 
-    /// Keeps an answer of about an hour ago, which shows how priorities grow.
+    /// Stores an answer of about an hour ago, from which the growth of priorities is measured.
     fn keep_earlier(&self, previous: &CachedOutput, earlier: &CachedOutput, now: Time) {
         let is_due = earlier.text.is_none() || now.since(earlier.at) > HOUR || now < earlier.at;
         if previous.text.is_some() && previous.at < now && is_due {
-            // Without it, growth is unknown until the next time.
+            // If this fails, growth is unknown until the next time.
             let _ = self.answers.keep("squeue-earlier", previous);
         }
     }
 }
 
 impl Rest {
-    /// Returns a note on each question without an answer.
+    /// Returns a note on each query without an answer.
     fn missing(&self) -> Vec<String> {
         let told = [
             (&self.config, "the scheduler's configuration is unknown"),
@@ -237,16 +238,16 @@ impl Rest {
     }
 }
 
-/// Returns the note that a question has no answer, and why.
+/// Returns a note that a query has no answer, and why.
 fn unanswered(answer: &CachedOutput, what: &str) -> Option<String> {
     let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
     answer.text.is_none().then(|| format!("{what}: {why}"))
 }
 
-/// Returns what was printed.
+/// Returns the output.
 ///
 /// # Errors
-/// When nothing ever was.
+/// If there never was any.
 fn printed(answer: &CachedOutput) -> Result<&str, Failure> {
     let why = || answer.failure.clone().unwrap_or_else(|| "Slurm did not answer".to_owned());
     answer.text.as_deref().ok_or_else(|| {
@@ -256,7 +257,8 @@ fn printed(answer: &CachedOutput) -> Result<&str, Failure> {
     })
 }
 
-/// Returns a note where the queue is an old one: Slurm did not answer, or took so long that it is left in peace.
+/// Returns a note if the queue is outdated, because Slurm did not answer, or is not called because of a slow
+/// answer.
 fn old(answer: &CachedOutput, age: Seconds) -> Option<String> {
     let minutes = (age.0 / 60.0).round();
     let why = match &answer.failure {
@@ -269,7 +271,7 @@ fn old(answer: &CachedOutput, age: Seconds) -> Option<String> {
     Some(format!("using the queue as of {minutes} min ago: {why}"))
 }
 
-/// Returns the partitions that have GPUs, where others have none; empty for all.
+/// Returns the partitions with GPUs, if others have none; empty means all.
 fn with_gpus(cluster: &Cluster) -> Vec<String> {
     let all: BTreeSet<&String> = cluster.partitions.iter().map(|partition| &partition.name).collect();
     let nodes = cluster.nodes.iter().filter(|node| !node.gpus.is_empty());

@@ -1,14 +1,15 @@
-//! Jobs with replicas of several GPUs, where hsched cannot do what is asked for them: they are refused, never treated as single GPUs.
+//! Refuses jobs with replicas of several GPUs where they are not supported, so that they are never treated as
+//! single GPUs.
 
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::{ErrorId, Job};
 use hsched_plan::Problem;
 
-/// Refuses jobs whose replicas may be on several nodes: a job script starts the ranks of a node one after the other.
+/// Refuses jobs whose replicas may span nodes, because a job script starts the ranks of a node consecutively.
 ///
 /// # Errors
-/// When there is such a job.
+/// If there is such a job.
 pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
     let is_spread =
         |job: &&Job| job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node);
@@ -21,10 +22,10 @@ pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Resu
     }
 }
 
-/// Refuses the policies that give out single GPUs for a problem with replicas of several.
+/// Refuses policies that assign single GPUs for a problem with replicas of several.
 ///
 /// # Errors
-/// When the policy does not know replicas.
+/// If the policy does not support replicas.
 pub(crate) fn refuse_policy(name: &str, words: &str, problem: &Problem) -> Result<(), Failure> {
     let Some(job) = problem.jobs.iter().find(|job| job.needs_blocks() || job.is_loose()) else {
         return Ok(());

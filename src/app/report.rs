@@ -1,4 +1,5 @@
-//! Writes reports: the page, pictures and tables that flags of `simulate`, `plan`, `when` and `history` ask for.
+//! Writes reports: the page, charts and tables requested by flags of `simulate`, `plan`, `when` and
+//! `history`.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +27,10 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Returns whether a report is wanted.
+    /// Returns whether a report was requested.
     ///
     /// # Errors
-    /// When there is nothing to anonymise.
+    /// If `--anonymise` is given without a report.
     pub(crate) fn is_given(&self) -> Result<bool, Failure> {
         let is_given = self.report.is_some() || self.svg.is_some() || self.csv.is_some();
         if self.anonymise && !is_given {
@@ -38,10 +39,10 @@ impl ReportArgs {
         Ok(is_given)
     }
 
-    /// Writes what is wanted. Each file is written as a whole or not at all.
+    /// Writes the requested files, each atomically.
     ///
     /// # Errors
-    /// When there are no jobs to report, or a file cannot be written.
+    /// If there are no jobs to report, or a file cannot be written.
     pub(crate) fn write(&self, mut report: Report) -> Result<(), Failure> {
         if report.jobs.is_empty() && report.options.is_empty() && report.points.is_empty() {
             let failure = Failure::new(Exit::Failed, "there are no jobs to report, so no report was written");

@@ -1,22 +1,22 @@
-//! The requests that a job could be submitted with, and what its owner should know of those that are left out.
+//! The possible requests of a job, and notes on those that were excluded.
 
 use crate::app::context::Context;
 use crate::app::folders;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::ui::duration;
-use hsched_engine::{Knows, Listed, Listing};
+use hsched_engine::{JobRequests, Knows, Listing};
 use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
 use hsched_queue::Snapshot;
 use hsched_slurm::sbatch_options;
 
-/// The requests of a job; where there are none, why.
+/// The requests of a job; if there are none, the reason.
 pub(crate) type Requests = (Vec<RequestOption>, Option<String>);
 
-/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on what was left out.
+/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on exclusions.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn requests(
     context: &Context,
     speeds: &SpeedArgs,
@@ -42,12 +42,12 @@ pub(crate) fn requests(
     let listed = hsched_engine::requests(&listing, &knows, notes)?;
     notes.extend(not_counted(job, &listed.requests));
     let of_limits = too_short(job, &listed, notes);
-    if listed.possible > Listed::MOST {
+    if listed.possible > JobRequests::MOST {
         notes.push(format!(
             "{}: {} requests are possible; hsched looks at {} of them",
             job.name,
             listed.possible,
-            Listed::MOST
+            JobRequests::MOST
         ));
     }
     let nothing = of_limits.or(listed.nothing);
@@ -56,20 +56,21 @@ pub(crate) fn requests(
     Ok((listed.requests, nothing))
 }
 
-/// Returns what a job's options for sbatch mean, those of the setting `sbatch` before its own.
+/// Parses a job's sbatch options, after those of the setting `sbatch`.
 pub(crate) fn options(context: &Context, job: &Job, snapshot: &Snapshot) -> SbatchOptions {
     let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
     sbatch_options(&words, snapshot.taken_at)
 }
 
-/// Returns a note on the options that matter and that no estimate of a job takes into account.
+/// Returns a note on relevant options that a job's estimates ignore.
 pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<String> {
     let left = &requests.first()?.not_counted;
     (!left.is_empty()).then(|| format!("{}: not counted: {}", job.name, left.join(" ")))
 }
 
-/// Says which requests a time limit would end before the job is done, and what to do; returns that these are all, if so.
-fn too_short(job: &Job, listed: &Listed, notes: &mut Vec<String>) -> Option<String> {
+/// Notes which requests a time limit would end before the job is done, with advice; returns whether these are
+/// all of them.
+fn too_short(job: &Job, listed: &JobRequests, notes: &mut Vec<String>) -> Option<String> {
     let cut = &listed.cut;
     if cut.is_empty() {
         return None;

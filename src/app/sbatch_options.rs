@@ -1,10 +1,10 @@
-//! Options that sbatch must not be given by users: those that hsched itself decides, and those that lose a job.
+//! Refused sbatch options: those that hsched decides itself, and those that would lose a job.
 
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::ErrorId;
 
-/// An option that is refused: its name, its short form, and why or what to use instead.
+/// A refused option: its name, its short form, and the reason or alternative.
 type Refused = (&'static str, Option<char>, &'static str);
 
 const GPUS: &str = "hsched chooses the GPUs; limit them with the job keys min_gpus, max_gpus and gpu_types";
@@ -61,10 +61,10 @@ const REFUSED: &[Refused] = &[
     ("--wrap", None, "hsched writes the script"),
 ];
 
-/// Refuses options for sbatch that hsched decides itself, or with which it would lose the job.
+/// Refuses sbatch options that hsched decides itself, or that would lose the job.
 ///
 /// # Errors
-/// When there is such an option; the failure says what to use instead.
+/// If there is such an option; the failure names the alternative.
 pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     for option in options {
         if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {
@@ -77,7 +77,7 @@ pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) 
     Ok(())
 }
 
-/// Returns whether a word is that option; sbatch takes the beginning of a long name for the whole.
+/// Returns whether a word is that option; sbatch accepts prefixes of long names.
 fn is_meant(option: &str, (long, short, _): &Refused) -> bool {
     let name = option.split_once('=').map_or(option, |(name, _)| name);
     match name.strip_prefix("--") {

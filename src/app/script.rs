@@ -1,4 +1,4 @@
-//! A batch script as it was given, with the options beside it: what it asks for, and what its past runs needed.
+//! A batch script with its options: its request, and the needs of its past runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::asking::{Question, ask};
+use crate::app::asking::{SlurmQuery, ask};
 use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
 use crate::app::permissions::user_name;
@@ -24,32 +24,32 @@ use hsched_slurm::System;
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
 use hsched_slurm::script_changes::{past_runs, past_runs_command};
 
-/// What `sbatch` would be given.
+/// The input of `sbatch`.
 pub(crate) struct Script {
     /// `None`: no script, as for `salloc` and `srun`.
     pub file: Option<ScriptFile>,
-    /// Options of the command line, one word each.
+    /// Options of the command line, one word per entry.
     pub words: Vec<String>,
     pub notes: Vec<String>,
     environment: BTreeMap<String, String>,
 }
 
-/// A script and where it is.
+/// A script and its path.
 pub(crate) struct ScriptFile {
     pub path: PathBuf,
     pub bytes: Vec<u8>,
 }
 
-/// Past runs are asked for again after this.
+/// Interval for querying past runs.
 const HOUR: Seconds = Seconds(3600.0);
 
-/// Nothing is worth a longer wait.
+/// Time limit of a query.
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl Script {
-    /// Returns a script with options for `sbatch` and what the environment sets.
+    /// Returns a script with `sbatch` options and those of the environment.
     ///
-    /// Without a script, times such as `4h`, which Slurm does not read, are taken as what they mean; `notes` says so.
+    /// Without a script, times such as `4h`, which Slurm does not accept, are converted; `notes` say so.
     pub(crate) fn new(file: Option<ScriptFile>, words: &[String]) -> Self {
         let (mut words, mut notes) = (words.to_vec(), Vec::new());
         if file.is_none() {
@@ -66,23 +66,23 @@ impl Script {
         Self { file, words, notes, environment: plain.collect() }
     }
 
-    /// Returns a script as it was submitted: the options have those of the environment.
+    /// Returns a script as submitted, with options that include those of the environment.
     pub(crate) fn as_submitted(file: ScriptFile, options: &[String]) -> Self {
         let (words, environment) = (options.to_vec(), BTreeMap::new());
         Self { file: Some(file), words, notes: Vec::new(), environment }
     }
 
-    /// Returns the name of its file for people.
+    /// Returns the display name of its file.
     pub(crate) fn name(&self) -> String {
         self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))
     }
 
-    /// Returns what `sbatch` makes of the script.
+    /// Returns `sbatch`'s interpretation of the script.
     pub(crate) fn reading(&self, version: Option<SlurmVersion>) -> ScriptReading {
         self.reading_of(self.file.as_ref().map(|file| file.bytes.as_slice()), &[], version)
     }
 
-    /// Returns what `sbatch` would make of another text of the script, with more options.
+    /// Returns `sbatch`'s interpretation of another text of the script, with more options.
     pub(crate) fn reading_of(
         &self,
         text: Option<&[u8]>,
@@ -101,8 +101,8 @@ impl Script {
         })
     }
 
-    /// Returns the options to submit it with: those of the environment, which Slurm's programs do not get from hsched, those of the
-    /// command line, and some more.
+    /// Returns the options for its submission: those of the environment, which hsched does not pass on to
+    /// Slurm's programs, those of the command line, and additional ones.
     pub(crate) fn options(&self, reading: &ScriptReading, more: &[String]) -> Vec<String> {
         let of_environment = reading.options.iter().filter_map(|option| match &option.source {
             OptionSource::Environment(_) => Some(match &option.value {
@@ -114,7 +114,7 @@ impl Script {
         of_environment.chain(self.words.iter().cloned()).chain(more.iter().cloned()).collect()
     }
 
-    /// Returns the name under which answers on this script with these options are kept.
+    /// Returns the cache key of answers about this script with these options.
     pub(crate) fn key(&self, of: &str) -> String {
         let path = self.file.as_ref().map_or(&[][..], |file| file.path.as_os_str().as_bytes());
         let text = self.file.as_ref().map_or(&[][..], |file| &file.bytes);
@@ -123,7 +123,8 @@ impl Script {
     }
 }
 
-/// Returns the value of an option for the time limit, and what stands before it; `follows` where the word before is the option.
+/// Returns the value of a time limit option and the text before it; `follows` says whether the previous word
+/// was the option.
 fn time_value(word: &str, follows: bool) -> Option<(&str, &str)> {
     let option = ["--time=", "-t"].into_iter().find(|option| word.starts_with(option));
     match option {
@@ -133,7 +134,7 @@ fn time_value(word: &str, follows: bool) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns a time with a unit, such as `4h` or `90min`, as Slurm reads it; `None` for other text.
+/// Converts a time with a unit, such as `4h` or `90min`, to Slurm's format; `None` for other text.
 fn clock_of(text: &str) -> Option<String> {
     if text.ends_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -142,16 +143,17 @@ fn clock_of(text: &str) -> Option<String> {
     Some(format!("{}:{:02}:00", minutes / 60, minutes % 60))
 }
 
-/// Returns whether a file is a batch script: its head has `#!` or options, or its name ends as those of scripts do.
+/// Returns whether a file is a batch script: it begins with `#!` or options, or its name has a script
+/// extension.
 pub(crate) fn is_script(text: &[u8], path: &Path) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH")) || has_script_ending(path)
 }
 
-/// Returns the file of this path where it is a batch script.
+/// Returns the file at this path if it is a batch script.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub(crate) fn script_file(path: &Path) -> Result<Option<ScriptFile>, Failure> {
     if path == Path::new("-") {
         return Ok(None);
@@ -160,7 +162,7 @@ pub(crate) fn script_file(path: &Path) -> Result<Option<ScriptFile>, Failure> {
     Ok(is_script(&bytes, path).then(|| ScriptFile { path: path.to_owned(), bytes }))
 }
 
-/// Returns the name of the file of an answer to a question about some texts.
+/// Returns the cache file name of an answer about some texts.
 fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -175,10 +177,10 @@ fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
     name
 }
 
-/// Returns the past runs of a name, at most an hour old; none where Slurm keeps none, and then a note says why.
+/// Returns the past runs with a name, at most an hour old; if Slurm has none, a note says why.
 ///
 /// # Errors
-/// When there is no state directory.
+/// If there is no state directory.
 pub(crate) fn past_runs_of(
     context: &Context,
     name: &str,
@@ -190,7 +192,7 @@ pub(crate) fn past_runs_of(
     let answers = OutputCache::of(&state::root(context)?);
     let file = answer_name("past-runs", [name.as_bytes()].into_iter());
     let command = past_runs_command(name, &user_name(), context.clock.now());
-    let answer = ask(Question { name: &file, good_for: HOUR }, &command, &slurm, &context.clock, &answers);
+    let answer = ask(SlurmQuery { name: &file, good_for: HOUR }, &command, &slurm, &context.clock, &answers);
     let note = answer.text.is_none().then(|| {
         let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
         format!("past runs of {name} are unknown: {why}")

@@ -1,4 +1,4 @@
-//! The files that the job of a script prints to.
+//! The files to which a script's job prints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use hsched_model::{ErrorId, JobId};
 use hsched_slurm::script::{ScriptSource, read_script};
 use hsched_slurm::{OutputFacts, OutputName};
 
-/// The folder in a chain's of the script that Slurm gets, whose name is that of the user's: no other file is there.
+/// The folder in a chain's folder with the wrapper script, which has the name of the user's script.
 pub(crate) const WRAPPER: &str = "wrapper";
 
-/// Returns the files of a script's job, the output before the errors; of an array those of its tasks that are there, in the
-/// order of their numbers, or only those of `task`.
+/// Returns the files of a script's job, the output before the errors; for an array, the existing ones of its
+/// tasks by number, or only those of `task`.
 ///
 /// # Errors
-/// When it has no job yet, or only Slurm knows the names.
+/// If it has no job yet, or only Slurm knows the names.
 pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec<PathBuf>, Failure> {
     let name = &script.name;
     let Some(job_id) = script.submission.job_id else {
@@ -54,10 +54,10 @@ pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec
     Ok(files)
 }
 
-/// Returns the files of the piece of a chain that is this Slurm job, the output before the errors.
+/// Returns the files of the chain piece with this Slurm job, the output before the errors.
 ///
 /// # Errors
-/// When the script of the chain cannot be read, or only Slurm knows the names.
+/// If the script of the chain cannot be read, or only Slurm knows the names.
 pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<PathBuf>, Failure> {
     let bytes = input::raw_bytes(&chain.folder.join(WRAPPER).join(&chain.name))?;
     let environment = BTreeMap::new();
@@ -91,7 +91,7 @@ pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<Pat
     std::iter::once(output).chain(error).map(file).collect()
 }
 
-/// Returns the files of tasks that are there.
+/// Returns the existing files of tasks.
 fn of_tasks(workdir: &Path, file: &OutputName, task: Option<u64>) -> Option<Vec<PathBuf>> {
     let (folder, name) = file.split()?;
     let folder = absolute(workdir, folder);

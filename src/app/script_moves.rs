@@ -1,4 +1,5 @@
-//! Better requests for pending scripts, as far as their owners allow: in place where Slurm can change a job, else by another submission.
+//! Better requests for pending scripts, within the user's permission: in place if Slurm can change the job,
+//! otherwise by another submission.
 
 use std::time::Duration;
 
@@ -18,47 +19,48 @@ use hsched_queue::{
     Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, estimate_changes, is_component,
 };
 use hsched_slurm::script_changes::{settings, words};
-use hsched_slurm::{CommandLine, Forecast, RemedyTarget, remedy_command, sbatch};
+use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
 
-/// The time between two looks at the request of a script.
+/// Interval for evaluating a script's request.
 const EVERY: Seconds = Seconds(600.0);
 
-/// A change is made where the script starts so much sooner,
+/// Minimum gain of a change in seconds,
 const LEAST_GAIN: f64 = 600.0;
-/// and by this part of its wait.
+/// and as a fraction of the wait.
 const LEAST_PART: f64 = 0.1;
 
-/// Futures of the queue that are looked at, if the time allows it.
+/// Number of simulated futures, if time allows.
 const FUTURES: usize = 60;
 
-/// How requests are looked at.
+/// Parameters of the evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveOptions {
     pub seed: u64,
-    /// The longest that the simulation for one script may take.
+    /// Time limit of the simulation for one script.
     pub budget: Duration,
     /// Whether changes are only shown.
     pub dry_run: bool,
 }
 
 /// A better request.
-struct Move {
-    /// In words, with what it gains.
+struct ScriptMove {
+    /// Description, with its gain.
     words: String,
     kind: MoveKind,
 }
 
 enum MoveKind {
-    /// The job keeps its place in the queue; the options would ask for the same.
+    /// The job keeps its place in the queue; the options would make the same request.
     InPlace(CommandLine, Vec<String>),
     /// Options of another submission.
     Anew(Vec<String>),
 }
 
-/// Looks for better requests of pending scripts and moves these; tells each answer, and returns what else is to be said.
+/// Searches for better requests of pending scripts and applies them; reports each answer, and returns other
+/// notes.
 ///
 /// # Errors
-/// When the state cannot be written.
+/// If the state cannot be written.
 pub(crate) fn examine(
     context: &Context,
     session: &mut QueueSession<'_>,
@@ -108,13 +110,13 @@ fn is_due(script: &ScriptJob, at: Time) -> bool {
     is_pending && is_old && !script.may.is_empty() && submission.started.is_none()
 }
 
-/// Returns the best request that the owner of a script allows, if the script starts notably sooner with it.
+/// Returns the best permitted request if the script starts notably sooner with it.
 fn better(
     context: &Context,
     finder: &mut JobFinder<'_>,
     script: &ScriptJob,
     options: MoveOptions,
-) -> Result<Option<Move>, Failure> {
+) -> Result<Option<ScriptMove>, Failure> {
     let Some(job_id) = script.submission.job_id else { return Ok(None) };
     let found = finder.find(&job_id.to_string())?;
     let job = found.iter().filter_map(|found_job| found_job.job.as_ref()).find(|job| job.running.is_none());
@@ -172,18 +174,20 @@ fn better(
     let target = RemedyTarget { id: &job.id, script: None, gpus_in_all: false };
     if !is_anew {
         let command = remedy_command(&remedy, &changed, target);
-        return Ok(Some(Move { words, kind: MoveKind::InPlace(command, options) }));
+        return Ok(Some(ScriptMove { words, kind: MoveKind::InPlace(command, options) }));
     }
-    // What Slurm would refuse must not cost the job its place.
+    // A request that Slurm would refuse must not cost the job its place.
     let text = String::from_utf8_lossy(&kept.bytes).into_owned();
     let forecast = sbatch::test(&kept.runner, &sbatch::test_command(&text, &options));
     Ok(match forecast {
-        Ok(Forecast::Starts(_) | Forecast::Unknown) => Some(Move { words, kind: MoveKind::Anew(options) }),
-        Ok(Forecast::Refused(_)) | Err(_) => None,
+        Ok(TestOnlyAnswer::Starts(_) | TestOnlyAnswer::Unknown) => {
+            Some(ScriptMove { words, kind: MoveKind::Anew(options) })
+        }
+        Ok(TestOnlyAnswer::Refused(_)) | Err(_) => None,
     })
 }
 
-/// Returns the part of a request that a change is about; `None` for those that no owner can allow.
+/// Returns the part of a request that a change affects; `None` if that cannot be permitted.
 fn part(change: &Change) -> Option<RequestPart> {
     match change {
         Change::GpuType(_) => Some(RequestPart::Type),
@@ -194,13 +198,13 @@ fn part(change: &Change) -> Option<RequestPart> {
     }
 }
 
-/// Returns whether changes take another submission.
+/// Returns whether changes require another submission.
 fn is_anew(changes: &[Change]) -> bool {
     changes.iter().any(|change| matches!(change, Change::GpuType(_)))
 }
 
-/// Returns whether a change is notable, and costs nothing that its owner has not allowed: a limit that no past run shows to
-/// suffice, or preemption.
+/// Returns whether a change is notable and has no drawback without permission: a limit that past runs do not
+/// show to suffice, or preemption.
 fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     let is_risky = |drawback: &Drawback| {
         matches!(drawback, Drawback::EndsAfter { need: None, .. } | Drawback::MayBePreempted { .. })
@@ -210,17 +214,17 @@ fn is_worth(change_estimate: &ChangeEstimate, before: Option<Seconds>) -> bool {
     }
     match (change_estimate.sooner, before) {
         (Some(sooner), Some(before)) => sooner.0 >= LEAST_GAIN.max(LEAST_PART * before.0),
-        // As it is it never starts.
+        // Without a change it never starts.
         _ => true,
     }
 }
 
-/// Moves a script: the intent is on disk before the request, and the answer after it.
+/// Moves a script: the intent is stored before the request, and the answer after it.
 fn carry_out(
     context: &Context,
     session: &mut QueueSession<'_>,
     script: &ScriptJob,
-    chosen: Move,
+    chosen: ScriptMove,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<Option<String>, Failure> {
     let wrong = |error: StateError| state::failure(&error);

@@ -1,9 +1,9 @@
-//! When a script would start on a cluster, and with which changes of its options sooner.
+//! When a script would start on a cluster, and which changes of its options would make it start sooner.
 
 use std::collections::BTreeMap;
 
 use crate::app::script::Script;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use hsched_model::{GpuType, Request, Seconds};
 use hsched_queue::{
     Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,
@@ -12,36 +12,36 @@ use hsched_queue::{
 use hsched_slurm::script::{OptionSource, ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{Setting, SiteRequest, settings, site_request, words};
 
-/// What is known of a script's start.
+/// The start estimate of a script.
 pub(crate) struct ScriptOutlook {
-    /// What it asks for; of a het job, the component that starts last.
+    /// Its request; for a het job, that of the component that starts last.
     pub request: Request,
-    /// Components of a het job; 1 for others.
+    /// Number of components of a het job; 1 for other jobs.
     pub components: usize,
-    /// Options that matter for the start and are not taken into account.
+    /// Options that affect the start but are ignored.
     pub not_counted: Vec<String>,
-    /// Why it never starts as it is, where partitions or nodes tell.
+    /// Why it never starts without changes, as far as partitions or nodes show.
     pub obstacle: Option<String>,
     pub estimates: ChangeEstimates,
-    /// The options of each change that is listed, in their order.
+    /// The options of each listed change, in order.
     pub settings: Vec<Vec<Setting>>,
 }
 
-/// What an outlook follows from.
-pub(crate) struct Outlook<'a> {
+/// The inputs of an outlook.
+pub(crate) struct OutlookBasis<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub version: Option<SlurmVersion>,
-    pub queue: &'a Queue,
+    pub queue: &'a ClusterQueue,
     pub past: &'a PastRuns,
-    /// Speeds on other GPU types, as multiples of that on the script's.
+    /// Speeds on other GPU types relative to the script's type.
     pub speeds: &'a BTreeMap<GpuType, f64>,
     pub seed: u64,
     pub futures: u32,
 }
 
-impl Outlook<'_> {
-    /// Returns when the script starts; `None` where a number of nodes or GPUs is not known.
+impl OutlookBasis<'_> {
+    /// Returns when the script starts; `None` if a number of nodes or GPUs is unknown.
     pub(crate) fn of_script(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<ScriptOutlook> {
         let SiteRequest { requests, not_counted } = site_request(self.reading, &self.queue.snapshot)?;
         let components = requests.len();
@@ -71,7 +71,7 @@ impl Outlook<'_> {
     fn changes(&self, request: &Request, stop: &(dyn Fn() -> bool + Sync)) -> ChangeEstimates {
         let type_of = |request: &Request| request.asks.gpus.first().and_then(|ask| ask.gpu_type.clone());
         let from = type_of(request);
-        // A type on which the job has not run is as much slower as its speed says.
+        // The run time on a type without past runs is scaled by its relative speed.
         let by_speed = |other: &Request| {
             let speed = self.speeds.get(&type_of(other)?).filter(|speed| **speed > 0.0)?;
             let mut same = other.clone();
@@ -95,7 +95,8 @@ impl Outlook<'_> {
         estimate_changes(&question, stop)
     }
 
-    /// Returns whether the script's options can be set so that `sbatch` understands what the changes mean.
+    /// Returns whether the script's options can be set so that `sbatch` interprets them as the changes
+    /// intend.
     fn is_possible(&self, request: &Request, changes: &[Change]) -> bool {
         let Some(settings) = settings(self.reading, request, changes) else { return false };
         let text = self.script.file.as_ref().map(|file| file.bytes.as_slice());
@@ -107,7 +108,8 @@ impl Outlook<'_> {
         is_meant(&reading, self.queue, &meant)
     }
 
-    /// Returns the component of a het job that starts last by itself: Slurm starts all of them together.
+    /// Returns the component of a het job that would start last on its own, because Slurm starts all of them
+    /// together.
     fn last_of(
         &self,
         components: &[Request],
@@ -131,8 +133,9 @@ impl Outlook<'_> {
     }
 }
 
-/// Returns whether a script is read as what is meant: the same GPUs, place and limit, and no more CPUs and memory.
-pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) -> bool {
+/// Returns whether a script is interpreted as intended: the same GPUs, place and limit, and no more CPUs and
+/// memory.
+pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Request) -> bool {
     if reading.refused.is_some() {
         return false;
     }
@@ -149,7 +152,7 @@ pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) 
 }
 
 /// Returns what is wrong with a script's partitions on a cluster, with the line.
-pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &Queue) -> Option<String> {
+pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &ClusterQueue) -> Option<String> {
     let partitions = &queue.snapshot.partitions;
     let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
     let names = option.value.as_deref()?;

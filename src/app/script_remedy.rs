@@ -1,6 +1,6 @@
-//! What to do about a script that `sbatch` refuses, by its reason.
+//! Advice for a script that `sbatch` refuses, by its reason.
 
-/// Words of reasons, and what helps.
+/// Words of reasons, and the advice.
 const REMEDIES: [(&str, &str); 11] = [
     ("this cluster has no partition", "look at one of these: hsched when FILE -- --partition=NAME"),
     ("DOS line breaks", "remove them: sed -i 's/\\r$//' FILE"),
@@ -15,7 +15,7 @@ const REMEDIES: [(&str, &str); 11] = [
     ("Invalid numeric value", "write a whole number"),
 ];
 
-/// Returns what helps against a reason of `sbatch`, where that is known; `file` is the script's name.
+/// Returns advice for a reason of `sbatch`, if there is any; `file` is the script's name.
 pub(crate) fn remedy(reason: &str, file: &str) -> Option<String> {
     let (_, remedy) = REMEDIES.iter().find(|(words, _)| reason.contains(words))?;
     Some(remedy.replace("FILE", file))

@@ -1,4 +1,5 @@
-//! How fast other GPU types are for a script, by what was measured of its model, else by the table of GPUs if that is wanted.
+//! Relative speeds of other GPU types for a script, from measurements of its model or, if requested, from the
+//! table of GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +8,17 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Speed};
-use hsched_plan::throughput::{Cell, Source};
+use hsched_plan::throughput::{SpeedCell, SpeedOrigin};
 use hsched_queue::Snapshot;
 
-/// Batch at which speeds are compared.
+/// Batch size at which speeds are compared.
 const BATCH: u64 = 64;
 
-/// Returns the speeds of a model of the job's name on the types of a cluster, as multiples of that on `from`; without it, none.
+/// Returns the speeds of a model with the job's name on the types of a cluster, relative to that on `from`;
+/// empty if there is no such model.
 ///
 /// # Errors
-/// When the file of measured speeds cannot be used.
+/// If the file of measured speeds cannot be used.
 pub(crate) fn relative_speeds(
     context: &Context,
     speeds: &SpeedArgs,
@@ -31,18 +33,18 @@ pub(crate) fn relative_speeds(
     let mut job = Job::only_planned(name, BATCH, 1, BATCH);
     let rates = |job: &Job| -> Result<BTreeMap<GpuType, (f64, bool)>, Failure> {
         let matrix = speeds.matrix(context, std::slice::from_ref(job), &types)?;
-        let rate = |(gpu_type, cell): (&GpuType, &Cell)| match cell {
-            Cell::Known(known) => {
-                let is_guess = matches!(known.source, Source::Estimated(_));
+        let rate = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {
+            SpeedCell::Known(known) => {
+                let is_guess = matches!(known.source, SpeedOrigin::Estimated(_));
                 Some((gpu_type.clone(), (known.speed.rate_at(to_f64(BATCH)), is_guess)))
             }
-            Cell::Unusable(_) => None,
+            SpeedCell::Unusable(_) => None,
         };
         Ok(matrix.columns().iter().zip(matrix.row(0)).filter_map(rate).collect())
     };
     let mut known = rates(&job)?;
     if !known.contains_key(from) {
-        // Nothing was measured on it: only ratios of the table say anything.
+        // The type has no measurement, so only ratios from the table are available.
         job.throughput.insert(from.clone(), Speed::Rate { samples_per_second: 1.0 });
         known = rates(&job)?;
         known.retain(|gpu_type, (_, is_guess)| *is_guess || gpu_type == from);

@@ -1,4 +1,5 @@
-//! From a batch script of the user's to a job in Slurm's queue: the intent is on disk before the request, the answer after it.
+//! Submits a user's batch script as a Slurm job: the intent is stored before the request, and the answer
+//! after it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,23 +23,25 @@ use hsched_slurm::System;
 /// A script that is about to be submitted.
 pub(crate) struct NewScript<'a> {
     pub job: ScriptJob,
-    /// The file that sbatch gets; `None`: the text as it is kept.
+    /// The file passed to sbatch; `None`: the stored text.
     pub path: Option<&'a Path>,
     pub bytes: &'a [u8],
 }
 
-/// What is added to the name of a script for the file of the environment in which it was submitted.
+/// Suffix of a script's name for the file with the environment of its submission.
 const ENVIRONMENT: &str = ".environment";
 
-/// Returns the file that keeps the text of a script of this name.
+/// Returns the file with the stored text of a script of this name.
 pub(crate) fn kept_script(root: &Path, run: &str, file_name: &str) -> PathBuf {
     run_folder(root, run).join(file_name)
 }
 
-/// Submits a script once, and returns what came of it. Where Slurm has certainly not taken it, nothing of it is kept.
+/// Submits a script once and returns the answer. If Slurm has certainly not accepted it, nothing of it is
+/// kept.
 ///
 /// # Errors
-/// When nothing was submitted: a job of that name has not ended, the state cannot be written, Slurm does not answer.
+/// If nothing was submitted: a job with that name has not ended, the state cannot be written, or Slurm does
+/// not answer.
 pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let wrong = |error: StateError| nothing(state::failure(&error));
@@ -50,13 +53,13 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let JobsLook { at, events, queue, .. } = seen;
     let NewScript { job, path, bytes } = new;
     if let Err(failure) = refuse_taken(context, &job, &queue, &session.state) {
-        // What was seen counts all the same: since when a job has been missing, for one.
+        // The observation is stored anyway: it includes since when a job has been missing.
         session.keep(at, &events, &[]).map_err(wrong)?;
         return Err(failure);
     }
     let run = job.submission.run.clone();
     let file_name = file_name(&job);
-    // Only another GPU type takes a new submission.
+    // Only a change of the GPU type requires a new submission.
     let environment = job.may.contains(&RequestPart::Type).then(environment);
     let files = files(&file_name, bytes, environment.as_deref());
     let folder = directory.create_run(&run, &files).map_err(wrong)?;
@@ -83,7 +86,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
         kept
     });
     if let Err(error) = kept {
-        // What became of the job is told all the same.
+        // The job's answer is reported anyway.
         context.terminal.say(&state::failure(&error).to_string());
     }
     Ok(answered)
@@ -101,7 +104,7 @@ fn file_name(script: &ScriptJob) -> String {
     name.map_or_else(|| "script".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the environment as `NAME=VALUE`, each with a zero behind it.
+/// Returns the environment as `NAME=VALUE`, each terminated by a zero byte.
 fn environment() -> Vec<u8> {
     let mut text = Vec::new();
     for (name, value) in process_environment() {
@@ -110,21 +113,21 @@ fn environment() -> Vec<u8> {
     text
 }
 
-/// What a script was submitted with the first time.
+/// The data of a script's first submission.
 pub(crate) struct KeptScript {
     pub bytes: Vec<u8>,
     environment: Vec<u8>,
-    /// The file to submit: the user's while it has the same text, else the kept one.
+    /// The file to submit: the user's if its text is unchanged, else the stored one.
     pub path: PathBuf,
-    /// Starts programs as they would have been started then.
+    /// Starts programs with the environment and directory of that submission.
     pub runner: System,
 }
 
 impl KeptScript {
-    /// Reads what was kept of the last submission of a script.
+    /// Reads the stored data of a script's last submission.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub(crate) fn read(context: &Context, script: &ScriptJob) -> Result<Self, Failure> {
         let name = file_name(script);
         let kept = kept_script(&state::root(context)?, &script.submission.run, &name);
@@ -145,10 +148,10 @@ impl KeptScript {
     }
 }
 
-/// Submits those scripts again whose pending submission was cancelled for that; tells each answer.
+/// Resubmits scripts whose pending submission was cancelled for that; reports each answer.
 ///
 /// # Errors
-/// When the state cannot be written.
+/// If the state cannot be written.
 pub(crate) fn submit_next(
     context: &Context,
     session: &mut QueueSession<'_>,
@@ -196,7 +199,7 @@ pub(crate) fn submit_next(
     Ok(())
 }
 
-/// Cancels again what is pending although it was to be cancelled for another submission: hsched was killed in between.
+/// Repeats the cancellation of a pending job that should be resubmitted, after hsched was killed in between.
 fn cancel_for_next(
     context: &Context,
     session: &mut QueueSession<'_>,
@@ -216,7 +219,8 @@ fn cancel_for_next(
     Ok(())
 }
 
-/// Refuses a name that another job has which has not ended, or a job of a job file: nothing is ever submitted twice.
+/// Refuses the name of another job that has not ended, or of a job from a job file, so that nothing is
+/// submitted twice.
 fn refuse_taken(
     context: &Context,
     job: &ScriptJob,

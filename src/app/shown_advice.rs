@@ -1,4 +1,4 @@
-//! The remedies that `hsched why` showed last, so that `--apply N` takes the one that was read.
+//! The remedies that `hsched why` showed last, so that `--apply N` applies the one that was displayed.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::error::Failure;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_slurm::CommandLine;
 
-/// A remedy that was shown.
+/// A displayed remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptRemedy {
     pub program: String,
@@ -18,7 +18,7 @@ pub(crate) struct KeptRemedy {
     pub keeps_job: bool,
 }
 
-/// What was shown of which job.
+/// The displayed remedies, and their job.
 #[derive(Serialize, Deserialize)]
 struct KeptAdvice {
     job: String,
@@ -28,7 +28,7 @@ struct KeptAdvice {
 /// The name of its file.
 const NAME: &str = "why";
 
-/// How long a list is good for, in seconds: a quarter of an hour.
+/// How long a list is valid, in seconds: a quarter of an hour.
 const GOOD_FOR: f64 = 900.0;
 
 impl KeptRemedy {
@@ -38,10 +38,10 @@ impl KeptRemedy {
     }
 }
 
-/// Returns the remedies that were shown last if they are of this job and not old.
+/// Returns the remedies displayed last if they are for this job and recent.
 ///
 /// # Errors
-/// When no state directory is known.
+/// If no state directory is known.
 pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
     let kept = OutputCache::of(&state::root(context)?).get(NAME);
     let age = time(&context.clock).since(kept.at).0;
@@ -49,7 +49,7 @@ pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy
     Ok(known.filter(|known| known.job == job && (0.0..GOOD_FOR).contains(&age)).map(|known| known.remedies))
 }
 
-/// Keeps the remedies of a job; without them, `--apply` changes nothing.
+/// Stores the remedies of a job; if that fails, `--apply` has none to apply.
 pub(crate) fn keep(context: &Context, job: &str, remedies: &[KeptRemedy]) {
     let Ok(root) = state::root(context) else { return };
     let known = KeptAdvice { job: job.to_owned(), remedies: remedies.to_vec() };

@@ -1,4 +1,4 @@
-//! A site's waits, learnt from what hsched's looks at its queue have shown.
+//! A site's waits, learnt from looks at its queue.
 
 use std::time::Duration;
 
@@ -10,19 +10,20 @@ use hsched_model::number::to_u64;
 use hsched_queue::learnt::{Comparison, LearntBasis, MOST_JOBS, SiteModel};
 use hsched_queue::{Estimate, Forecast, PendingJob, Request, RequestId, Snapshot, Start, StartEstimate};
 
-/// How long the player may estimate starts of pending jobs after a look, which tells later how right it is.
+/// Time for simulating starts of pending jobs after a look, from which the simulation's accuracy is measured
+/// later.
 const PLAYER_BUDGET: Duration = Duration::from_secs(1);
 
-/// The models are drawn with this seed: equal looks give equal estimates.
+/// Seed of the models, so that equal looks give equal estimates.
 const SEED: u64 = 1;
 
-/// What was learnt of the site.
+/// The learnt model of the site.
 pub(crate) struct SiteWaits {
     model: SiteModel,
     last: LastLook,
 }
 
-/// Keeps what a look at the queue shows; a look soon after the last one is left out. Where it cannot be written, a note says so.
+/// Stores a look at the queue, unless it is too soon after the last one. A note reports a failure.
 pub(crate) fn keep(context: &Context, snapshot: &Snapshot) {
     let Ok(root) = state::root(context) else { return };
     if let Err(error) = kept(context, &SiteLooks::of(&root), snapshot) {
@@ -41,7 +42,7 @@ fn kept(context: &Context, looks: &SiteLooks, snapshot: &Snapshot) -> Result<(),
     let names = last.clone();
     let number = |name: &str| names.number(name);
     let settled = last.log.observe(snapshot, &number);
-    // What the player estimates is of use later; the look itself is on disk before.
+    // The look is stored before the simulation's estimates, which are only needed later.
     looks.keep(&last, settled)?;
     let clock = &context.clock;
     let until = clock.elapsed() + PLAYER_BUDGET;
@@ -52,7 +53,7 @@ fn kept(context: &Context, looks: &SiteLooks, snapshot: &Snapshot) -> Result<(),
     Ok(())
 }
 
-/// Returns what was learnt of the site; `None` if too few starts were seen.
+/// Returns the learnt model; `None` if too few starts were observed.
 pub(crate) fn learnt(context: &Context) -> Option<SiteWaits> {
     let looks = SiteLooks::of(&state::root(context).ok()?);
     let mut last = looks.last().ok()?;
@@ -60,30 +61,30 @@ pub(crate) fn learnt(context: &Context) -> Option<SiteWaits> {
     let model = SiteModel::learn(&last.log, &settled, last.score, SEED)?;
     if last.score != Some(model.score) {
         last.score = Some(model.score);
-        // Without it, the next command works it out again.
+        // If this fails, the next command computes it again.
         let _ = looks.keep_last(&last);
     }
     Some(SiteWaits { model, last })
 }
 
 impl SiteWaits {
-    /// Returns what the estimates rest on, if they are those that were learnt.
+    /// Returns the basis of the estimates if they are learnt.
     pub(crate) fn basis(&self, snapshot: &Snapshot) -> Option<LearntBasis> {
         self.model.is_used(snapshot.others_hidden).then_some(self.model.basis)
     }
 
-    /// Returns what was learnt from, whether or not that is used.
+    /// Returns the training data, whether or not the model is used.
     pub(crate) fn basis_of_all(&self) -> LearntBasis {
         self.model.basis
     }
 
-    /// Returns how right both were on the same starts of the last two weeks.
+    /// Returns the accuracy of both methods on the same starts of the last two weeks.
     pub(crate) fn comparison(&self) -> Option<Comparison> {
         self.model.score.comparison
     }
 
-    /// Replaces the estimates of requests by those that were learnt, if these are used here. A request that can never start, or that
-    /// depends on a limit that is not shown, is left as it is.
+    /// Replaces the estimates of requests by learnt ones, if these are used here. A request that can never
+    /// start, or that depends on a hidden limit, is not changed.
     pub(crate) fn correct(&self, snapshot: &Snapshot, requests: &[Request], estimates: &mut [StartEstimate]) {
         let Some(basis) = self.basis(snapshot) else { return };
         let told = |request: &Request| {
@@ -104,7 +105,7 @@ impl SiteWaits {
         }
     }
 
-    /// Returns the start of a request by what was learnt, if that is used here; `None` leaves the simulated one.
+    /// Returns the learnt start of a request if it is used here; `None` keeps the simulated one.
     pub(crate) fn start(&self, snapshot: &Snapshot, request: &Request, simulated: &Start) -> Option<Start> {
         let mut estimates = [StartEstimate { id: request.id, start: simulated.clone() }];
         self.correct(snapshot, std::slice::from_ref(request), &mut estimates);
@@ -112,7 +113,7 @@ impl SiteWaits {
         start.forecast().is_some_and(|forecast| forecast.learnt.is_some()).then_some(start)
     }
 
-    /// Returns the start of a pending job by what was learnt, if that is used here; `None` leaves the simulated one.
+    /// Returns the learnt start of a pending job if it is used here; `None` keeps the simulated one.
     pub(crate) fn pending_start(&self, pending: &PendingJob, simulated: &Start) -> Option<Start> {
         let snapshot = &pending.rest;
         let known = simulated.forecast();
@@ -124,8 +125,8 @@ impl SiteWaits {
         Some(Start::Estimated(forecast(self.basis(snapshot)?, start, &pending.request(RequestId(0)), known)))
     }
 
-    /// Returns how long a pending job still waits by what was learnt, if that is used here. The wait of a job that no look has shown
-    /// begins now; `player` is what the player estimates of it.
+    /// Returns the learnt remaining wait of a pending job if it is used here. For a job that no look has
+    /// shown, the wait begins now; `player` is the simulation's estimate.
     pub(crate) fn pending_estimate(
         &self,
         pending: &PendingJob,
@@ -143,14 +144,14 @@ impl SiteWaits {
     }
 }
 
-/// Returns a learnt estimate; what is known of the place in the queue stays.
+/// Returns a learnt estimate, with the known data on the place in the queue.
 fn forecast(basis: LearntBasis, start: Estimate, request: &Request, known: Option<&Forecast>) -> Forecast {
     Forecast {
         at_limits: known.and_then(|known| known.at_limits),
         start,
         finish: start.later(request.run),
         first: known.map_or(0.0, |known| known.first),
-        // No futures: the first of one request is not the first of another.
+        // There are no futures, so they cannot be matched between requests.
         starts: Vec::new(),
         past_waits: 0,
         learnt: Some(basis),

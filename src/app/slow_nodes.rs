@@ -1,4 +1,4 @@
-//! Slow nodes that jobs are kept off which are planned outside of a session.
+//! Slow nodes for jobs that are planned outside a session.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use hsched_engine::KeptOff;
 use hsched_engine::store::StateDir;
 use hsched_model::{Cluster, Job};
 
-/// Keeps jobs that avoid slow nodes off those that the state directory knows. Without a state nothing is known.
+/// Makes jobs that avoid slow nodes avoid those recorded in the state directory, if there is one.
 pub(crate) fn keep_off(context: &Context, cluster: &Cluster, jobs: &mut [Job]) {
     if !jobs.iter().any(|job| job.avoid_slow) {
         return;

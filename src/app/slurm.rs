@@ -1,6 +1,6 @@
-//! Slurm as the batch system of commands: its world, its nodes, the user's queue, submissions by hand. The snapshot of all
-//! jobs is made in `queue_look`, and `permissions` asks what the user may use. Another batch system would be other files
-//! like these three, and a crate with its world.
+//! Slurm as the batch system of commands: its world, its nodes, the user's queue, and direct submissions.
+//! `queue_look` reads the snapshot of all jobs, and `permissions` reads the user's rights. Another batch
+//! system would need counterparts of these three files, and a crate with its world.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use hsched_engine::live::LiveError;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
-use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
+use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
-    CommandError, Output, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job, sinfo,
-    squeue,
+    CommandError, CommandOutput, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job,
+    sinfo, squeue,
 };
 
-/// Its name for people.
+/// Its display name.
 pub(crate) const NAME: &str = "Slurm";
 
-/// The world of jobs in the queue.
+/// The world of queued jobs.
 pub(crate) type QueueWorld<'a> = SlurmWorld<'a>;
 
 impl Backend for QueueWorld<'_> {
@@ -43,7 +43,7 @@ impl Backend for QueueWorld<'_> {
 /// Returns the cluster as a world; `sbatch` are options for each submission.
 ///
 /// # Errors
-/// When a template of job scripts cannot be read or no state directory is known.
+/// If a template of job scripts cannot be read or no state directory is known.
 pub(crate) fn world<'a>(
     context: &'a Context,
     directory: &'a StateDir,
@@ -59,31 +59,31 @@ pub(crate) fn world<'a>(
 /// Returns the nodes of the cluster.
 ///
 /// # Errors
-/// When Slurm does not answer (exit 69) or prints nonsense.
+/// If Slurm does not answer (exit 69) or prints nonsense.
 pub(crate) fn cluster(context: &Context) -> Result<ClusterWithNotes, Failure> {
     input::printed_cluster(context, &context.ask(&sinfo::command())?)
 }
 
-/// Returns the user's jobs in the queue, and notes on what could not be read.
+/// Returns the user's queued jobs, and notes on unreadable data.
 fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
     let printed = context.ask(&squeue::command())?;
     squeue::parse(&printed)
         .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))
 }
 
-/// Returns the user's jobs in the queue that hsched submitted.
+/// Returns the user's queued jobs that hsched submitted.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn tagged_jobs(context: &Context) -> Result<Vec<TaggedJob>, Failure> {
     let (queue, _) = queue(context)?;
     Ok(queue.iter().filter_map(QueuedJob::tagged).collect())
 }
 
-/// Returns what the user's jobs hold, and notes on what could not be read.
+/// Returns the resources held by the user's jobs, and notes on unreadable data.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn held(context: &Context, cluster: &Cluster) -> Result<(Holdings, Vec<String>), Failure> {
     let (queue, mut notes) = queue(context)?;
     let (held, unclear) = holdings(&queue, cluster);
@@ -91,11 +91,11 @@ pub(crate) fn held(context: &Context, cluster: &Cluster) -> Result<(Holdings, Ve
     Ok((held, notes))
 }
 
-/// Returns what the submissions of these jobs hold, with a note on each that runs; the notes on what could not be read
-/// come with them.
+/// Returns the resources held by these jobs' submissions, with a note on each running one; includes the notes
+/// on unreadable data.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn held_by(
     context: &Context,
     jobs: &[Job],
@@ -115,22 +115,29 @@ pub(crate) fn held_by(
     Ok((held, notes))
 }
 
-/// Returns the nodes that are left of an allocation.
+/// Returns the remaining nodes of an allocation.
 ///
 /// # Errors
-/// When Slurm does not answer.
+/// If Slurm does not answer.
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
-/// Returns whether the allocation of a member of a pool is over, so that nothing of it runs; `None` where Slurm does not say.
+/// Returns when an allocation ends; `None` where Slurm does not say it at once.
+pub(crate) fn allocation_end(context: &Context, job: JobId) -> Option<Time> {
+    let output = context.slurm.run(&allocation::command(job)).ok()?;
+    allocation::parse(&output.stdout).end.map(Time)
+}
+
+/// Returns whether the allocation of a pool member is over, so that no process remains; `None` if Slurm does
+/// not answer.
 pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
     let pause = |pause| context.clock.sleep(pause);
     says_over(member, read(&context.slurm, &scontrol_job::command(member.job()), &pause))
 }
 
-fn says_over(member: &MemberId, answer: Result<Output, CommandError>) -> Option<bool> {
+fn says_over(member: &MemberId, answer: Result<CommandOutput, CommandError>) -> Option<bool> {
     match answer {
         Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
         Err(error) if scontrol_job::is_unknown(&error) => Some(true),
@@ -138,10 +145,10 @@ fn says_over(member: &MemberId, answer: Result<Output, CommandError>) -> Option<
     }
 }
 
-/// Writes down which members of a pool are over, as Slurm says.
+/// Records which members of a pool are over, according to Slurm.
 ///
 /// # Errors
-/// When a file of the pool cannot be read or written.
+/// If a file of the pool cannot be read or written.
 pub(crate) fn mark_dead(context: &Context, root: &Path) -> Result<(), StateError> {
     let Some(mut others) = OtherMembers::find(root)? else { return Ok(()) };
     for member in others.members()? {
@@ -152,11 +159,11 @@ pub(crate) fn mark_dead(context: &Context, root: &Path) -> Result<(), StateError
     Ok(())
 }
 
-/// Writes down which members of a pool are over, for the member `leader` that is about to leave: Slurm is asked once for each other
-/// member, and not any more after it has not answered.
+/// Records which members of a pool are over, for the member `leader` that is about to leave: asks Slurm once
+/// for each other member, and stops after the first failure.
 ///
 /// # Errors
-/// When a file of the pool cannot be read or written.
+/// If a file of the pool cannot be read or written.
 pub(crate) fn mark_dead_soon(
     context: &Context,
     others: &mut OtherMembers,
@@ -172,10 +179,10 @@ pub(crate) fn mark_dead_soon(
     Ok(())
 }
 
-/// Submits a script with options for sbatch; returns the number of the job.
+/// Submits a script with sbatch options; returns the job id.
 ///
 /// # Errors
-/// When Slurm refuses it or does not answer.
+/// If Slurm refuses it or does not answer.
 pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);

@@ -1,4 +1,4 @@
-//! The measured speeds of the state directory, for the commands that plan with them or change them.
+//! The measured speeds of the state directory, for commands that plan with them or change them.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use crate::app::named::Named;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
-use hsched_plan::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType};
 
-/// What can be said about the speeds to plan with.
+/// Options for the speeds used in planning.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct SpeedArgs {
@@ -37,40 +37,40 @@ pub(crate) struct EstimateArgs {
 
 impl EstimateArgs {
     /// Returns the settings that the flag gives.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
-        Flag::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
+        CommandLineSetting::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
     }
 }
 
 impl SpeedArgs {
-    /// Returns those that use the speeds of job files alone.
+    /// Returns arguments that use only the speeds of job files.
     pub(crate) fn of_files() -> Self {
         Self { no_cache: true, estimate: EstimateArgs { estimate: None } }
     }
 
-    /// Returns what is known of the jobs on a cluster's GPU types.
+    /// Returns the speeds of the jobs on a cluster's GPU types.
     ///
     /// # Errors
-    /// When the file of measured speeds cannot be used.
+    /// If the file of measured speeds cannot be used.
     pub(crate) fn matrix(
         &self,
         context: &Context,
         jobs: &[Job],
         gpu_types: &[GpuType],
     ) -> Result<ThroughputMatrix, Failure> {
-        // Where there is no state directory nothing was measured.
+        // Without a state directory there are no measurements.
         let wanted = !self.no_cache && context.settings.state_dir.is_some();
         let cache = if wanted { load(context)?.cache } else { Cache::default() };
         Ok(ThroughputMatrix::new(jobs, gpu_types, &cache, context.settings.jobs.estimate))
     }
 
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.estimate.flags()
     }
 }
 
-/// Returns how types on offer that are left out for want of a speed could be used, where there are any.
+/// Returns advice for offered types that are excluded because of an unknown speed, if there are any.
 pub(crate) fn advice(
     context: &Context,
     jobs: &[Job],
@@ -82,10 +82,10 @@ pub(crate) fn advice(
     let offered: BTreeSet<&GpuType> = offered.map(|(gpu_type, _)| gpu_type).collect();
     let left_out = |(index, job): (usize, &Job)| {
         let row = speeds.row(index);
-        // Without any speed on offer the job's own line says what to do.
-        let known = row.iter().any(|cell| matches!(cell, Cell::Known(_)));
-        let lacks = |(gpu_type, cell): (&GpuType, &Cell)| {
-            offered.contains(gpu_type) && *cell == Cell::Unusable(Unusable::NoThroughput)
+        // If no offered type has a known speed, the job's own message has the advice.
+        let known = row.iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
+        let lacks = |(gpu_type, cell): (&GpuType, &SpeedCell)| {
+            offered.contains(gpu_type) && *cell == SpeedCell::Unusable(UnusableType::NoThroughput)
         };
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All
@@ -97,7 +97,7 @@ pub(crate) fn advice(
 /// Returns the file of measured speeds.
 ///
 /// # Errors
-/// When there is no state directory, or the file cannot be used.
+/// If there is no state directory, or the file cannot be used.
 pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     let state = state::root(context)?;
     SpeedFile::load(&state).map_err(|error| {
@@ -114,10 +114,10 @@ pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     })
 }
 
-/// Changes the file of measured speeds, unless this is a dry run, and returns what `change` does.
+/// Changes the file of measured speeds, unless this is a dry run, and returns the result of `change`.
 ///
 /// # Errors
-/// When the state is locked, the file cannot be used or written, or `change` fails.
+/// If the state is locked, the file cannot be used or written, or `change` fails.
 pub(crate) fn change<T>(
     context: &Context,
     dry_run: bool,

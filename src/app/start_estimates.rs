@@ -1,4 +1,4 @@
-//! Start estimates of one job's requests: snapshots, forecasts, and the request to make.
+//! Start estimates of one job's requests: snapshots, forecasts, and the choice of a request.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use hsched_queue::{
     forecast,
 };
 
-/// What can be said about the queue to plan through.
+/// Options for the queue.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(crate) struct QueueViewArgs {
@@ -51,22 +51,22 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// Returns the choice of who says nothing.
+    /// Returns the default choice.
     pub(crate) fn usual() -> Self {
         Self { cost_weight: 0.0, futures: None }
     }
 
-    /// Returns the futures to look at for each job alone,
+    /// Returns the number of futures for a single job,
     pub(crate) fn futures_alone(&self) -> u32 {
         self.futures.unwrap_or(60)
     }
 
-    /// and for jobs together, which takes many plays of the queue for each.
+    /// and for jobs together, each of which needs many simulations.
     pub(crate) fn futures_together(&self) -> u32 {
         self.futures.unwrap_or(24)
     }
 
-    /// Returns whether anything was said of the choice.
+    /// Returns whether any of these flags was given.
     pub(crate) fn is_given(&self) -> bool {
         self.cost_weight > 0.0 || self.futures.is_some()
     }
@@ -77,34 +77,34 @@ fn weight(text: &str) -> Result<f64, String> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err("must be 0 or more".to_owned()) }
 }
 
-/// Returns that these flags do nothing without another one.
+/// Returns that these flags have no effect without another one.
 pub(crate) fn without_queue(flags: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{flags} only work with --queue"))
         .id(ErrorId::OptionNeeds)
         .hint("add --queue")
 }
 
-/// Returns the time of `--budget`.
+/// Parses the time of `--budget`.
 pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
     let time = formats::parse_duration(text)?;
     Duration::try_from_secs_f64(time.0)
         .map_err(|error| ValueError::new(error.to_string()).id(ErrorId::TimeFormat))
 }
 
-/// A queue and where it is.
-pub(crate) struct Queue {
-    /// The cluster's name, else the file's.
+/// A queue and its source.
+pub(crate) struct ClusterQueue {
+    /// The cluster's name, or else the file's.
     pub name: String,
     pub snapshot: Snapshot,
     pub age: Seconds,
-    /// What past predictions on it teach.
+    /// Calibration from past predictions on it.
     pub learnt: Option<PastPredictions>,
-    /// What looks at it have taught of its waits.
+    /// The model of its waits learnt from looks.
     pub site: Option<SiteWaits>,
 }
 
-impl Queue {
-    /// Returns the queue of Slurm as it was looked at.
+impl ClusterQueue {
+    /// Returns Slurm's queue as it was read.
     pub(crate) fn live(context: &Context, looked: Looked) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
         Self {
@@ -116,12 +116,12 @@ impl Queue {
         }
     }
 
-    /// Returns the queue with what looks at it have taught.
+    /// Returns the queue with the model learnt from looks.
     pub(crate) fn with_site(self, context: &Context) -> Self {
         Self { site: site_waits::learnt(context), ..self }
     }
 
-    /// Returns when it was looked at, in words.
+    /// Returns when it was read, in words.
     pub(crate) fn seen(&self) -> String {
         let age = match self.age.0 {
             seconds if seconds < 600.0 => format!("{seconds:.0} s"),
@@ -130,7 +130,7 @@ impl Queue {
         format!("{}: queue seen {age} ago", self.name)
     }
 
-    /// Returns a note on how the priorities of pending jobs are taken to grow, where that is not seen for sure.
+    /// Returns a note on the assumed growth of pending jobs' priorities, if it was not measured directly.
     pub(crate) fn growth(&self) -> Option<String> {
         if !self.snapshot.jobs.iter().any(|job| job.running.is_none() && !job.ours) {
             return None;
@@ -149,23 +149,24 @@ impl Queue {
         Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
-    /// Returns a note on each limit that holds up jobs of the user's, with who uses it.
+    /// Returns a note on each limit that delays the user's jobs, with the users of that limit.
     pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
         let name = &self.name;
         self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
     }
 
-    /// Returns what corrects its intervals.
+    /// Returns the calibration of its intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
     }
 
-    /// Returns whether estimates of requests are those that were learnt.
+    /// Returns whether estimates of requests are learnt.
     pub(crate) fn is_learnt(&self) -> bool {
         self.site.as_ref().is_some_and(|site| site.basis(&self.snapshot).is_some())
     }
 
-    /// Returns a note on what the estimates of requests were learnt from, or that past starts correct their intervals.
+    /// Returns a note on the basis of the estimates: what they were learnt from, or that past starts
+    /// calibrate their intervals.
     pub(crate) fn rests_on(&self) -> Option<String> {
         let learnt = self.site.as_ref().and_then(|site| site.basis(&self.snapshot));
         let learnt = learnt
@@ -173,7 +174,7 @@ impl Queue {
         learnt.or_else(|| self.corrected())
     }
 
-    /// Returns a note that past starts correct its intervals, where they do.
+    /// Returns a note that past starts calibrate its intervals, if they do.
     pub(crate) fn corrected(&self) -> Option<String> {
         let (_, count) = self.learnt?;
         Some(format!(
@@ -183,14 +184,14 @@ impl Queue {
     }
 }
 
-/// A request with what is known of it.
+/// A request with its estimate.
 #[derive(Clone)]
 pub(crate) struct OptionEstimate {
-    /// The number of the queue.
+    /// Index of the queue.
     pub queue: usize,
     pub option: RequestOption,
     pub start: Start,
-    /// When the whole training would be done; `None` where its start is unknown.
+    /// When the whole training would be done; `None` if its start is unknown.
     pub done: Option<Estimate>,
     pub priority: PriorityEstimate,
 }
@@ -201,23 +202,23 @@ impl OptionEstimate {
         self.option.request.id
     }
 
-    /// Returns the request of this number.
+    /// Returns the request with this number.
     pub(crate) fn of(list: &[Self], id: RequestId) -> Option<&Self> {
         list.iter().find(|estimate| estimate.id() == id)
     }
 }
 
 impl QueueViewArgs {
-    /// Returns whether anything was said of the queue.
+    /// Returns whether any of these options was given.
     pub(crate) fn is_given(&self) -> bool {
         !self.snapshot.is_empty() || self.search.is_given()
     }
 
-    /// Returns the queues to plan through, Slurm's with what looks at it have taught.
+    /// Returns the queues for planning, Slurm's with the model learnt from looks.
     ///
     /// # Errors
-    /// As for `queues`.
-    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    /// The errors of `queues`.
+    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         let queues = self.queues(context)?;
         if !self.snapshot.is_empty() {
             return Ok(queues);
@@ -225,13 +226,13 @@ impl QueueViewArgs {
         Ok(queues.into_iter().map(|queue| queue.with_site(context)).collect())
     }
 
-    /// Returns the queues to plan through: those of the files, else Slurm's.
+    /// Returns the queues for planning: those of the files, or else Slurm's.
     ///
     /// # Errors
-    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
-    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    /// If a file is not a snapshot (exit 78), or Slurm does not answer (exit 69).
+    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         if self.snapshot.is_empty() {
-            return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
+            return Ok(vec![ClusterQueue::live(context, queue_look::look(context)?)]);
         }
         self.snapshot.iter().map(|path| of_file(context, path)).collect()
     }
@@ -240,8 +241,8 @@ impl QueueViewArgs {
 /// Returns the queue of a saved snapshot.
 ///
 /// # Errors
-/// When the file is none (exit 78).
-pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> {
+/// If the file is not a snapshot (exit 78).
+pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
         let message = format!("{}: {error}", input::name(path));
@@ -252,31 +253,31 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> 
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
-    // What was foretold of this cluster teaches nothing of another.
-    Ok(Queue { name, snapshot, age, learnt: None, site: None })
+    // Predictions for this cluster do not apply to another one.
+    Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None })
 }
 
-/// The requests that a job could make, before anything is known of their starts.
+/// The possible requests of a job, before their starts are estimated.
 #[derive(Debug)]
-pub(crate) struct Possible {
-    /// By queue.
+pub(crate) struct PossibleRequests {
+    /// Requests by queue.
     requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
     nothing: Option<String>,
-    /// Notes for people, on its speeds and on what was left out.
+    /// Notes on its speeds and on exclusions.
     pub notes: Vec<String>,
 }
 
-/// What is known of a job's requests.
+/// The estimates of a job's requests.
 #[derive(Clone)]
 pub(crate) struct JobEstimates {
-    /// The first to finish first.
+    /// Estimates in order of their ends.
     pub list: Vec<OptionEstimate>,
     /// Why there are none.
     pub nothing: Option<String>,
 }
 
-/// Returns the exit code where some jobs of a file got a request: those that come after others need none yet.
+/// Returns the exit code if some jobs of a file got a request; jobs with predecessors need none yet.
 pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     let (mut some, mut all) = (false, true);
     for (job, got) in jobs {
@@ -286,17 +287,17 @@ pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     if some && all { Exit::Done } else { Exit::Unplaced }
 }
 
-/// Returns the requests that a job could make in some queues. One that comes after others has none yet.
+/// Returns the possible requests of a job in some queues. A job with predecessors has none yet.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn possible(
     context: &Context,
     speeds: &SpeedArgs,
     job: &Job,
-    queues: &[Queue],
-) -> Result<Possible, Failure> {
-    let mut possible = Possible { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
+    queues: &[ClusterQueue],
+) -> Result<PossibleRequests, Failure> {
+    let mut possible = PossibleRequests { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
     if possible.nothing.is_some() {
         return Ok(possible);
     }
@@ -312,8 +313,9 @@ pub(crate) fn possible(
     Ok(possible)
 }
 
-impl Possible {
-    /// Returns the first of these with the requests of the job of this number: what is known of its requests holds for both.
+impl PossibleRequests {
+    /// Returns the first entry with the same requests as the job at this index, for which the estimates are
+    /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
         let possible = &list[number];
         let alike =
@@ -322,10 +324,10 @@ impl Possible {
     }
 }
 
-/// Returns what is known of a job's requests, each as if it were the only one in its queue.
+/// Returns the estimates of a job's requests, each as if it were the only one in its queue.
 pub(crate) fn estimate_starts(
-    possible: &Possible,
-    queues: &[Queue],
+    possible: &PossibleRequests,
+    queues: &[ClusterQueue],
     seed: u64,
     futures: u32,
     stop: &(dyn Fn() -> bool + Sync),
@@ -348,7 +350,7 @@ pub(crate) fn estimate_starts(
         }
     }
     let finish = |estimate: &OptionEstimate| estimate.done.map_or(f64::INFINITY, |done| done.mean.0);
-    // If no start can be estimated, the requests that run shortest come first.
+    // If no start can be estimated, requests are sorted by run time.
     let is_never = |estimate: &OptionEstimate| estimate.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
@@ -358,8 +360,8 @@ pub(crate) fn estimate_starts(
     JobEstimates { list, nothing }
 }
 
-/// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
-/// before it runs.
+/// Returns when the whole training would be done. Each piece waits as long as the first, partly while the
+/// previous piece runs.
 pub(crate) fn done(option: &RequestOption, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
     let whole = |start: Seconds| Seconds(option.waits(start).0 + option.run.0);
@@ -367,12 +369,12 @@ pub(crate) fn done(option: &RequestOption, start: &Start) -> Option<Estimate> {
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }
 
-/// Returns the request to make; `cost_weight` is what a unit of cost is worth in hours.
+/// Returns the chosen request; `cost_weight` is the value of a unit of cost in hours.
 pub(crate) fn best(list: &[OptionEstimate], cost_weight: f64) -> Option<Choice> {
     choose(&candidates(list), cost_weight)
 }
 
-/// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
+/// Returns the requests that are not dominated in time and cost, and the chosen one.
 pub(crate) fn without_beaten(
     list: &[OptionEstimate],
     chosen: Option<&OptionEstimate>,
@@ -386,12 +388,12 @@ pub(crate) fn without_beaten(
     kept.cloned().collect()
 }
 
-/// Returns the requests that nothing beats both in time and in cost.
+/// Returns the requests that are not dominated in time and cost.
 pub(crate) fn worth_showing(list: &[OptionEstimate]) -> Vec<RequestId> {
     worth_a_look(&candidates(list))
 }
 
-/// Returns what counts of each request whose start is known.
+/// Returns the candidates: the requests with a known start.
 fn candidates(list: &[OptionEstimate]) -> Vec<Candidate> {
     let start = |option_estimate: &OptionEstimate| {
         option_estimate.start.forecast().map(|forecast| forecast.start.mean)

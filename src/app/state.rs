@@ -1,4 +1,4 @@
-//! The state directory as commands use it: opened with patience, its failures with hints.
+//! The state directory as used by commands: opened with a bounded wait, and with hints for its failures.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use hsched_engine::live::{LiveError, ScriptContext, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
 use hsched_model::{ErrorId, Time};
 
-/// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
+/// How long to wait for another hsched: a turn of `watch` takes seconds if Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long it is waited for by who can leave a deferred command instead.
+/// How long to wait if a deferred command is possible instead.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The pause between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Returns the state directory's path, absolute.
+/// Returns the absolute path of the state directory.
 ///
 /// # Errors
-/// When there is none because no home directory is known.
+/// If there is none because the home directory is unknown.
 pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     let directory = context.settings.state_dir.clone();
     directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
@@ -37,18 +37,18 @@ pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Opens and locks the state directory, after a short wait for another hsched that holds it.
+/// Opens and locks the state directory, after a short wait if another hsched holds it.
 ///
 /// # Errors
-/// When it is still held, or cannot be made.
+/// If it is still locked, or cannot be created.
 pub(crate) fn open(context: &Context) -> Result<StateDir, Failure> {
     open_within(context, PATIENCE)
 }
 
-/// Opens and locks the state directory; `None` where another hsched holds it and goes on for more than a moment.
+/// Opens and locks the state directory; `None` if another hsched holds it for more than a moment.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub(crate) fn open_at_once(context: &Context) -> Result<Option<StateDir>, Failure> {
     match open_within(context, AT_ONCE) {
         Err(failure) if failure.exit == Exit::Locked => Ok(None),
@@ -72,17 +72,17 @@ fn open_within(context: &Context, patience: Duration) -> Result<StateDir, Failur
 /// Returns a new run's id.
 ///
 /// # Errors
-/// When cannot read random numbers from the system.
+/// If the system has no random numbers.
 pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
     new_run_id(context.clock.now()).map_err(|error| failure(&error))
 }
 
-/// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
+/// Returns the command that manages the jobs of a state directory, by their cluster.
 pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
     backend_kind(cluster).follower()
 }
 
-/// Returns the engine's rules as the settings say, without moves.
+/// Returns the engine's rules from the settings, without moves.
 pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
@@ -95,10 +95,10 @@ pub(crate) fn rules(context: &Context) -> Rules {
     }
 }
 
-/// Returns what job scripts need to know of this user and site.
+/// Returns the data of this user and site for job scripts.
 ///
 /// # Errors
-/// When a template cannot be read or no state directory is known.
+/// If a template cannot be read or no state directory is known.
 pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<ScriptContext, Failure> {
     Ok(ScriptContext {
         defaults: context.settings.jobs.clone(),
@@ -110,12 +110,12 @@ pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<ScriptContext
     })
 }
 
-/// Returns the present moment.
+/// Returns the current time.
 pub(crate) fn now(context: &Context) -> Time {
     context.clock.time()
 }
 
-/// Returns the failure of a state that cannot be used.
+/// Converts an error of the state to a failure.
 pub(crate) fn failure(error: &StateError) -> Failure {
     let exit = match error {
         StateError::Locked { .. } => Exit::Locked,
@@ -181,7 +181,7 @@ pub(crate) fn failure(error: &StateError) -> Failure {
     }
 }
 
-/// Returns the kind of refusal that an error of the state directory is.
+/// Returns the kind of refusal for an error of the state directory.
 fn kind(error: &StateError) -> ErrorId {
     match error {
         StateError::Locked { .. } => ErrorId::Locked,
@@ -198,7 +198,7 @@ fn kind(error: &StateError) -> ErrorId {
     }
 }
 
-/// Returns whether a failure is one of the state directory or of Slurm, and none of what was asked for.
+/// Returns whether a failure concerns the state directory or Slurm rather than the request.
 pub(crate) fn is_trouble(failure: &Failure) -> bool {
     let of_state = [
         ErrorId::Locked,
@@ -213,7 +213,7 @@ pub(crate) fn is_trouble(failure: &Failure) -> bool {
     of_state.contains(&failure.id) || failure.exit == Exit::SlurmUnavailable
 }
 
-/// Returns what to do about a file that cannot be written.
+/// Returns advice for a file that cannot be written.
 fn unwritable(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => {
@@ -229,12 +229,12 @@ fn unwritable(error: &io::Error) -> &'static str {
     }
 }
 
-/// Returns the command that goes on from the state in a file.
+/// Returns the command that restores the state in a file.
 pub(crate) fn restoration(file: &Path) -> String {
     format!("hsched doctor --restore {}", shell_words::quote(&file.display().to_string()))
 }
 
-/// Adds what can be done about a lost state; `restore` is the best file to restore.
+/// Adds advice for a lost state; `restore` is the best file to restore.
 fn lost(mut failure: Failure, path: &Path, restore: Option<&Path>) -> Failure {
     let quoted = |name: &str| shell_words::quote(&format!("{}{name}", path.display())).into_owned();
     failure = failure.hint("nothing was changed; jobs in Slurm keep running: see squeue --me");
@@ -255,13 +255,13 @@ fn lost(mut failure: Failure, path: &Path, restore: Option<&Path>) -> Failure {
     ))
 }
 
-/// Returns a failure that says first what it has left undone.
+/// Returns a failure that begins with the operation that was not completed.
 pub(crate) fn undone(mut failure: Failure, what: &str) -> Failure {
     failure.hints.insert(0, what.to_owned());
     failure
 }
 
-/// Returns the failure of a fault between hsched and the cluster.
+/// Converts an error between hsched and the cluster to a failure.
 pub(crate) fn live_failure(error: &LiveError) -> Failure {
     match error {
         LiveError::System(error) => match error.downcast_ref() {

@@ -1,4 +1,4 @@
-//! From a checked plan to jobs in Slurm's queue: bring the state up to date, write down what is meant, then act.
+//! Submits a checked plan to Slurm's queue: updates the state, stores the intents, then acts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::app::session::{JobsLook, QueueSession};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::live::{Script, absolute, scripts};
+use hsched_engine::live::{JobScript, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
     Action, Answer, BackendKind, Event, PlannedSubmission, ResumePoint, Run, State, SubmissionKey, TaggedJob,
@@ -22,31 +22,31 @@ use hsched_engine::{
 use hsched_model::{ErrorId, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
 
-/// How the user wants a plan submitted.
+/// Options of a submission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SubmissionOptions<'a> {
     pub run: &'a str,
-    /// Places in the plan of the jobs to submit.
+    /// Indices in the plan of the jobs to submit.
     pub chosen: &'a [usize],
     pub pin: bool,
-    /// Whether jobs that have epochs behind them begin at the first one.
+    /// Whether jobs with finished epochs start over.
     pub restart: bool,
-    /// Options for sbatch, as they are.
+    /// Options passed unchanged to sbatch.
     pub sbatch: &'a [String],
-    /// The policy that planned, as the command line says it.
+    /// The policy of the plan, as on the command line.
     pub planned_by: &'a str,
 }
 
-/// What came of all submissions.
+/// The results of all submissions.
 pub(crate) struct SubmissionOutcome {
     pub folder: PathBuf,
     pub answers: Vec<Answered>,
 }
 
-/// Returns the chosen jobs of a plan as what is to be submitted, their epochs as if none was done.
+/// Returns a run of the chosen jobs of a plan, with all of their epochs.
 ///
 /// # Errors
-/// When an option for sbatch would lose the job.
+/// If an sbatch option would lose the job.
 pub(crate) fn run(
     context: &Context,
     planned: &Planned,
@@ -69,7 +69,7 @@ pub(crate) fn run(
 /// Returns the scripts of a run.
 ///
 /// # Errors
-/// When a template is wrong or the site cannot start such a placement.
+/// If a template is invalid or the site cannot start such a placement.
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,
@@ -78,7 +78,7 @@ pub(crate) fn prepare(
     let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::Template);
     let site = state::site(context, options.sbatch)?;
     let scripts = scripts(run, &site).map_err(bad)?;
-    let text = |script: Script| {
+    let text = |script: JobScript| {
         script.notes.iter().for_each(|note| context.note(note));
         let resumes = run.jobs.iter().any(|job| job.name == script.of.job && job.resumes());
         match script.walltime.cut(resumes) {
@@ -99,15 +99,14 @@ pub(crate) fn prepare(
     scripts.into_iter().map(text).collect()
 }
 
-/// Submits the jobs of a run one after the other, telling each answer as it comes, and adds those that wait for
-/// GPUs to the state.
+/// Submits the jobs of a run one after another and reports each answer, and adds jobs that wait for GPUs to
+/// the state.
 ///
-/// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
-/// unclear answer does. A job that the state knows goes on after its last epoch, or begins anew ([`ResumePoint`]).
+/// Everything is stored before the first submission. A refused job does not stop the others, but an unclear
+/// answer does. A job known to the state resumes after its last epoch or starts over ([`ResumePoint`]).
 ///
 /// # Errors
-/// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
-/// answer.
+/// If nothing was submitted: a job is already queued, the state cannot be written, or Slurm does not answer.
 pub(crate) fn submit(
     context: &Context,
     mut run: Run,
@@ -125,10 +124,10 @@ pub(crate) fn submit(
     let JobsLook { at, mut events, queue, .. } = seen;
     let mut names: Vec<&JobName> =
         run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
-    // A job of several requests is one job.
+    // Several requests of a job count as one job.
     names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
-        // What was seen counts all the same: since when a job has been missing, for one.
+        // The observation is stored anyway: it includes since when a job has been missing.
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
@@ -159,7 +158,7 @@ pub(crate) fn submit(
     mark_submitted(&mut session.state, &mut run, at, &session.rules.defaults);
     session.state.planned_by = Some(options.planned_by.to_owned());
     events.extend(added);
-    // What cannot be written down is better known before the state says that it is meant.
+    // A write error must be detected before the state contains the intent.
     session.world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;
     let action = Action::Submit(Box::new(run));
     if let Err(error) = session.keep(at, &events, std::slice::from_ref(&action)) {
@@ -177,7 +176,7 @@ pub(crate) fn submit(
     });
     session.world.noted.iter().for_each(|note| context.note(note));
     if let Err(error) = kept {
-        // What became of the jobs has been told.
+        // The answers for the jobs have been reported.
         context.terminal.say(&state::failure(&error).to_string());
     } else if let Err(error) = forget_refused(&mut session, &before, &answers, at) {
         context.terminal.say(&state::failure(&error).to_string());
@@ -185,7 +184,7 @@ pub(crate) fn submit(
     Ok(SubmissionOutcome { folder: run_folder(&state::root(context)?, options.run), answers })
 }
 
-/// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
+/// Returns the events that add the chosen jobs: those submitted, and those that wait.
 fn added(context: &Context, run: &Run, planned: &Planned, options: SubmissionOptions<'_>) -> Vec<Event> {
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = options.chosen.iter().copied().filter(|&index| !rejected(index));
@@ -195,7 +194,7 @@ fn added(context: &Context, run: &Run, planned: &Planned, options: SubmissionOpt
         .collect()
 }
 
-/// Returns where the jobs begin that these events add.
+/// Returns where the jobs added by these events begin.
 fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, ResumePoint> {
     let beginning = |event: &Event| match event {
         Event::Added { job, restart } => Some((job.name.clone(), ResumePoint::of(job, state, *restart))),
@@ -204,7 +203,7 @@ fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, ResumePoint> 
     added.iter().filter_map(beginning).collect()
 }
 
-/// Returns a job with what only this command line knows of it, so that a later submission is the same.
+/// Returns a job with the options of this command line, so that later submissions use them as well.
 pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     let mut job = job.clone();
     let launch = &mut job.launch;
@@ -215,12 +214,12 @@ pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     launch.partition = launch.partition.take().or_else(|| defaults.partition.clone());
     launch.qos = launch.qos.take().or_else(|| defaults.qos.clone());
     launch.sbatch.extend_from_slice(sbatch);
-    // An option of this command; its absence is not a decision to have no estimates.
+    // Only an option given to this command counts; without it, estimates are not disabled for the job.
     job.estimate = job.estimate.or((defaults.estimate != Estimates::Off).then_some(defaults.estimate));
     job
 }
 
-/// Marks the jobs of a run as about to be submitted; those that have epochs behind them go on from there.
+/// Marks the jobs of a run as about to be submitted; those with finished epochs resume.
 pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, defaults: &JobDefaults) {
     for place in 0..run.submissions.len() {
         let job = run.submissions[place].job;
@@ -233,7 +232,8 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
     }
 }
 
-/// Takes jobs out of the state that were new and that Slurm did not take: whoever submits them by hand mends them.
+/// Removes new jobs that Slurm did not accept from the state, so that the user can correct and submit them
+/// again.
 fn forget_refused(
     session: &mut QueueSession<'_>,
     before: &State,
@@ -242,7 +242,7 @@ fn forget_refused(
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
         let mut job_answers = answers.iter().filter(|answer| answer.job == *name).peekable();
-        // Of several requests for one job Slurm may have taken some.
+        // Slurm may have accepted some of several requests of a job.
         job_answers.peek().is_some() && job_answers.all(Answered::is_not_submitted)
     };
     let mut kept = Vec::new();
@@ -257,16 +257,16 @@ fn forget_refused(
     session.keep(at, &[], &[])
 }
 
-/// Jobs that are not to be submitted, for Slurm has them or may have them.
+/// Jobs that must not be submitted because Slurm has them or may have them.
 pub(crate) struct Twice {
-    /// Which, and as what.
+    /// Description of the jobs.
     pub jobs: String,
-    /// Slurm's numbers of those that the state does not know: it was lost, or another one submitted them.
+    /// Slurm ids of jobs unknown to the state, because it was lost or another state submitted them.
     strangers: Vec<JobId>,
 }
 
 impl Twice {
-    /// Returns whether the state follows them all.
+    /// Returns whether the state tracks all of them.
     fn is_known(&self) -> bool {
         self.strangers.is_empty()
     }
@@ -281,7 +281,7 @@ impl Twice {
     }
 }
 
-/// Returns which of the jobs Slurm or `hsched run` has or may have: nothing is ever submitted twice.
+/// Returns which of the jobs Slurm or `hsched run` has or may have, so that nothing is submitted twice.
 pub(crate) fn in_queue(
     names: &[&JobName],
     queue: &[TaggedJob],
@@ -291,7 +291,7 @@ pub(crate) fn in_queue(
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
         let same = queue.iter().filter(|queued| queued.name == name.as_str());
-        // Components of a heterogeneous job have the same tag; the first is the job.
+        // Components of a heterogeneous job have the same tag; the first represents the job.
         if let Some(queued) = same.min_by_key(|queued| queued.id) {
             let submissions = state.find(name).map_or(&[][..], |tracked| tracked.phase.submissions());
             if submissions.iter().all(|submission| submission.attempt.job_id != Some(queued.id)) {
@@ -314,7 +314,7 @@ pub(crate) fn in_queue(
 }
 
 impl SubmissionOutcome {
-    /// Returns the exit code: 4 when some were submitted and others not.
+    /// Returns the exit code: 4 if only some were submitted.
     pub(crate) fn exit(&self) -> Exit {
         let count = self.answers.iter().filter(|answer| answer.job_id().is_some()).count();
         let unreachable =

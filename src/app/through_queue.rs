@@ -1,37 +1,37 @@
-//! The requests of several jobs, chosen together: what `plan --queue` shows and `submit --queue` submits.
+//! The requests of several jobs, chosen together, for `plan --queue` and `submit --queue`.
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, OptionEstimate, Possible, Queue, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, PossibleRequests, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
-use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
+use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
-/// Requests of a job that are looked at together with those of others: the best alone.
+/// Maximum number of requests per job considered together with those of other jobs: the best alone.
 const MOST_OF_JOB: usize = 8;
 
-/// What was found for some jobs.
+/// The result for some jobs.
 pub(crate) struct Through {
-    /// The requests of each job, as if it were the only one; the first to finish first.
+    /// The requests of each job as if it were alone, in order of their ends.
     pub alone: Vec<Vec<OptionEstimate>>,
     /// Why a job has none.
     pub nothing: Vec<Option<String>>,
-    /// What was chosen among those; `None` where nothing could ever start, or nobody can tell.
-    pub chosen: Vec<Option<Chosen>>,
-    /// What was left out, for people.
+    /// The choices among those; `None` if no request can ever start, or nothing can be estimated.
+    pub chosen: Vec<Option<JobChoice>>,
+    /// Notes on exclusions.
     pub notes: Vec<String>,
 }
 
-/// Chooses a request for each job, all of them in one queue.
+/// Chooses a request for each job, with all of them in one queue.
 ///
 /// # Errors
-/// When the measured speeds cannot be read.
+/// If the measured speeds cannot be read.
 pub(crate) fn choose(
     context: &Context,
     speeds: &SpeedArgs,
     jobs: &[&Job],
-    queue: &Queue,
+    queue: &ClusterQueue,
     search: SearchArgs,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
@@ -50,7 +50,7 @@ pub(crate) fn choose(
         possible.push(job_requests);
     }
     for (number, job_requests) in possible.iter().enumerate() {
-        let first = Possible::first_alike(&possible, number);
+        let first = PossibleRequests::first_alike(&possible, number);
         if first < number {
             alone.push(alone[first].clone());
             nothing.push(nothing[first].clone());
@@ -74,14 +74,15 @@ pub(crate) fn choose(
     Ok(Through { alone, nothing, chosen, notes })
 }
 
-/// Returns what is best for a job as if it were alone: in a queue that is hidden, and by what was learnt, none is in another's way.
-fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
+/// Returns the best choice for a job as if it were alone: with a hidden queue, or with learnt estimates,
+/// requests do not affect each other.
+fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<JobChoice> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;
-    Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
+    Some(JobChoice { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
-/// Returns what counts of each request of a job, beside those of others.
+/// Returns a job's requests in the form needed to choose them together with others.
 fn offers(list: &[OptionEstimate]) -> Vec<Offer> {
     let costs = RequestOption::costs(&list.iter().map(|estimate| &estimate.option).collect::<Vec<_>>());
     let offer = |(estimate, cost): (&OptionEstimate, Option<f64>)| {
@@ -94,7 +95,7 @@ fn offers(list: &[OptionEstimate]) -> Vec<Offer> {
 }
 
 impl Through {
-    /// Returns what was chosen for each job, as it is with the others in the queue.
+    /// Returns the choice for each job, with the others in the queue.
     pub(crate) fn together(&self) -> Vec<Option<OptionEstimate>> {
         let all = self.alone.iter().zip(&self.chosen);
         all.map(|(list, chosen)| {
@@ -110,8 +111,8 @@ impl Through {
         .collect()
     }
 
-    /// Returns up to this many requests of each job to queue at once, the chosen one first; if it is unknown when they
-    /// start, those that run shortest.
+    /// Returns up to this many requests of each job to queue at the same time, the chosen one first; if
+    /// starts are unknown, those with the shortest runs.
     pub(crate) fn entries(&self, wanted: usize) -> Vec<Vec<OptionEstimate>> {
         let together = self.together();
         let of_job = |(list, chosen): (&Vec<OptionEstimate>, Option<OptionEstimate>)| {
@@ -126,7 +127,7 @@ impl Through {
             };
             let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
             let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
-            // What is foretold may be wrong: the next best are worth their place in line, too.
+            // Estimates may be wrong, so the next best requests are also worth queueing.
             let possible = list.iter().filter(|estimate| !estimate.start.is_never()).map(OptionEstimate::id);
             ids.extend(possible.filter(|id| !ids.contains(id)).collect::<Vec<RequestId>>());
             let others = ids.into_iter().take(wanted).skip(1);

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use hsched_engine::clock::Clock;
 
-/// The time of the searches of a turn: each has its budget, and all together a few times as much.
+/// The time limits of a turn's searches: each has its budget, and all together a multiple of it.
 pub(crate) struct Timer<'a> {
     clock: &'a dyn Clock,
     budget: Duration,
-    /// When the first search began, and the one that is under way.
+    /// The start of the first search, and of the current one.
     begun: Cell<Option<(Duration, Duration)>>,
 }
 
-/// How many budgets all searches of a turn may take together.
+/// Total time of a turn's searches, in budgets.
 const SEARCHES: u32 = 5;
 
 impl<'a> Timer<'a> {

@@ -1,13 +1,14 @@
-//! GPU types that jobs name and that the cluster does not have: misspelt ones, and those of other clusters.
+//! GPU types named by jobs that the cluster does not have: misspelt ones, and those of other clusters.
 
 use hsched_model::catalogue::{self, recognise};
 use hsched_model::formats;
 use hsched_model::{Cluster, GpuType, Job};
 use hsched_plan::{CheckedPlan, Problem, Verdict};
 
-/// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.
+/// Adds a note for each GPU type of a job that resembles one of the cluster or the catalogue but exists in
+/// neither.
 ///
-/// A type of the catalogue is meant for another cluster: a V100 is one letter from a P100.
+/// A type in the catalogue is intended for another cluster, although a V100 is only one letter from a P100.
 pub(crate) fn note_misspelt(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
     let (known, table): (_, Vec<&str>) = (Problem::types_of(cluster), catalogue::names().collect());
     let is_known = |name: &str| known.iter().any(|gpu_type| gpu_type.as_str().eq_ignore_ascii_case(name));
@@ -22,7 +23,7 @@ pub(crate) fn note_misspelt(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<Str
     }
 }
 
-/// Returns a note for each rejected job whose file names only GPU types that the cluster does not have.
+/// Returns a note for each rejected job whose file names only GPU types missing in the cluster.
 pub(crate) fn of_rejected(jobs: &[Job], problem: &Problem, plan: &CheckedPlan) -> Vec<String> {
     let note = |(job, verdict): (&Job, &Verdict)| {
         let why = matches!(verdict, Verdict::Reject { .. }).then(|| job.none_here(&problem.gpu_types))??;

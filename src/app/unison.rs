@@ -1,4 +1,4 @@
-//! Detects ranks that all did the same, because their command does not know that it is one of several.
+//! Detects ranks that all did the same work because their command does not know that it is one of several.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
 use hsched_engine::{JobState, Outcome, Phase};
 
-/// The most that is read of an output.
+/// Maximum number of bytes read from an output.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Returns what to say of a job that has completed, if all its ranks printed the same and none reported an epoch.
+/// Returns a note on a completed job if all its ranks printed the same and none reported an epoch.
 pub(crate) fn remark(context: &Context, tracked: &JobState) -> Option<String> {
     let is_completed = matches!(tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
     let ranks = tracked.past.last()?.attempt.gpus.total();
     if !is_completed || tracked.epochs_done > 0 || tracked.job.training().is_some() || ranks < 2 {
         return None;
     }
-    // An output that cannot be read shows nothing.
+    // An unreadable output gives no evidence.
     let all = submissions(context, tracked).ok()?;
     let mut part = latest(tracked, &all)?.parts.first()?.clone();
     let mut text = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn remark(context: &Context, tracked: &JobState) -> Option<String> {
     })
 }
 
-/// Returns whether an output is what each of so many ranks has printed, in any order of lines.
+/// Returns whether an output is the same text printed by each rank, with lines in any order.
 fn is_in_unison(output: &str, ranks: u32) -> bool {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let said = output.lines().map(str::trim_end).filter(|line| !line.is_empty());

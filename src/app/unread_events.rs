@@ -1,13 +1,14 @@
-//! Events that commands notice but do not log: left in the state directory for the log of `watch` or `run`.
+//! Events that commands notice but do not log: stored in the state directory for the log of `watch` or `run`.
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::ui::{Story, StoryLine, Topic};
+use crate::ui::{Story, StoryLine, StoryTopic};
 use hsched_engine::store::{StateDir, Untold};
 use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
 
-/// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
+/// Stores events for the next log; `state` is the resulting state. If that fails, the events are printed
+/// here.
 pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: Time, events: &[Event]) {
     let mut story = Story::default();
     for event in events {
@@ -27,7 +28,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: 
     }
 }
 
-/// Puts what was left into a story, to be told first.
+/// Adds the stored events to a story, to be shown first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
     match directory.unread() {
         Ok(unread) => story.recall(unread.into_iter().filter_map(line).collect()),
@@ -35,20 +36,20 @@ pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story)
     }
 }
 
-/// Forgets what was told.
+/// Removes the events that were shown.
 pub(crate) fn forget(context: &Context, directory: &StateDir) {
     if let Err(error) = directory.forget_untold() {
         context.warn(&state::failure(&error).message);
     }
 }
 
-/// Returns a line as this version knows it; `None` of topics that a later one has written.
+/// Converts a stored line; `None` for topics written by a later version.
 fn line(untold: Untold) -> Option<StoryLine> {
     let job = untold.job.map(|name| JobName::new(&name)).transpose().ok()?;
     Some(StoryLine {
         at: Some(Time(untold.at)),
         job,
-        topic: Topic::of_word(&untold.topic)?,
+        topic: StoryTopic::of_word(&untold.topic)?,
         text: untold.text,
     })
 }

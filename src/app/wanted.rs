@@ -1,4 +1,4 @@
-//! The speeds to measure, and the short jobs that measure them.
+//! Speeds that need a measurement, and the short jobs that measure them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,20 +7,20 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, UnusableType};
 
-/// A speed that nobody knows well enough, and the job whose command can show it.
+/// A speed that is not known well enough, and a job whose command can measure it.
 #[derive(Clone, Debug)]
 pub(crate) struct MissingSpeed {
     pub job: Job,
     pub gpu_type: GpuType,
-    /// Local batches, the largest first: one or two.
+    /// Local batch sizes, the largest first: one or two.
     pub batches: Vec<u64>,
 }
 
-/// Returns the speeds that are to be measured: of every job on every GPU type that it may use, where neither the
-/// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
-/// need one probe.
+/// Returns the speeds to measure: for every job and every GPU type that it may use, if neither the cache nor
+/// the job file has one (an estimate does not count); with `all`, also if only the job file has one. Jobs of
+/// one model share a probe.
 pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<MissingSpeed> {
     let speeds = ThroughputMatrix::new(jobs, types, cache, Estimates::Off);
     let mut seen = BTreeSet::new();
@@ -28,11 +28,11 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     for (index, job) in jobs.iter().enumerate() {
         for (gpu_type, cell) in types.iter().zip(speeds.row(index)) {
             let lacks = match cell {
-                Cell::Unusable(reason) => *reason == Unusable::NoThroughput,
-                Cell::Known(known) => match known.source {
-                    Source::Measured(_) => false,
-                    Source::JobFile | Source::OtherName(_) => all,
-                    Source::Estimated(_) => true,
+                SpeedCell::Unusable(reason) => *reason == UnusableType::NoThroughput,
+                SpeedCell::Known(known) => match known.source {
+                    SpeedOrigin::Measured(_) => false,
+                    SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) => all,
+                    SpeedOrigin::Estimated(_) => true,
                 },
             };
             let one = MissingSpeed {
@@ -66,7 +66,7 @@ impl MissingSpeed {
 
     /// Returns the short job that measures a batch: its owner's command on one GPU or replica, for one epoch or `limit`.
     ///
-    /// `checkpoints` is where it may save: never where the job itself does.
+    /// `checkpoints` is where it may save, which is never the job's own directory.
     pub(crate) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
         let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::NameFormat);
         let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -76,7 +76,7 @@ impl MissingSpeed {
             .map_err(|error| bad(error.to_string()).hint("give the job a shorter name"))?;
         let folder = checkpoints.join(name.as_str());
         let folder = folder.to_str().ok_or_else(|| bad(format!("{}: must be UTF-8", folder.display())))?;
-        // Nobody knows how long it takes: as long as it may.
+        // Its duration is unknown, so the limit is assumed.
         let guess = Speed::rate(to_f64(self.job.samples_per_epoch) / limit.0.max(1.0));
         let mut job = Job {
             name,

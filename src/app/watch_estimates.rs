@@ -1,4 +1,5 @@
-//! What jobs may ask of the queue and when that would start, for `watch --queue`: each beside what the jobs before it are likely to ask for.
+//! The possible requests of jobs and their start estimates for `watch --queue`, each with the likely requests
+//! of earlier jobs in the queue.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,20 +9,21 @@ use crate::app::queue_look;
 use crate::app::requests::{not_counted, options};
 use crate::app::site_waits::{self, SiteWaits};
 use hsched_engine::clock::Clock;
-use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
+use hsched_engine::{Inquiry, JobRequests, Knows, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
 use hsched_plan::{JobStartEstimates, RequestStartEstimate};
 use hsched_queue::{PendingJob, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
-/// Futures that each request is tried in, and how long all together may take.
+/// Number of futures in which each request is simulated, and the total time.
 const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// Simulated waits up to this are no measure for what was learnt, in seconds.
+/// Simulated waits up to this are not used to scale learnt ones, in seconds.
 const AT_ONCE: f64 = 60.0;
 
-/// Returns what is known of the requests of some jobs; nothing where Slurm does not tell, and of no job for which there was no time.
+/// Returns the estimates of some jobs' requests; empty if Slurm does not answer, and without jobs for which
+/// there was no time.
 pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context) {
         Ok(looked) => looked,
@@ -37,7 +39,7 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
         return Vec::new();
     }
     let until = context.clock.elapsed() + BUDGET;
-    // Who has nothing yet comes first; of the others another one each time.
+    // Jobs without a submission come first; the order of the others rotates.
     let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) =
         inquiries.iter().partition(|inquiry| inquiry.waits());
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
@@ -45,7 +47,8 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
     let mut list: Vec<JobStartEstimates> = Vec::new();
     let hides_others = snapshot.others_hidden;
-    // What a change of a pending job gains is simulated, which is not possible where others are hidden.
+    // The gain of a change of a pending job is simulated, which is impossible if other users' jobs are
+    // hidden.
     for inquiry in order.filter(|inquiry| !hides_others || !inquiry.waits()) {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
@@ -60,35 +63,35 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
     list
 }
 
-/// What is asked about one job.
+/// Estimates for one job.
 struct Teller<'a> {
     context: &'a Context,
     inquiry: &'a Inquiry,
-    /// When it must be answered, by the clock's time.
+    /// Deadline of the answer, by the clock.
     until: Duration,
-    /// What was learnt of the site, if that is used.
+    /// The learnt model of the site, if it is used.
     site: Option<&'a SiteWaits>,
 }
 
-/// How long a pending submission still waits.
+/// The remaining wait of a pending submission.
 struct Stay {
     wait: Seconds,
-    /// What was learnt of the wait, as a multiple of what was simulated.
+    /// Ratio of the learnt wait to the simulated one.
     factor: f64,
 }
 
-/// Mean waits by the request's id.
+/// Mean waits by request id.
 type Waits = Vec<(RequestId, Seconds)>;
 
 impl Teller<'_> {
     fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
-        let Listed { requests, cut, .. } = self.listed(snapshot);
+        let JobRequests { requests, cut, .. } = self.listed(snapshot);
         if let Some(note) = not_counted(&inquiry.rest, &requests) {
             self.context.note(&note);
         }
         let asked: Vec<Request> = requests.iter().map(|option| option.request.clone()).collect();
-        // What waits is compared with what could be: both have as long.
+        // Pending and possible requests are compared, so both get the same time.
         let begin = self.context.clock.elapsed();
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
@@ -108,8 +111,8 @@ impl Teller<'_> {
         JobStartEstimates { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
     }
 
-    /// Returns the requests of the job, as `hsched when` lists them.
-    fn listed(&self, snapshot: &Snapshot) -> Listed {
+    /// Returns the job's requests, as listed by `hsched when`.
+    fn listed(&self, snapshot: &Snapshot) -> JobRequests {
         let settings = &self.context.settings;
         let options = options(self.context, &self.inquiry.rest, snapshot);
         let listing = Listing {
@@ -123,17 +126,17 @@ impl Teller<'_> {
         };
         let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(self.inquiry.speeds.clone());
         let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
-        // Notes were made when the job was added.
+        // Notes were shown when the job was added.
         let Ok(listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
         listed
     }
 
-    /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
-    /// the place of that one.
+    /// Returns the total wait of the job with an unchanged pending submission, and records for each request
+    /// the wait if that submission is changed to it.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Stay> {
         let pending = PendingJob::take(snapshot, &id.to_string())
             .filter(|pending_job| !pending_job.job.waits_for_other)?;
-        // Far from the ids of what it could be changed to.
+        // Outside the range of the other requests' ids.
         let as_it_is = pending.request(RequestId(u32::MAX));
         let mut positions = vec![(as_it_is.id, pending.position())];
         let mut asked = vec![as_it_is.clone()];
@@ -155,8 +158,8 @@ impl Teller<'_> {
         Some(Stay { wait, factor })
     }
 
-    /// Returns by what the simulated waits of a pending job and of its changes are multiplied: how far the site's waits were from them
-    /// is learnt, and what a change gains is simulated.
+    /// Returns the factor for the simulated waits of a pending job and of its changes: the level is learnt
+    /// from the site's waits, and the gain of a change is simulated.
     fn learnt_factor(&self, pending: &PendingJob, simulated: Seconds) -> f64 {
         let learnt = self.site.and_then(|site| site.pending_estimate(pending, None));
         learnt.filter(|_| simulated.0 >= AT_ONCE).map_or(1.0, |learnt| learnt.mean.0 / simulated.0)
@@ -166,7 +169,7 @@ impl Teller<'_> {
         self.inquiry.in_place(request, &self.context.settings.jobs) == Some(id)
     }
 
-    /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
+    /// Returns the total wait of a pending request whose first piece waits this long.
     fn whole(&self, job: &QueueJob, wait: Seconds, requests: &[RequestStartEstimate]) -> Seconds {
         let gpus = job.asks.gpus.first();
         let is_same = |other: &&RequestStartEstimate| {
@@ -182,8 +185,9 @@ impl Teller<'_> {
         Seconds(wait.0 + gaps.map_or(0.0, |gaps| gaps.0))
     }
 
-    /// Returns how long each request would wait, on average. Where others wait already and there was no time for a single future, nothing:
-    /// with all jobs at their limits these would seem late beside others.
+    /// Returns the mean wait of each request. If submissions are already pending and there was no time for a
+    /// single future, the result is empty: with all jobs at their limits, these waits would be too long in
+    /// comparison.
     fn waits(
         &self,
         snapshot: &Snapshot,
@@ -195,7 +199,7 @@ impl Teller<'_> {
         let clock = &self.context.clock;
         let stop = || clock.elapsed() > until;
         let mut estimates = forecast_at(&question, positions, &stop);
-        // What waits is compared with what could be: both by the simulated futures.
+        // Pending and possible requests are compared, so both use the simulated futures.
         if let Some(site) = self.site.filter(|_| !self.inquiry.waits()) {
             site.correct(snapshot, requests, &mut estimates);
         }
@@ -209,7 +213,7 @@ impl Teller<'_> {
         estimates.iter().filter_map(wait).collect()
     }
 
-    /// Returns the job that the request will be which is chosen: those after it find it in the queue.
+    /// Returns the job that the chosen request will be, which later jobs see in the queue.
     fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
         let known: Vec<_> =
             start_estimates.requests.iter().map(|estimate| (&estimate.request, estimate.anew)).collect();
@@ -240,7 +244,7 @@ impl Teller<'_> {
     }
 }
 
-/// Returns how long the request of this id waits, where that is known.
+/// Returns the wait of the request with this id, if known.
 fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
     waits.iter().find(|(candidate, _)| *candidate == id).map(|(_, wait)| *wait)
 }

@@ -1,4 +1,4 @@
-//! What is known of Slurm jobs that somebody asks about: from the queue, the controller and the accounting.
+//! Information about Slurm jobs named by the user: from the queue, the controller and accounting.
 
 mod found;
 
@@ -9,39 +9,39 @@ use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
 use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::queue_look;
-use crate::app::start_estimates::{Queue, QueueViewArgs};
+use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
-use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
+use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
 
-/// A job, explained.
+/// An explained job.
 pub(crate) struct ExplainedJob {
     pub found: FoundJob,
-    /// In Slurm's words; of a job in a snapshot as far as that tells.
+    /// In Slurm's words; for a job in a snapshot, as far as the snapshot shows it.
     pub state: String,
-    pub explanation: Explanation,
+    pub explanation: WaitExplanation,
     pub starts: StartAdvice,
-    /// The job as a request, where it is pending.
+    /// The job as a request, if it is pending.
     pub pending: Option<PendingJob>,
 }
 
-/// What explanations rest on.
+/// The data for explanations.
 pub(crate) struct JobFinder<'a> {
     pub context: &'a Context,
-    pub queue: Queue,
-    /// Whether Slurm can be asked: not with a saved snapshot.
+    pub queue: ClusterQueue,
+    /// Whether Slurm can be called, which is not the case with a saved snapshot.
     is_live: bool,
 }
 
 impl<'a> JobFinder<'a> {
-    /// Looks at the queue.
+    /// Reads the queue.
     ///
     /// # Errors
-    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
+    /// If a file is not a snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
         let queue = view.learnt_queues(context)?.into_iter().next();
         let queue = queue
@@ -49,22 +49,22 @@ impl<'a> JobFinder<'a> {
         Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
     }
 
-    /// Looks at Slurm's queue.
+    /// Reads Slurm's queue.
     ///
     /// # Errors
-    /// When Slurm does not answer (exit 69).
+    /// If Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
-        let queue = Queue::live(context, queue_look::look(context)?);
+        let queue = ClusterQueue::live(context, queue_look::look(context)?);
         Ok(Self { context, queue, is_live: true })
     }
 
     /// Returns the user's pending jobs.
     ///
     /// # Errors
-    /// When Slurm does not answer.
+    /// If Slurm does not answer.
     pub(crate) fn own_pending(&mut self) -> Result<Vec<FoundJob>, Failure> {
         let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
-        // Of an array, the tasks that are still pending may have changed.
+        // For an array, the set of pending tasks may have changed.
         let whole = |id: &str| id.split(['_', '+']).next().unwrap_or_default().to_owned();
         let is_missing = |queued_job: &QueuedJob| {
             let is_it =
@@ -89,10 +89,11 @@ impl<'a> JobFinder<'a> {
         Ok(found.collect())
     }
 
-    /// Looks at the queue once more: a job was submitted, or has changed, since the last look.
+    /// Reads the queue again, because a job was submitted or changed since the last look.
     fn look_anew(&mut self) -> Result<(), Failure> {
         let site = self.queue.site.take();
-        self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
+        self.queue =
+            ClusterQueue { site, ..ClusterQueue::live(self.context, queue_look::look_anew(self.context)?) };
         Ok(())
     }
 
@@ -103,10 +104,10 @@ impl<'a> JobFinder<'a> {
         Ok(jobs)
     }
 
-    /// Returns the jobs that an id or a name means: several where an array or a name stands for some.
+    /// Returns the jobs with an id or a name; several for an array or an ambiguous name.
     ///
     /// # Errors
-    /// When nobody knows it (exit 1), or Slurm does not answer.
+    /// If the job is unknown (exit 1), or Slurm does not answer.
     pub(crate) fn find(&mut self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
         if !is_id(wanted) {
             return self.named(wanted);
@@ -143,7 +144,7 @@ impl<'a> JobFinder<'a> {
         Ok(details.into_iter().map(|detail| self.with_job(detail)).collect())
     }
 
-    /// Puts what the controller says of a job beside what the queue shows of it.
+    /// Combines the controller's data about a job with its entry in the queue.
     fn with_job(&mut self, details: JobDetails) -> FoundJob {
         let is_pending = details.record.state.is_pending();
         let jobs = &mut self.queue.snapshot.jobs;
@@ -174,7 +175,7 @@ impl<'a> JobFinder<'a> {
         }
     }
 
-    /// Returns jobs of the user's with a name: those in the queue, else the last one that ended.
+    /// Returns the user's jobs with a name: those in the queue, or else the last one that ended.
     fn named(&mut self, name: &str) -> Result<Vec<FoundJob>, Failure> {
         if !self.is_live {
             let message = format!("{name}: a snapshot has no names of jobs");
@@ -203,7 +204,7 @@ impl<'a> JobFinder<'a> {
         Err(Failure::new(Exit::Failed, message).id(ErrorId::UnknownJob).hint("squeue --me lists your jobs"))
     }
 
-    /// Returns a job that the controller does not know any more.
+    /// Returns a job that the controller no longer knows.
     fn in_accounting(&self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
         let number = wanted.split(['_', '+']).next().and_then(|id| id.parse().ok()).map(JobId);
         let has_accounting = self.context.config().is_none_or(hsched_slurm::site::Config::has_accounting);
@@ -221,7 +222,7 @@ impl<'a> JobFinder<'a> {
         };
         let printed = if is_task { sacct::rows_of_task(&printed, wanted) } else { printed };
         let (records, _) = sacct::parse(&printed).unwrap_or_default();
-        // The number of a task is its own, not that of its array.
+        // A task has its own id, which is not that of its array.
         let id = if is_task { records.last().map_or(id, |record| record.id) } else { id };
         match JobRecord::latest(&records, id).cloned() {
             Some(record) if is_task => Ok(vec![FoundJob { id: wanted.to_owned(), ..of_record(record) }]),
@@ -230,7 +231,7 @@ impl<'a> JobFinder<'a> {
         }
     }
 
-    /// Returns the failure that nobody knows a job.
+    /// Returns the failure for an unknown job.
     fn unknown(&self, wanted: &str) -> Failure {
         let hides = |config: &hsched_slurm::site::Config| config.lists("PrivateData", "jobs");
         let is_hidden =
@@ -250,7 +251,7 @@ impl<'a> JobFinder<'a> {
             .hint("squeue --me lists your jobs")
     }
 
-    /// Explains a job; with `advised`, also what would start it sooner. `budget` is for the simulations.
+    /// Explains a job; with `advised`, also the remedies. `budget` is the time for simulations.
     pub(crate) fn explained(
         &self,
         found: FoundJob,
@@ -270,13 +271,13 @@ impl<'a> JobFinder<'a> {
             let begin = self.context.clock.elapsed();
             let clock = &self.context.clock;
             let is_over = |part: f64| clock.elapsed().saturating_sub(begin) >= budget.mul_f64(part);
-            // The rest of the time is for what would start it sooner.
+            // The rest of the time is for the remedies.
             let first = if advised { FIRST_PART } else { 1.0 };
             let stops: [&(dyn Fn() -> bool + Sync); 2] = [&|| is_over(first), &|| is_over(1.0)];
             let starts = StartAdvice::of(&pending, &explanation, futures, advised, stops);
             let starts = self.corrected(&pending, starts);
             if starts.is_now() {
-                // What it could change would not help.
+                // Changing the job would not help.
                 explanation.way_out.clear();
             }
             let state =
@@ -293,7 +294,7 @@ impl<'a> JobFinder<'a> {
         }
     }
 
-    /// Returns the starts by what was learnt of the site, if that is used.
+    /// Returns the starts according to the learnt model, if it is used.
     fn corrected(&self, pending: &PendingJob, starts: StartAdvice) -> StartAdvice {
         let site = self.queue.site.as_ref();
         let learnt =
@@ -304,10 +305,10 @@ impl<'a> JobFinder<'a> {
         }
     }
 
-    /// Explains a job that runs or has ended.
-    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, Explanation) {
+    /// Explains a running or ended job.
+    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, WaitExplanation) {
         let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
-        let explanation = |kind, why, way_out| Explanation {
+        let explanation = |kind, why, way_out| WaitExplanation {
             kind,
             reason: record.and_then(|record| record.reason.clone()).filter(|reason| reason != "None"),
             why,
@@ -356,14 +357,14 @@ impl<'a> JobFinder<'a> {
         (state.to_string(), explanation(StateKind::Running, why, Vec::new()))
     }
 
-    /// Returns how old the look at the queue is.
+    /// Returns the age of the look at the queue.
     pub(crate) fn age(&self) -> hsched_model::Seconds {
         time(&self.context.clock).since(self.queue.snapshot.taken_at)
     }
 }
 
-/// The part of the budget for the job as it is.
+/// The fraction of the budget for the unchanged job.
 const FIRST_PART: f64 = 0.4;
 
-/// How far back the accounting is asked.
+/// How far back accounting is queried.
 const PAST: chrono::TimeDelta = chrono::TimeDelta::days(30);

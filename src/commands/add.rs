@@ -1,4 +1,4 @@
-//! `hsched add`: jobs for `hsched watch` to place.
+//! `hsched add`: adds jobs for `hsched watch` to place.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::app::{file_kind, input, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_model::Job;
 
 /// Add jobs for `hsched watch` to place; submits nothing
@@ -62,7 +62,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 
@@ -90,7 +90,7 @@ impl Subcommand for Args {
         };
         let (additions, by) = adding.add(&jobs)?;
         if by == By::Add {
-            // Slurm may be what keeps the other one waiting.
+            // Slurm may be what delays the other hsched.
             note_troubles(context, &jobs);
         }
         for what in goals::remarks(&jobs, asking::time(&context.clock)) {

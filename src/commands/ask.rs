@@ -1,4 +1,4 @@
-//! `hsched ask`: a run for each set of values that an optimiser outside hsched chooses.
+//! `hsched ask`: adds a run for each set of values chosen by an external optimiser.
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::app::{file_kind, input, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::State;
 use hsched_model::formats::{Trial, trial_json};
 use hsched_model::{ErrorId, Job};
@@ -49,7 +49,7 @@ pub(super) struct Args {
 }
 
 impl Subcommand for Args {
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 
@@ -118,7 +118,7 @@ impl Args {
     }
 }
 
-/// Refuses a trial whose name a run with other values has.
+/// Refuses a trial if a run with the same name has other values.
 fn refuse_other_values(jobs: &[Job], known: &State) -> Result<(), Failure> {
     let other = |job: &Job| known.find(&job.name).filter(|known| known.job.variant != job.variant);
     let Some((job, other)) = jobs.iter().find_map(|job| Some((job, other(job)?))) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `hsched cancel`: jobs that their owner wants no more of.
+//! `hsched cancel`: cancels jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,7 @@ use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
 use crate::app::state;
+use crate::app::tags::TagArgs;
 use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -29,8 +30,10 @@ use hsched_model::{ErrorId, JobName};
 pub(super) struct Args {
     /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Scripts have
     /// names too, and those that run in pieces also ids.
-    #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all", add = completions::jobs())]
+    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::jobs())]
     jobs: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// All jobs that have not ended, without scripts that run in pieces.
     #[arg(long)]
     all: bool,
@@ -42,20 +45,20 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// What becomes of a job.
+/// The result of cancelling a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CancelOutcome {
-    /// It waited, and has ended.
+    /// It was waiting, and has ended.
     Cancelled,
     /// Slurm was told to end it.
     Asked(String),
     /// Slurm does not show it yet.
     Later,
-    /// Another hsched is at work.
+    /// Another hsched is at work and will cancel it.
     Left(BackendKind),
-    /// It had ended before.
+    /// It had already ended.
     Over(&'static str),
-    /// The request did not get through, or Slurm said no.
+    /// The request failed, or Slurm refused it.
     Untold(String),
 }
 
@@ -107,7 +110,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Leaves the deferred command to who holds the lock next.
+    /// Stores the deferred command for the next lock holder.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
         let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
@@ -128,12 +131,15 @@ impl Args {
         self.print(context, &answers, deferred_commands::word(backend), is_empty(&state)).map(|()| Exit::Done)
     }
 
-    /// Returns the jobs that are meant.
+    /// Returns the selected jobs.
     fn names(&self, state: &State) -> Result<Vec<JobName>, Failure> {
         let scripts = || state.scripts.iter().map(|script| &script.name);
         let known = || state.jobs.iter().map(|tracked| &tracked.job.name).chain(scripts());
-        if self.all {
-            return Ok(known().filter(|name| !is_over(state, name)).cloned().collect());
+        self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
+        let tags_of = |name: &JobName| state.find(name).map_or(&[][..], |tracked| &tracked.job.tags);
+        if self.jobs.is_empty() {
+            let open = known().filter(|name| !is_over(state, name) && self.tags.mean(tags_of(name)));
+            return Ok(open.cloned().collect());
         }
         let mut names = Vec::new();
         for name in &self.jobs {
@@ -148,11 +154,11 @@ impl Args {
             names.extend(meant.into_iter().cloned());
         }
         let mut seen = BTreeSet::new();
-        names.retain(|name| seen.insert(name.clone()));
+        names.retain(|name| self.tags.mean(tags_of(name)) && seen.insert(name.clone()));
         Ok(names)
     }
 
-    /// Prints what becomes of the jobs, and by which command.
+    /// Prints the result for each job, and the command that carries it out.
     fn print(
         &self,
         context: &Context,
@@ -186,7 +192,7 @@ impl Args {
     }
 }
 
-/// Returns the failure of a name that no job has.
+/// Returns the failure for a name without a job.
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let scripts = state.scripts.iter().map(|script| script.name.as_str());
     let known: Vec<&str> =
@@ -201,7 +207,7 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     }
 }
 
-/// Returns whether a word of the command line names a job; its stars stand for any letters.
+/// Returns whether a word of the command line names a job; `*` matches any text.
 pub(super) fn is_meant(word: &str, name: &str) -> bool {
     let Some((begin, rest)) = word.split_once('*') else { return word == name };
     let Some(mut left) = name.strip_prefix(begin) else { return false };

@@ -11,19 +11,19 @@ use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_model::{ErrorId, JobName};
 use hsched_slurm::scancel;
 
-/// What is said of a chain of which no Slurm job is known.
+/// Message for a chain without a known Slurm job.
 const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 
-/// Returns the scripts that have these names or ids and that have not ended.
+/// Returns the scripts with these names or ids that have not ended.
 ///
 /// # Errors
-/// When some names are those of scripts and others are not: the answers of both are not alike.
+/// If some names are those of scripts and others are not, because their outputs differ.
 pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
     let mut all = script_chains(&state::root(context)?);
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    // A chain that has ended hides no job of its name.
+    // A job is found even if an ended chain has its name.
     let state = deferred_commands::expected(context, &state::rules(context))?;
     let is_job = |name: &str| {
         let job = JobName::new(name).ok();
@@ -56,17 +56,17 @@ pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptCha
     Ok(meant)
 }
 
-/// Returns the failure of a name that several chains have which have not ended.
+/// Returns the failure for a name of several chains that have not ended.
 fn several(name: &str, live: &[&ScriptChain]) -> Failure {
     let ids: Vec<&str> = live.iter().map(|chain| chain.run.as_str()).collect();
     let message = format!("{} chains of {name:?} have not ended: {}", ids.len(), ids.join(", "));
     Failure::new(Exit::Usage, message).id(ErrorId::SeveralMeant).hint("give the id of the one to cancel")
 }
 
-/// Cancels scripts: no further piece runs them, and Slurm is told to end the piece that runs and the next one.
+/// Cancels scripts: no further piece runs them, and Slurm is told to end the running piece and the next one.
 ///
 /// # Errors
-/// When a folder cannot be written.
+/// If a folder cannot be written.
 pub(super) fn cancel(
     context: &Context,
     scripts: &[ScriptChain],

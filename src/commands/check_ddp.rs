@@ -1,4 +1,4 @@
-//! `hsched check-ddp`: whether the user's torch trains rightly with unequal ranks.
+//! `hsched check-ddp`: checks that the user's torch trains correctly with unequal ranks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,34 +51,34 @@ enum TorchDevice {
     Cuda,
 }
 
-/// What the checks print.
+/// Output of the checks.
 #[derive(Debug, Deserialize)]
 struct CheckReport {
     python: String,
-    /// Version of torch; none where Python has no torch.
+    /// Version of torch; `None` if Python has no torch.
     torch: Option<String>,
-    /// Why the checks could not be made.
+    /// Why the checks could not be run.
     problem: Option<String>,
     backend: Option<String>,
     device: Option<String>,
     checks: Vec<DdpCheck>,
 }
 
-/// One check: the largest error of its cases, relative to what is right.
+/// One check: the largest relative error of its cases.
 #[derive(Debug, Deserialize, Serialize)]
 struct DdpCheck {
     name: String,
     error: f64,
     cases: u64,
-    /// The error up to which it is right; `None` for the control, which must err.
+    /// The largest allowed error; `None` for the control, which must fail.
     limit: Option<f64>,
     right: bool,
 }
 
-/// The program that makes the checks.
+/// The program that runs the checks.
 const CHECKS: &str = include_str!("../../templates/check_ddp.py");
 
-/// How long they may take: a cold file system needs minutes to load torch.
+/// Time limit: on a cold file system, loading torch takes minutes.
 const LIMIT: Duration = Duration::from_secs(600);
 
 impl Subcommand for Args {
@@ -117,14 +117,14 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns what the checks say.
+    /// Returns the output of the checks.
     ///
     /// # Errors
-    /// When the Python cannot be started (exit 78), or the checks end without an answer.
+    /// If Python cannot be started (exit 78), or the checks end without output.
     fn ask(&self, package: &[(&'static str, String)]) -> Result<CheckReport, Failure> {
         let device = if self.device == TorchDevice::Cpu { "cpu" } else { "cuda" };
         let package: BTreeMap<_, _> = package.iter().map(|(path, text)| (path, text)).collect();
-        // Strings and objects of JSON are those of Python, too.
+        // JSON strings and objects are also valid in Python.
         let program = format!("PACKAGE = {}\nDEVICE = {}\n{CHECKS}", json!(package), Value::from(device));
         let command = CommandLine { stdin: Some(program), ..CommandLine::new(self.python.clone(), ["-"]) };
         let output =
@@ -142,7 +142,7 @@ impl Args {
                 }
                 other => Failure::from_error(Exit::Failed, &other).id(ErrorId::Python),
             })?;
-        // Libraries may print something in front of it.
+        // Libraries may print text before it.
         let last = output.stdout.lines().last().unwrap_or_default();
         serde_json::from_str(last).map_err(|_| self.odd("cannot read their output"))
     }
@@ -153,7 +153,7 @@ impl Args {
             .hint("Python 3.8 or later and torch 1.13 or later are needed")
     }
 
-    /// Returns the failure of checks that could not be made.
+    /// Returns the failure for checks that could not be run.
     fn unchecked(&self, version: &str, problem: &str) -> Failure {
         let missing = problem.starts_with("no module");
         let exit = if missing { Exit::BadInput } else { Exit::Failed };
@@ -194,7 +194,7 @@ fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
     counts.into_iter().map(warning).collect()
 }
 
-/// Returns the line for people.
+/// Returns the summary line.
 fn verdict(torch: &str, answer: &CheckReport) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
     let place = format!("2 to 4 ranks, {}, {}", word(&answer.device), word(&answer.backend));

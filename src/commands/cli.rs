@@ -17,7 +17,7 @@ use crate::commands::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
 use hsched_model::ErrorId;
@@ -31,14 +31,14 @@ use hsched_model::formats::ValueError;
 #[command(version = env!("HSCHED_VERSION"), max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     /// Override a setting for this command; may be given several times (`hsched config show` lists them).
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", add = completions::settings())]
     settings: Vec<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum CliCommand {
     Inventory(inventory::Args),
     Plan(plan::Args),
     When(when::Args),
@@ -81,28 +81,28 @@ enum Command {
 
 /// A subcommand with its arguments as typed.
 pub(super) trait Subcommand {
-    /// Returns whether stdout is JSON, where an error belongs, too.
+    /// Returns whether stdout is JSON, so that errors belong there as well.
     fn wants_json(&self) -> bool {
         false
     }
 
-    /// Returns the settings that the command's own flags give.
-    fn flags(&self) -> Vec<Flag> {
+    /// Returns the settings given by the command's own flags.
+    fn flags(&self) -> Vec<CommandLineSetting> {
         Vec::new()
     }
 
-    /// Returns whether it runs with the settings that are right where others are wrong.
+    /// Returns whether it runs with the valid settings if others are invalid.
     fn bears_wrong_settings(&self) -> bool {
         false
     }
 
-    /// Does it.
+    /// Runs the command.
     fn run(&self, context: &Context) -> Result<Exit, Failure>;
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    // A shell that asks for completions gets them here, and the process ends.
+    // A shell's request for completions is answered here, and the process ends.
     CompleteEnv::with_factory(Cli::command).complete();
     let mut command = Cli::command();
     let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
@@ -113,12 +113,12 @@ pub fn main() -> ExitCode {
         Ok(read) => read,
         Err(error) => return refuse(&error),
     };
-    if let Command::Guard(args) = &cli.command {
-        // No settings, no signals of its own: it has to be there at once, and to stay.
+    if let CliCommand::Guard(args) = &cli.command {
+        // No settings and no signal handlers: the guard must start at once and stay.
         return args.guard();
     }
     let json = cli.command.typed().wants_json();
-    // A panic is a fault of hsched, and has its own exit code; the hook has printed where it was.
+    // A panic is an internal error with a separate exit code; the hook has printed its position.
     let result = std::panic::catch_unwind(|| cli.run(&remarks)).unwrap_or_else(|_| {
         let message = "internal error: this is a bug in hsched";
         Err(Failure::new(Exit::Internal, message).hint("please report it, with the command and its input"))
@@ -132,7 +132,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, or prints the help that it asks for.
+/// Prints the errors of the command line, or the requested help.
 fn refuse(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && asks_for_json() {
         let text = error.render().to_string();
@@ -142,12 +142,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
         Terminal::new(Some(false), TerminalKind::default()).fail(&failure, true);
         return ExitCode::from(Exit::Usage.code());
     }
-    // clap knows whether this is help for stdout or an error for stderr.
+    // clap decides between help on stdout and an error on stderr.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code())
 }
 
-/// Returns the kind of mistake in a command line: that of the value, if a value is wrong.
+/// Returns the kind of error in a command line: that of the value, if a value is invalid.
 fn refused_kind(error: &clap::Error) -> ErrorId {
     let value = error.source().and_then(|source| source.downcast_ref::<ValueError>());
     match (value, error.kind()) {
@@ -161,7 +161,7 @@ fn refused_kind(error: &clap::Error) -> ErrorId {
     }
 }
 
-/// Returns whether a command line that cannot be read wants JSON.
+/// Returns whether an invalid command line requests JSON.
 fn asks_for_json() -> bool {
     let arguments: Vec<OsString> = std::env::args_os().take_while(|argument| argument != "--").collect();
     let apart = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
@@ -176,10 +176,11 @@ fn interrupted() {
 }
 
 impl Cli {
-    /// Carries it out; `remarks` are what its reader should know of the command line.
+    /// Runs the command; `remarks` are notes about the command line.
     fn run(self, remarks: &[String]) -> Result<Exit, Failure> {
         on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
+        let flags =
+            self.settings.iter().map(|text| CommandLineSetting::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error).id(error.id))?;
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();
@@ -191,7 +192,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl CliCommand {
     fn typed(&self) -> &dyn Subcommand {
         match self {
             Self::Inventory(args) => args,
@@ -234,26 +235,26 @@ impl Command {
     }
 }
 
-/// Carries out another command line of hsched in this process, as with `hsched WORDS…`.
+/// Runs another command line of hsched in this process, like `hsched WORDS…`.
 ///
 /// # Errors
-/// The same as that command line; when it cannot be read, too.
+/// The errors of that command line, including those of its parsing.
 pub(super) fn run_words(context: &Context, words: &[&str]) -> Result<Exit, Failure> {
     let cli = Cli::try_parse_from(["hsched"].iter().chain(words));
     let cli = cli.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     cli.command.typed().run(context)
 }
 
-/// Returns the exit codes in one line: clap breaks it where the terminal ends.
+/// Returns the exit codes in one line, which clap wraps at the terminal's width.
 fn exit_codes() -> String {
     let codes = Exit::ALL.map(|exit| format!("{} {}", exit.code(), exit.meaning()));
     format!("Exit codes: {}. `hsched help topics` lists the pages of the documentation.", codes.join(", "))
 }
 
-/// Prints data; a reader that went away is no failure.
+/// Prints data; a closed reader is not an error.
 ///
 /// # Errors
-/// When stdout cannot be written otherwise, as on a full disk.
+/// If writing to stdout fails for another reason, such as a full disk.
 pub(super) fn print(context: &Context, text: &str) -> Result<(), Failure> {
     match context.terminal.print(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -264,10 +265,10 @@ pub(super) fn print(context: &Context, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Returns a JSON value as text that ends its line.
+/// Returns a JSON value as text with a line end.
 ///
 /// # Errors
-/// Never for values made here; a fault of hsched otherwise.
+/// Never for values created here; otherwise an internal error.
 pub(super) fn json_text(value: &serde_json::Value) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value);
     text.map(|text| text + "\n").map_err(|error| Failure::from_error(Exit::Internal, &error))

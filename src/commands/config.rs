@@ -1,4 +1,4 @@
-//! `hsched config show`: every setting with its value and where it comes from.
+//! `hsched config show`: prints every setting with its value and source.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Subcommand for Args {
                     let value = if value.is_empty() { "-".into() } else { value };
                     table.row([key, value, origin.to_string()]);
                 }
-                // Paths are to be copied: none is broken, however long.
+                // Paths are meant to be copied, so they are not wrapped.
                 table.render(usize::MAX, context.terminal.colour())
             }
             Format::Json => {

@@ -1,4 +1,4 @@
-//! `hsched curve`: what a metric will be at the last epoch, and whether it is worth training until then.
+//! `hsched curve`: predicts a metric at the last epoch, and judges whether training until then is worthwhile.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
-use hsched_model::formats::history::{self, Case, History, Log};
+use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
-    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, Reason, Unsettled, judge, predict_at,
+    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
 };
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
@@ -74,10 +74,11 @@ fn zero_or_more(text: &str) -> Result<f64, String> {
     finite(text).ok().filter(|number| *number >= 0.0).ok_or_else(|| "must be a number, 0 or more".to_owned())
 }
 
-/// No curve is continued to more than so many times the epochs seen: every shape fits there, and none was ever compared with what came.
+/// A curve is not extrapolated beyond this multiple of the observed epochs, where every shape fits and no
+/// prediction was ever verified.
 const FAR: u64 = 100;
 
-/// A curve with all that is asked of it.
+/// A curve with its goal.
 struct CurveQuestion {
     metric: String,
     reports: Vec<CurvePoint>,
@@ -129,7 +130,7 @@ impl Args {
         Failure::new(Exit::BadInput, format!("{}: {what}", input::name(&self.path()))).id(ErrorId::CurveFile)
     }
 
-    /// Returns the curve, with what the command line says in place of what the file does.
+    /// Returns the curve, with options of the command line in place of the file's.
     fn asked(&self) -> Result<CurveQuestion, Failure> {
         let history =
             history::parse(&input::bytes(&self.path())?).map_err(|error| self.wrong(&error.to_string()))?;
@@ -185,7 +186,7 @@ impl Args {
             reports: reports(&case.history),
             goal: Goal {
                 mode: self.mode.unwrap_or(mode),
-                // The file does not say what the metric is.
+                // The file does not name the metric.
                 kind: MetricKind::Other,
                 epochs: case.epochs,
                 target: case.target,
@@ -198,8 +199,8 @@ impl Args {
         })
     }
 
-    fn of_log(&self, log: Log) -> Result<CurveQuestion, Failure> {
-        let Log { metrics, mut notes } = log;
+    fn of_log(&self, log: TrainingLog) -> Result<CurveQuestion, Failure> {
+        let TrainingLog { metrics, mut notes } = log;
         let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
         let metric = match &self.metric {
             Some(metric) => metric.as_str(),
@@ -239,14 +240,14 @@ impl Args {
     }
 }
 
-/// Returns the metric that is meant where none is named: the only one, or the loss of the validation, or the loss.
+/// Returns the default metric: the only one, else the validation loss, else the loss.
 fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
     let known = ["val_loss", "loss/val", "loss/validation", "loss"];
     let only = if let [only] = names { Some(only) } else { None };
     only.or_else(|| known.iter().find_map(|known| names.iter().find(|name| name.eq_ignore_ascii_case(known))))
 }
 
-/// Returns what a word of the file means.
+/// Parses a word of the file.
 fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
     words.iter().find(|(candidate, _)| *candidate == word).map(|(_, value)| *value)
 }
@@ -255,7 +256,7 @@ fn reports(points: &[(u64, f64)]) -> Vec<CurvePoint> {
     points.iter().map(|&(epoch, value)| CurvePoint { epoch, value }).collect()
 }
 
-/// Returns what is drawn: at most one point of the band for each column of a wide terminal.
+/// Returns the chart: at most one point of the band for each column of a wide terminal.
 fn picture<'a>(asked: &'a CurveQuestion, verdict: &CurveVerdict) -> CurvePicture<'a> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let stride = (goal.epochs.saturating_sub(last) / 64).max(1);
@@ -275,7 +276,7 @@ fn picture<'a>(asked: &'a CurveQuestion, verdict: &CurveVerdict) -> CurvePicture
     }
 }
 
-/// Returns what the numbers say.
+/// Describes the verdict in sentences.
 fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let best = verdict.best;
@@ -299,7 +300,7 @@ fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     lines
 }
 
-/// Returns why nothing is foretold, if so.
+/// Returns why there is no prediction, if so.
 fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
     let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
     verdict.prediction.is_none().then(|| {
@@ -311,7 +312,7 @@ fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
     })
 }
 
-/// Returns why nothing follows from a low probability.
+/// Returns why a low probability has no consequence.
 fn too_early(unsettled: Unsettled) -> String {
     match unsettled {
         Unsettled::NotMoved => "the metric has hardly moved yet, so nothing is concluded from the prediction",
@@ -322,11 +323,11 @@ fn too_early(unsettled: Unsettled) -> String {
     .to_owned()
 }
 
-/// Returns in brackets what the name of a reason does not say by itself.
-fn meaning(reason: Reason, asked: &CurveQuestion) -> String {
+/// Returns an explanation in parentheses if the name of a reason is not sufficient.
+fn meaning(reason: StopReason, asked: &CurveQuestion) -> String {
     match (reason, asked.stop.patience) {
-        (Reason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
-        (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
+        (StopReason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
+        (StopReason::Hopeless, _) => " (the target is out of reach)".to_owned(),
         _ => String::new(),
     }
 }

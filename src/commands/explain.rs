@@ -1,4 +1,4 @@
-//! `hsched plan --explain`: why these GPUs.
+//! `hsched plan --explain`: explains the choice of GPUs.
 
 use crate::app::context::{Context, Format};
 use crate::app::planning::Planned;
@@ -9,11 +9,11 @@ use crate::ui::{Explained, ProgressLine};
 use hsched_model::{ErrorId, formats};
 use hsched_plan::Verdict;
 
-/// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
-/// that name in full.
+/// Explains the plan: a summary of all jobs if `name` is empty, or one job in full.
 ///
 /// # Errors
-/// When the plan has no job of that name, with the nearest one, or stdout cannot be written.
+/// If the plan has no job with that name (the failure names the most similar one), or stdout cannot be
+/// written.
 pub(super) fn explain_plan(
     planned: &Planned,
     context: &Context,

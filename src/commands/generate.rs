@@ -1,4 +1,4 @@
-//! `hsched generate`: a made-up cluster and jobs to plan over it.
+//! `hsched generate`: generates a cluster, and jobs for it.
 
 use std::path::{Path, PathBuf};
 
@@ -93,10 +93,10 @@ pub(super) enum Sync {
 #[derive(Clone, Debug)]
 pub(super) struct Types(pub Vec<GpuSpeed>);
 
-/// A file to be written.
+/// A generated file.
 struct GeneratedFile {
     name: &'static str,
-    /// What it holds, for people.
+    /// Description of its content.
     content: String,
     text: String,
 }
@@ -126,7 +126,7 @@ impl Args {
         }
     }
 
-    /// Returns the command that makes the same files again.
+    /// Returns the command that generates the same files again.
     fn command(&self) -> String {
         let known = GpuSpeed::known();
         let name = |speed: &GpuSpeed| {
@@ -215,7 +215,7 @@ fn make(args: &Args) -> Result<[GeneratedFile; 2], Failure> {
     Ok([cluster, jobs])
 }
 
-/// Writes both files, or none where one is there already.
+/// Writes both files, or none if one exists.
 fn write(args: &Args, context: &Context, files: &[GeneratedFile]) -> Result<(), Failure> {
     for file in files {
         let path = path(args, file.name);

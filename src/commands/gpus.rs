@@ -1,4 +1,4 @@
-//! `hsched gpus`: the catalogue of GPU models, and what names mean in it.
+//! `hsched gpus`: the catalogue of GPU models, and the meaning of names.
 
 use serde_json::{Value, json};
 
@@ -69,16 +69,16 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns an amount of memory above nothing.
+/// Parses a positive amount of memory.
 fn size(text: &str) -> Result<Bytes, String> {
     let bytes = formats::parse_size(text).map_err(|error| error.to_string())?;
     if bytes.0 == 0 { Err("must be more than nothing".to_owned()) } else { Ok(bytes) }
 }
 
-/// Returns what a name means.
+/// Returns the meaning of a name.
 ///
 /// # Errors
-/// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
+/// If the name is not in the catalogue (exit 2); the failure has the most similar names.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
         let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}")).id(ErrorId::GpuType);

@@ -1,4 +1,4 @@
-//! The hidden command by which `hsched run` watches over what it starts: the processes of one submission.
+//! The hidden command with which `hsched run` guards the processes of one submission.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{Order, guard};
+use crate::local::{GuardOrder, guard};
 use crate::ui::{Terminal, TerminalKind};
 
 /// Watch over the processes of a job (for `hsched run` alone)
@@ -24,17 +24,17 @@ pub(super) struct Args {
 }
 
 impl Subcommand for Args {
-    /// It comes before settings are read, by [`Args::guard`].
+    /// [`Args::guard`] runs before settings are read.
     fn run(&self, _: &Context) -> Result<Exit, Failure> {
         Err(Failure::new(Exit::Internal, "a guard has no settings"))
     }
 }
 
 impl Args {
-    /// Starts the script and returns how it ended, once nothing of it is left.
+    /// Starts the script and returns how it ended, after all of its processes have ended.
     pub(super) fn guard(&self) -> ExitCode {
         let Self { script, workdir, mark, farewell, is_held } = self.clone();
-        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell), is_held }) {
+        match guard(&GuardOrder { script, workdir, mark, farewell: Duration::from_secs(farewell), is_held }) {
             Ok(status) => ExitCode::from(status),
             Err(error) => {
                 // Standard error is the job's output.

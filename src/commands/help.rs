@@ -1,4 +1,4 @@
-//! `hsched help`: the help of a command, a page of the documentation, or the explanation of an error.
+//! `hsched help`: shows the help of a command, a page of the documentation, or the explanation of an error.
 
 use clap::CommandFactory;
 
@@ -49,11 +49,11 @@ fn is_command(name: &str) -> bool {
     Cli::command().find_subcommand(name).is_some()
 }
 
-/// Prints the help of a command, as its `--help` does; clap says what is wrong with the name of one.
+/// Prints the help of a command like its `--help`; clap reports an invalid name.
 fn command(words: &[&str]) -> Exit {
     let line = ["hsched"].iter().chain(words).chain(&["--help"]);
     let Err(help) = Cli::command().try_get_matches_from(line) else { return Exit::Done };
-    // A reader that went away is no failure.
+    // A closed reader is not an error.
     let _ = help.print();
     if help.use_stderr() { Exit::Usage } else { Exit::Done }
 }
@@ -65,7 +65,7 @@ fn topics() -> String {
     format!("# Topics\n\n| command | page |\n|---|---|\n{}", rows.collect::<String>())
 }
 
-/// Returns the words after `hsched help` that show a page.
+/// Returns the words after `hsched help` for a page.
 fn words_of(topic: &Topic) -> String {
     if is_command(topic.name) || topic.name == ERRORS {
         format!("topic {}", topic.name)
@@ -74,10 +74,10 @@ fn words_of(topic: &Topic) -> String {
     }
 }
 
-/// Returns the page of that name.
+/// Returns the page with that name.
 ///
 /// # Errors
-/// When there is none; the hint names the most similar one.
+/// If there is none; the hint names the most similar one.
 fn topic(name: &str) -> Result<&'static str, Failure> {
     let commands =
         Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
@@ -101,10 +101,10 @@ fn errors() -> String {
     )
 }
 
-/// Returns what an error means and what to do.
+/// Returns the explanation of an error.
 ///
 /// # Errors
-/// When there is no such error; the hint names the most similar one.
+/// If there is no such error; the hint names the most similar one.
 fn error(id: &str) -> Result<String, Failure> {
     let found = sections().find(|(candidate, _)| *candidate == id);
     let page = found.map(|(id, text)| format!("# {id}\n\n{text}\n"));

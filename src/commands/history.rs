@@ -1,11 +1,12 @@
-//! `hsched history`: what the jobs of a state directory have used, also those that are forgotten.
+//! `hsched history`: resources used by the jobs of a state directory, including forgotten ones.
 
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::report::ReportArgs;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::history_report::{Seen, history_report};
+use crate::commands::history_report::{ReportContext, history_report};
 use crate::commands::results::{meant, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -22,6 +23,8 @@ pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of jobs. A * matches any text. Default: all jobs.
     #[arg(value_name = "JOB", add = completions::past_jobs())]
     names: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -41,7 +44,7 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
         let Results { runs, curves, damaged } = results;
         warn_of_damage(context, &root, &damaged);
-        let rows: Vec<HistoryRow> = meant(runs, &self.names, "hsched history")?
+        let rows: Vec<HistoryRow> = meant(runs, &self.names, &self.tags, "hsched history")?
             .into_iter()
             .map(|run| HistoryRow::new(run, now))
             .collect();
@@ -51,7 +54,7 @@ impl Subcommand for Args {
             let speeds = speeds::load(context)?.cache;
             self.report.write(history_report(
                 &rows,
-                &Seen { speeds: &speeds, curves, predicted, slow: &slow, root, now },
+                &ReportContext { speeds: &speeds, curves, predicted, slow: &slow, root, now },
             ))?;
         }
         let text = match self.format {

@@ -1,4 +1,4 @@
-//! The report of a state directory: which jobs held which GPUs, what was predicted, and what was learnt.
+//! The report of a state directory: the GPUs of each job, the predictions, and the learnt speeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use serde_json::json;
 
 use crate::commands::results;
 use crate::ui::report::{
-    Clock, Counter, Held, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, SweepCurve, Timeline,
+    Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, SweepCurve, TimeOrigin, Timeline,
 };
 use crate::ui::{HistoryRow, history_json, slow_lines};
-use hsched_engine::store::{Curve, Predicted};
+use hsched_engine::store::{MetricCurves, Predicted};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
-use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
-/// The end of a submission is seen by the next look, or the one after it.
+/// The end of a submission is seen at the next observation, or the one after it.
 const LATE: f64 = 120.0;
 
-/// What is known beside the jobs.
-pub(super) struct Seen<'a> {
+/// Data besides the jobs.
+pub(super) struct ReportContext<'a> {
     pub speeds: &'a Cache,
-    pub curves: BTreeMap<JobName, Curve>,
+    pub curves: BTreeMap<JobName, MetricCurves>,
     pub predicted: Vec<Predicted>,
     pub slow: &'a [SlowNode],
     pub root: PathBuf,
@@ -31,8 +31,8 @@ pub(super) struct Seen<'a> {
 }
 
 /// Returns the report of these jobs.
-pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
-    let mut report = Report::new(ReportKind::History, Clock::Unix);
+pub(super) fn history_report(rows: &[HistoryRow], seen: &ReportContext<'_>) -> Report {
+    let mut report = Report::new(ReportKind::History, TimeOrigin::Unix);
     let parameters =
         json!({ "state_dir": seen.root.display().to_string(), "at": seen.now.0, "jobs": rows.len() });
     report.parameters = parameters.as_object().cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
     report
 }
 
-/// Returns what became of the jobs as a run.
+/// Returns the jobs in the form of a run.
 fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
     let (mut held, mut queue, mut in_use) = (Vec::new(), Counter::default(), Counter::default());
     for (job, row) in rows.iter().enumerate() {
@@ -80,12 +80,12 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
             if std::mem::take(&mut waits) {
                 queue.change(start.0, -1.0);
             }
-            // A job that goes on later waits in between.
+            // A job that resumes later waits in between.
             if submission.ended.is_some() && until < end - 1.0 {
                 queue.change(until, 1.0);
                 waits = true;
             }
-            held.push(Held { job, start: start.0, work: start.0, end: until, gpus });
+            held.push(GpuHolding { job, start: start.0, work: start.0, end: until, gpus });
         }
         if waits && row.run.ended.is_some() {
             queue.change(end, -1.0);
@@ -102,7 +102,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
     }
 }
 
-/// Returns means over the jobs that completed.
+/// Returns means over the completed jobs.
 fn figures(rows: &[HistoryRow]) -> PolicyRow {
     let ended = |row: &HistoryRow| {
         let is_done = row.run.state == "completed";
@@ -128,8 +128,8 @@ fn figures(rows: &[HistoryRow]) -> PolicyRow {
     }
 }
 
-/// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction that no measurement was
-/// behind predicts nothing.
+/// Returns the predicted and observed epochs of each submission that reported their lengths. A prediction
+/// without a measurement is left out.
 fn epochs(run: &RunResult) -> Vec<ReportEpochs> {
     let report_epochs = |submission: &RunSubmission| {
         let epochs = to_f64(usize::try_from(submission.epochs).ok().filter(|epochs| *epochs > 0)?);
@@ -160,7 +160,7 @@ fn wait(predicted: &Predicted) -> ReportWait {
 }
 
 fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
-    let speed = |(key, measured): (SpeedKey, Measured)| ReportSpeed {
+    let speed = |(key, measured): (SpeedKey, MeasuredSpeed)| ReportSpeed {
         gpu_type: key.place(),
         model: key.model,
         speed: measured.speed.to_string(),
@@ -175,15 +175,15 @@ fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
     cache.estimates().map(speed).collect()
 }
 
-/// Returns the sweeps of two runs or more that have reported a metric.
-fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportSweep> {
+/// Returns the sweeps with at least two runs that have reported a metric.
+fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, MetricCurves>) -> Vec<ReportSweep> {
     let runs: Vec<RunResult> = rows.iter().map(|row| row.run.clone()).collect();
     let mut sweeps: BTreeMap<(String, String), ReportSweep> = BTreeMap::new();
     for (name, run) in runs.iter().filter_map(|run| Some((run.sweep.clone()?, run))) {
         let Some(metric) = results::row(run, None, &runs).metric else { continue };
         let mode =
             GoalMode::NAMES.iter().find(|(_, mode)| *mode == metric.mode).map_or("min", |(name, _)| name);
-        // A curve is that of the job of this name that the state still has.
+        // A curve belongs to the job with this name that is still in the state.
         let curve = curves.get(&run.name).into_iter().flatten();
         let curve = curve.filter_map(|(epoch, values)| {
             let (_, value) = values.iter().find(|(name, _)| *name == metric.name)?;

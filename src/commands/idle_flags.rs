@@ -1,4 +1,4 @@
-//! Flags of policies that were not chosen: said, rather than passed over in silence.
+//! Flags of policies that were not chosen, which are reported instead of silently ignored.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -9,8 +9,8 @@ use crate::commands::simulate::HADARE;
 /// Arguments that name policies.
 const CHOOSING: [&str; 2] = ["policy", "compare"];
 
-/// Returns a sentence for each flag of the command line that none of the chosen policies has. The help of a policy's own flag
-/// begins with the policy's name and a colon.
+/// Returns a sentence for each flag of the command line that none of the chosen policies has. The help of a
+/// policy's own flag begins with the policy's name and a colon.
 pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> {
     let Some((name, submatches)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = program.find_subcommand(name) else { return Vec::new() };
@@ -34,7 +34,7 @@ pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> 
     }
 }
 
-/// Returns the policy that a flag is for, if it is for one.
+/// Returns the policy to which a flag belongs, if any.
 fn owner(argument: &Arg) -> Option<String> {
     let help = argument.get_help()?.to_string();
     let (name, _) = help.split_once(": ")?;
@@ -42,7 +42,7 @@ fn owner(argument: &Arg) -> Option<String> {
     is_policy.then(|| name.to_owned())
 }
 
-/// Returns whether a policy is the one of this name, or a kind of it: `hlas-p` is one of `hlas`.
+/// Returns whether a policy has this name or is a variant of it: `hlas-p` is one of `hlas`.
 fn is_of(policy: &str, name: &str) -> bool {
     policy.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }

@@ -1,4 +1,4 @@
-//! `hsched import`: an entry of a job file from a batch script, or from a file of another tool.
+//! `hsched import`: converts a batch script or a file of another tool to an entry of a job file.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) struct Args {
     format: JobFormat,
 }
 
-/// How the job is written.
+/// Output formats of the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum JobFormat {
     /// A job file with comments.

@@ -1,4 +1,4 @@
-//! `hsched init`: a job file and settings to begin with, from what the cluster has.
+//! `hsched init`: writes an initial job file and settings for the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,9 +37,9 @@ pub(super) struct Args {
     source: ClusterArgs,
 }
 
-/// What is known of the surroundings.
+/// Data about the environment.
 #[derive(Default)]
-struct Known {
+struct SiteFindings {
     cluster: Cluster,
     accounts: Vec<String>,
     notes: Vec<String>,
@@ -74,18 +74,18 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns what Slurm or the file shows; a machine without Slurm is as good as any.
-fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
+/// Returns what Slurm or the file shows; a machine without Slurm is also fine.
+fn known(args: &Args, context: &Context) -> Result<SiteFindings, Failure> {
     if !args.source.is_live() {
         let seen = input::cluster(context, &args.source)?;
-        return Ok(Known { cluster: seen.cluster, notes: seen.notes, ..Known::default() });
+        return Ok(SiteFindings { cluster: seen.cluster, notes: seen.notes, ..SiteFindings::default() });
     }
     let text = match context.slurm.run(&sinfo::command()) {
         Ok(output) => output.stdout,
         Err(CommandError::NotFound { .. } | CommandError::Unconfigured { .. }) => {
             let note =
                 "Slurm is not available here: the cluster file is an example; replace it with your cluster";
-            return Ok(Known { notes: vec![note.into()], ..Known::default() });
+            return Ok(SiteFindings { notes: vec![note.into()], ..SiteFindings::default() });
         }
         Err(error) => return Err(slurm_failure(&error)),
     };
@@ -104,7 +104,7 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
             "no GPUs found: the GPU types in the job file are examples (`hsched doctor` shows more)".into(),
         );
     }
-    Ok(Known { cluster, accounts, notes, with_slurm: true })
+    Ok(SiteFindings { cluster, accounts, notes, with_slurm: true })
 }
 
 /// Returns the directory and the job file in it.
@@ -118,7 +118,7 @@ fn target(named: Option<&Path>) -> (PathBuf, PathBuf) {
     }
 }
 
-fn gpu_types(known: &Known, example: bool) -> Vec<GpuType> {
+fn gpu_types(known: &SiteFindings, example: bool) -> Vec<GpuType> {
     let mut types: Vec<GpuType> =
         known.cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| stock.gpu_type.clone()).collect();
     if example || types.is_empty() {
@@ -129,14 +129,14 @@ fn gpu_types(known: &Known, example: bool) -> Vec<GpuType> {
     types
 }
 
-fn settings(known: &Known) -> Starter {
+fn settings(known: &SiteFindings) -> Starter {
     let mut gpus: BTreeMap<String, u32> = BTreeMap::new();
     for stock in known.cluster.nodes.iter().flat_map(|node| &node.gpus) {
         *gpus.entry(stock.gpu_type.to_string()).or_default() += stock.total;
     }
     let partitions = &known.cluster.partitions;
     let with_gpus = |partition: &&Partition| !gpus_of(known, &partition.name).is_empty();
-    // Named where the cluster's own default would not do, or where it has none.
+    // Named only if the cluster's default is unsuitable or missing.
     let default_does =
         partitions.iter().filter(|partition| partition.default).any(|partition| with_gpus(&partition));
     let first = partitions.iter().find(with_gpus).map(|partition| partition.name.clone());
@@ -151,8 +151,8 @@ fn settings(known: &Known) -> Starter {
     }
 }
 
-/// Returns a partition's limits and GPUs in a few words.
-fn about(known: &Known, partition: &Partition) -> String {
+/// Summarises a partition's limits and GPUs.
+fn about(known: &SiteFindings, partition: &Partition) -> String {
     let time = partition.max_time.map_or("no time limit".into(), |time| format!("up to {}", duration(time)));
     let gpus = gpus_of(known, &partition.name);
     let list: Vec<String> = gpus.iter().map(|(gpu_type, count)| format!("{count} {gpu_type}")).collect();
@@ -160,7 +160,7 @@ fn about(known: &Known, partition: &Partition) -> String {
     format!("{}{time}; {gpus}", if partition.default { "the default, " } else { "" })
 }
 
-fn gpus_of(known: &Known, partition: &str) -> BTreeMap<GpuType, u32> {
+fn gpus_of(known: &SiteFindings, partition: &str) -> BTreeMap<GpuType, u32> {
     let mut gpus = BTreeMap::new();
     for stock in known
         .cluster
@@ -174,7 +174,7 @@ fn gpus_of(known: &Known, partition: &str) -> BTreeMap<GpuType, u32> {
     gpus
 }
 
-/// Writes all files, or none where one exists and may not be replaced.
+/// Writes all files, or none if one exists and may not be replaced.
 fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), Failure> {
     let existing: Vec<String> = files
         .iter()
@@ -192,7 +192,7 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
     for (path, text) in files {
         let written = if force { write_output(path, text) } else { create_output(path, text) };
         written.map_err(|error| match error.kind() {
-            // Somebody else was faster.
+            // Another process created it first.
             ErrorKind::AlreadyExists => exists(&path.display().to_string()),
             _ => wrong(path, &error),
         })?;
@@ -206,7 +206,8 @@ fn exists(names: &str) -> Failure {
         .hint("overwrite with --force, print the files with --dry-run, or choose another directory")
 }
 
-/// Returns the commands to go on with, given where the files are: settings hold from their directory down.
+/// Returns the next commands, adapted to the location of the files, because settings apply from their
+/// directory down.
 fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example: bool) -> String {
     let quoted = |path: &Path| shell_words::quote(&path.display().to_string()).into_owned();
     let jobs = quoted(Path::new(job_file.file_name().unwrap_or_default()));
@@ -223,7 +224,7 @@ fn next(args: &Args, context: &Context, folder: &Path, job_file: &Path, example:
     } else {
         format!("  cd {}\n", quoted(folder))
     };
-    // Without Slurm, jobs train where the user is.
+    // Without Slurm, jobs train on this machine.
     let last = if example {
         format!("hsched run {jobs}")
     } else {

@@ -1,4 +1,4 @@
-//! `hsched inventory`: what GPUs there are, and which are free.
+//! `hsched inventory`: lists the GPUs, and which are free.
 
 use clap::ValueEnum;
 
@@ -63,7 +63,7 @@ impl Subcommand for Args {
         };
         let mut notes = seen.notes;
         let mut mine = Holdings::new();
-        // A file says nothing of its readers, and a frozen cluster needs no owner.
+        // A file does not identify its reader, and a saved cluster needs no user.
         if machine.is_none() && self.source.is_live() && self.format != InventoryFormat::Yaml {
             let (held, unclear) = slurm::held(context, &seen.cluster)?;
             mine = held;

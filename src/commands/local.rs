@@ -1,16 +1,16 @@
-//! This machine for `hsched inventory --local`: a cluster of one node, and its GPUs one by one.
+//! `hsched inventory --local`: this machine as a cluster of one node, with each GPU.
 
 use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::ClusterWithNotes;
-use crate::probe::{Facts, Gpu, gpu_types, node};
+use crate::probe::{Facts, GpuDevice, gpu_types, node};
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{BitRate, Bytes, Cluster, GpuType};
 
-/// Returns the cluster that has only this machine.
+/// Returns the cluster with only this machine.
 ///
-/// A rate that the settings name goes over the estimate.
+/// A rate in the settings overrides the estimate.
 pub(super) fn seen(context: &Context, facts: &Facts) -> ClusterWithNotes {
     let mut local_node = node(facts);
     local_node.intra_node =
@@ -21,7 +21,7 @@ pub(super) fn seen(context: &Context, facts: &Facts) -> ClusterWithNotes {
     }
 }
 
-/// Returns a line for each GPU; nothing where there are none.
+/// Returns a line for each GPU; empty if there are none.
 pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
     if facts.gpus.is_empty() {
         return String::new();
@@ -55,16 +55,16 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
     format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; fastest link between GPUs: {links}\n")
 }
 
-/// Returns what programs can have of a GPU, in one cell.
-fn type_text(gpu: &Gpu) -> String {
+/// Returns the part of a GPU that programs can use, for one cell.
+fn type_text(gpu: &GpuDevice) -> String {
     let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
     if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }
 }
 
-/// Returns what the machine said, for programs.
+/// Returns the machine's data as JSON.
 pub(super) fn json(facts: &Facts) -> Value {
-    let types = |gpu: &Gpu| gpu_types(gpu).iter().map(GpuType::to_string).collect::<Vec<_>>();
-    let gpu = |gpu: &Gpu| {
+    let types = |gpu: &GpuDevice| gpu_types(gpu).iter().map(GpuType::to_string).collect::<Vec<_>>();
+    let gpu = |gpu: &GpuDevice| {
         let slices = gpu.slices.iter().zip(types(gpu));
         let slices: Vec<Value> = slices
             .map(|(slice, gpu_type)| {

@@ -1,4 +1,4 @@
-//! `hsched plan --pareto`: plans between mean completion time, fairness and cost.
+//! `hsched plan --pareto`: plans that trade off mean completion time, fairness and cost.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ParetoRow, pareto_text};
 
-/// Lists the plans of a job file that no other one beats.
+/// Lists the non-dominated plans of a job file.
 ///
 /// # Errors
-/// When a file or setting is wrong, Slurm does not answer, or stdout cannot be written.
+/// If a file or setting is wrong, Slurm does not answer, or stdout cannot be written.
 pub(super) fn run(
     context: &Context,
     args: &PlanningArgs,

@@ -1,4 +1,4 @@
-//! `hsched submit SCRIPT --pieces TIME`: a script of the user's, unchanged, as a chain of Slurm jobs.
+//! `hsched submit SCRIPT --pieces TIME`: submits a user's script, unchanged, as a chain of Slurm jobs.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ use hsched_model::{ErrorId, JobId, Seconds, formats};
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
 use hsched_slurm::{RequestError, sbatch};
 
-/// How a script is cut into pieces.
+/// How a script is divided into pieces.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct PiecesArgs {
@@ -40,13 +40,13 @@ pub(super) struct PiecesArgs {
     checkpoint: Vec<String>,
 }
 
-/// A time limit of which less is left for the script than it may take to save is of no use.
+/// Minimum time left for the script in a piece besides the time to save.
 const LEAST: Seconds = Seconds(60.0);
 
-/// Options that would hold for each piece, or that submit none.
+/// Options that would apply to each piece, or that prevent its submission.
 const NOT_IN_PIECES: [&str; 5] = ["wait", "test-only", "hold", "begin", "deadline"];
 
-/// What is submitted.
+/// The submission of a chain.
 pub(super) struct Chain<'a> {
     pub script: &'a Path,
     pub run: &'a str,
@@ -61,7 +61,7 @@ impl PiecesArgs {
     /// Submits the first piece of a script.
     ///
     /// # Errors
-    /// When the script cannot run in pieces, or Slurm refuses it.
+    /// If the script cannot run in pieces, or Slurm refuses it.
     pub(super) fn submit(&self, context: &Context, chain: &Chain) -> Result<Exit, Failure> {
         let bytes = input::bytes(chain.script)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -104,7 +104,7 @@ impl PiecesArgs {
         said(context, chain, name, &folder, &FirstPiece::Submitted { job_id: id.to_string() })
     }
 
-    /// Returns the text of the script that Slurm gets.
+    /// Returns the text of the wrapper script.
     fn wrapper(
         &self,
         context: &Context,
@@ -148,7 +148,7 @@ impl PiecesArgs {
     }
 }
 
-/// Submits the first piece. Where Slurm has certainly not taken it, no chain is left.
+/// Submits the first piece. If Slurm has certainly not accepted it, the chain is removed.
 fn first_piece(context: &Context, directory: &StateDir, run: &str, wrapper: &Path) -> Result<JobId, Failure> {
     let command = sbatch::command(&wrapper.display().to_string(), &[]);
     sbatch::submit(&context.slurm, &command).map(|submitted| submitted.id).map_err(|error| {
@@ -166,7 +166,7 @@ fn first_piece(context: &Context, directory: &StateDir, run: &str, wrapper: &Pat
     })
 }
 
-/// Pieces in a row that may fail although they saved.
+/// Number of consecutive pieces that may fail although they saved.
 const RETRIES: u32 = 3;
 
 fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
@@ -181,7 +181,7 @@ fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
     read_script(&source)
 }
 
-/// Refuses what sbatch refuses, and what is no single job.
+/// Refuses what sbatch refuses, and scripts that are not a single job.
 fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     let file = input::name(path);
     let wrong =
@@ -203,7 +203,7 @@ fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the signal of the script's own `--signal`, without `SIG`, and how long before the limit it wants it.
+/// Returns the signal of the script's own `--signal`, without `SIG`, and its time before the limit.
 fn own_signal(reading: &ScriptReading) -> (String, Option<Seconds>) {
     let value = reading.options.iter().rev().find(|option| option.name == "signal");
     let Some(value) = value.and_then(|option| option.value.as_deref()) else { return (String::new(), None) };
@@ -216,14 +216,15 @@ fn own_signal(reading: &ScriptReading) -> (String, Option<Seconds>) {
     if is_plain { (signal, seconds.map(Seconds)) } else { (String::new(), seconds.map(Seconds)) }
 }
 
-/// Returns the comment lines at the beginning of a script, without its first line: sbatch reads options from these alone.
+/// Returns the comment lines at the beginning of a script, without its first line: sbatch reads options only
+/// from these.
 fn header(text: &str) -> String {
     let lines = text.lines().skip(usize::from(text.starts_with("#!")));
     let lines: Vec<&str> = lines.take_while(|line| line.trim().is_empty() || line.starts_with('#')).collect();
     lines.join("\n")
 }
 
-/// What became of the first piece of a chain.
+/// The result of submitting the first piece of a chain.
 enum FirstPiece<'a> {
     /// A dry run shows its script.
     Shown {
@@ -234,7 +235,7 @@ enum FirstPiece<'a> {
     },
 }
 
-/// Says what was submitted.
+/// Reports the submission.
 fn said(
     context: &Context,
     chain: &Chain,

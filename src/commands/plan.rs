@@ -1,4 +1,4 @@
-//! `hsched plan`: who should get which GPUs, and how long everything would take.
+//! `hsched plan`: plans which jobs get which GPUs, and the resulting times.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ use crate::commands::plan_queue::QueuePlanArgs;
 use crate::commands::plan_report::plan_report;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Compared, PolicyResult, compare_table, plan_table, write_output};
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
-use hsched_plan::{Outcome, Quality};
+use hsched_plan::{PlanFigures, Quality};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///
@@ -68,7 +68,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.planning.flags()
     }
 
@@ -153,7 +153,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns what the plan depends on, for the reader of a report.
+    /// Returns the parameters of the plan, for a report.
     fn parameters_told(&self, path: &Path, file: &PlanFile) -> Map<String, Value> {
         let told = json!({
             "jobs": input::name(path), "cluster": self.planning.cluster(), "policy": file.policy, "objective": file.objective,
@@ -164,7 +164,7 @@ impl Args {
         told.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 
-    /// Returns the job file, and the job to explain: all where its name is empty.
+    /// Returns the job file, and the job to explain; an empty name means all jobs.
     fn jobs_and_explain(&self) -> Result<(&Path, Option<&str>), Failure> {
         match (&self.jobs, self.explain.as_deref()) {
             (Some(path), explain) => Ok((path, explain)),
@@ -177,7 +177,7 @@ impl Args {
     }
 }
 
-/// Plans the same problem with several policies and shows what each makes of it.
+/// Plans the same problem with several policies and compares the results.
 fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Exit, Failure> {
     let input = planning::prepare(&args.planning, context, text, path)?;
     let all = args.compare.iter().any(|name| name == "all");
@@ -187,11 +187,11 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
         let result = match planning::solve(policy, &args.planning, context, &input.jobs, &input.problem) {
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
-                let outcome = Outcome::of(&input.problem, &plan);
+                let outcome = PlanFigures::of(&input.problem, &plan);
                 let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
                 Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time })
             }
-            // A problem too large for one policy says nothing of the others.
+            // The problem may be too large for only one of the policies.
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
             Err(failure) => return Err(failure),
         };

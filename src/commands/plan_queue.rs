@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::planning::PlanningArgs;
-use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, replicas};
 use crate::commands::cli::{json_text, print};
@@ -20,31 +20,31 @@ use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_ou
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Job};
 
-/// How long the search takes unless told otherwise.
+/// Default time for the search.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
 
-/// What is said of the request of an only job.
+/// Title of the request of a single job.
 const CHOSEN: &str = "the chosen request";
 
-/// What `hsched plan --queue` was asked for.
+/// The arguments of `hsched plan --queue`.
 pub(super) struct QueuePlanArgs<'a> {
     pub planning: &'a PlanningArgs,
     pub view: &'a QueueViewArgs,
-    /// The job to explain; an empty name is all of them.
+    /// The job to explain; an empty name means all jobs.
     pub explain: Option<&'a str>,
     /// The text of the job file.
     pub text: &'a str,
     pub path: &'a Path,
     pub format: Format,
-    /// The file for the plan.
+    /// The output file for the plan.
     pub output: Option<&'a Path>,
 }
 
 impl QueuePlanArgs<'_> {
-    /// Plans the jobs of a file through the queue, and prints what was chosen.
+    /// Plans the jobs of a file through the queue, and prints the choices.
     ///
     /// # Errors
-    /// When a file is wrong, or Slurm does not answer.
+    /// If a file is invalid, or Slurm does not answer.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let &Self { planning, view, explain, text, path, format, output } = self;
         let jobs = input::jobs(text, path)?;
@@ -92,7 +92,7 @@ impl QueuePlanArgs<'_> {
     }
 }
 
-/// Refuses the name of a job to explain that there is not; an empty name is all of them.
+/// Refuses an unknown name of a job to explain; an empty name means all jobs.
 fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
     let is_known = name.is_empty() || jobs.iter().any(|job| job.name.as_str() == name);
     let unknown = || {
@@ -102,13 +102,13 @@ fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
     is_known.then_some(()).ok_or_else(unknown)
 }
 
-/// What was made of a file.
+/// The result for a file.
 struct QueuePlan<'a> {
     jobs: &'a [Job],
-    /// What was chosen for each job, with the others in the queue.
+    /// The choice for each job, with the others in the queue.
     together: Vec<Option<OptionEstimate>>,
     found: &'a Through,
-    queue: &'a Queue,
+    queue: &'a ClusterQueue,
 }
 
 impl<'a> QueuePlan<'a> {
@@ -116,7 +116,7 @@ impl<'a> QueuePlan<'a> {
         start_estimates::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }
 
-    /// Returns the requests of the jobs of a name, or of all, that no other beats both in time and in cost.
+    /// Returns the non-dominated requests (in time and cost) of the jobs with a name, or of all jobs.
     fn explained(&self, name: &str, format: Format, context: &Context) -> Result<String, Failure> {
         let jobs = self.jobs.iter().zip(&self.found.alone).zip(&self.together);
         let jobs = jobs.filter(|((job, _), _)| name.is_empty() || job.name.as_str() == name);

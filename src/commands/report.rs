@@ -1,4 +1,4 @@
-//! `hsched report`: a rank's word that an epoch is done, for programs in any language.
+//! `hsched report`: reports a rank's finished epoch, for programs in any language.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::settings::process_environment;
 use hsched_engine::store::{ReportLine, planned_samples};
 use hsched_model::ErrorId;
 
-/// What does the same with nothing but a shell.
+/// The equivalent in plain shell.
 const WITHOUT_HSCHED: &str = r#"# The same in plain shell:
 printf '{"epoch": %d, "rank": %d, "samples": %d, "compute_s": %s}\n' \
   "$epoch" "$RANK" "$samples" "$seconds" >>"$HSCHED_REPORT""#;
@@ -80,7 +80,7 @@ impl Subcommand for Args {
     }
 }
 
-/// The variables of a job's rank.
+/// The environment variables of a job's rank.
 struct JobEnvironment(BTreeMap<String, String>);
 
 impl JobEnvironment {
@@ -109,7 +109,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn metric(text: &str) -> Result<(String, f64), String> {
     let (name, value) = text.split_once('=').ok_or("write it like loss=0.7")?;
     let number: f64 = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
-    // JSON has no word for what is not finite.
+    // JSON has no representation of NaN and infinities.
     if name.is_empty() || !number.is_finite() {
         return Err("write it like loss=0.7, with a finite number".into());
     }

@@ -1,4 +1,4 @@
-//! `hsched results`: what runs have reached, also those whose jobs are forgotten.
+//! `hsched results`: the results of runs, also of jobs that were forgotten.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::app::completions;
 use crate::app::context::Context;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -29,6 +30,8 @@ pub(super) struct Args {
     /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
     #[arg(value_name = "SWEEP", add = completions::past_jobs())]
     names: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Sort by a metric, the best run first, by a parameter, or by a column: name, sweep, state, epoch, `gpu_hours`.
     #[arg(long, value_name = "KEY")]
     sort: Option<String>,
@@ -42,11 +45,11 @@ pub(super) struct Args {
     format: ResultFormat,
 }
 
-/// Columns that --sort takes beside metrics and parameters.
+/// Columns that --sort accepts besides metrics and parameters.
 const SORTED_COLUMNS: [&str; 8] =
     ["name", "sweep", "state", "epoch", "epochs", "gpu_hours", "best", "metric"];
 
-/// How results are printed.
+/// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ResultFormat {
     /// Human-readable text.
@@ -58,7 +61,7 @@ enum ResultFormat {
     Json,
 }
 
-/// What is said of runs that nothing can be compared by.
+/// Printed if no run has a metric to compare.
 const NO_METRICS: &str =
     "no run has reported a metric; hsched help training shows how a program reports its epochs and metrics";
 
@@ -73,7 +76,7 @@ impl Subcommand for Args {
         let results = Results::read(&root, &known, state::now(context));
         let Results { runs, damaged, .. } = results.map_err(|error| state::failure(&error))?;
         warn_of_damage(context, &root, &damaged);
-        let runs = meant(runs, &self.names, "hsched results")?;
+        let runs = meant(runs, &self.names, &self.tags, "hsched results")?;
         let metric = self.metric(&runs)?;
         let mut rows: Vec<ResultRow> = runs.iter().map(|run| row(run, metric, &runs)).collect();
         if let Some(key) = &self.sort {
@@ -106,7 +109,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the metric that --sort names; `None` where it names a column, a parameter or nothing.
+    /// Returns the metric that --sort names; `None` if it names a column, a parameter or nothing.
     fn metric(&self, runs: &[RunResult]) -> Result<Option<&str>, Failure> {
         let Some(key) = self.sort.as_deref() else { return Ok(None) };
         let is_metric = runs.iter().any(|run| run.metrics.contains_key(key));
@@ -131,7 +134,7 @@ impl Args {
     }
 }
 
-/// Warns of lines of the file of results that cannot be read.
+/// Warns about unreadable lines of the result file.
 pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) {
     if let Some(first) = damaged.first() {
         let path = root.join("results").display().to_string();
@@ -139,11 +142,18 @@ pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) 
     }
 }
 
-/// Returns the runs of these names or sweeps, in their order; all where no name is given. `list` is the command that lists all names.
+/// Returns the runs of these names or sweeps with these tags, in their order; all where no name is given. `list` is the command that
+/// lists all names.
 ///
 /// # Errors
-/// When a name is of no run and no sweep.
-pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Result<Vec<RunResult>, Failure> {
+/// When a name is of no run and no sweep, or a tag of no run.
+pub(super) fn meant(
+    runs: Vec<RunResult>,
+    names: &[String],
+    tags: &TagArgs,
+    list: &str,
+) -> Result<Vec<RunResult>, Failure> {
+    tags.check(runs.iter().map(|run| &*run.tags))?;
     let is_one = |name: &str, run: &RunResult| {
         let sweep = run.sweep.as_deref();
         sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
@@ -162,10 +172,10 @@ pub(super) fn meant(runs: Vec<RunResult>, names: &[String], list: &str) -> Resul
         }
     }
     let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
-    Ok(runs.into_iter().filter(is_any).collect())
+    Ok(runs.into_iter().filter(|run| is_any(run) && tags.mean(&run.tags)).collect())
 }
 
-/// Returns the metric that a run is shown by where none is asked for: its target's, else a loss, else the first by name.
+/// Returns the metric that a run shows by default: that of its target, else a loss, else the first by name.
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let metrics = &run.metrics;
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
@@ -174,7 +184,7 @@ pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     named.next().or_else(|| names().find(|name| name.contains("loss"))).or_else(|| names().next())
 }
 
-/// Returns a run with the metric that it is shown by: the one asked for, else the one of [`shown_metric`].
+/// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].
 pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let found = wanted.or_else(|| shown_metric(run)).and_then(|name| run.metrics.get_key_value(name));
     let metric = found.map(|(name, range)| {
@@ -185,7 +195,7 @@ pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> 
     ResultRow { run: run.clone(), metric }
 }
 
-/// Returns whether a metric should fall or rise: as the target of a job says, else by its name.
+/// Returns whether a metric should fall or rise, by the target of a job, else by its name.
 fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     let targets = runs.iter().filter_map(|run| run.target.as_ref());
     let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
@@ -193,7 +203,8 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     said.map_or_else(|| MetricKind::of(metric).usual_mode(), |(_, mode)| *mode)
 }
 
-/// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.
+/// Orders rows by a metric, the best first, or by a parameter or a column, the smallest first; missing values
+/// come last.
 fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Ordering {
     if metric.is_some() || matches!(key, "best" | "metric") {
         return by_metric(a, b);
@@ -221,7 +232,7 @@ fn by_metric(a: &ResultRow, b: &ResultRow) -> Ordering {
     }
 }
 
-/// Returns the best of runs that can be compared.
+/// Returns the best of the runs that have a value.
 fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {

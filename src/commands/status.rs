@@ -1,4 +1,4 @@
-//! `hsched status`: where the jobs stand, without a question to Slurm.
+//! `hsched status`: the state of the jobs, without a call to Slurm.
 
 use std::path::Path;
 
@@ -10,14 +10,15 @@ use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
 use crate::app::script_files::script_output;
 use crate::app::session;
+use crate::app::tags::TagArgs;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pack;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
-    Align, Files, JobSummary, Table, duration, script_details, script_json, scripts_table, status_details,
-    status_json, status_table, unfolded_status_table,
+    Align, JobSummary, SubmissionFiles, Table, duration, script_details, script_json, scripts_table,
+    status_details, status_json, status_table, unfolded_status_table,
 };
 use hsched_engine::live::absolute;
 use hsched_engine::store::samples::RecentSamples;
@@ -34,15 +35,18 @@ pub(super) struct Args {
     /// Show these jobs in full, with all submissions and files. The name of a sweep shows a row for each of its jobs.
     #[arg(value_name = "JOB", add = completions::jobs())]
     jobs: Vec<String>,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
-/// The age of a look that goes without saying: `watch` looks every half minute, or from cron every minute or so.
+/// Up to this age, the last turn is not mentioned: `watch` takes one every half minute, or from cron about
+/// every minute.
 const STALE: Seconds = Seconds(120.0);
 
-/// Returns what is said where the jobs' `hsched run` is not at work.
+/// Returns the message for jobs whose `hsched run` is not running.
 fn interrupted(root: &Path) -> String {
     let script = pack::script(root);
     if !script.exists() {
@@ -72,7 +76,8 @@ impl Subcommand for Args {
         }
         let scripts = script_chains(&root);
         let (job_names, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
-            (Vec::new(), scripts)
+            // Scripts have no tags.
+            (Vec::new(), if self.tags.are_given() { Vec::new() } else { scripts })
         } else {
             let is_script =
                 |name: &&String| scripts.iter().any(|chain| chain.name == **name || chain.run == **name);
@@ -87,7 +92,8 @@ impl Subcommand for Args {
         };
         let chosen = self.chosen(&job_names, &state)?;
         let is_chosen = |script: &&ScriptJob| {
-            self.jobs.is_empty() || job_names.iter().any(|name| **name == script.name.as_str())
+            self.jobs.is_empty() && !self.tags.are_given()
+                || job_names.iter().any(|name| **name == script.name.as_str())
         };
         let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
         let output = |script: &ScriptJob| {
@@ -112,12 +118,12 @@ impl Subcommand for Args {
                     "no jobs in {place}: add some with hsched submit, hsched add or, without Slurm, hsched run\n"
                 )
             }
-            Format::Table if self.jobs.is_empty() => {
+            Format::Table if self.jobs.is_empty() && !self.tags.are_given() => {
                 status_table(&state, &metrics, now, context.terminal)
                     + &self.scripts_text(context, &followed, now)
                     + &chains_table(context, &scripts)
             }
-            Format::Table if self.names_sweeps(&state) => {
+            Format::Table if self.jobs.is_empty() || self.names_sweeps(&state) => {
                 let jobs = chosen.iter().map(|tracked| (*tracked).clone()).collect();
                 unfolded_status_table(&State { jobs, ..State::default() }, &metrics, now, context.terminal)
             }
@@ -146,10 +152,11 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the jobs of these names; all when nothing was asked for.
+    /// Returns the jobs of these names; all if no name is given.
     fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
+        self.tags.check(state.jobs.iter().map(|tracked| &*tracked.job.tags))?;
         if self.jobs.is_empty() {
-            return Ok(state.jobs.iter().collect());
+            return Ok(state.jobs.iter().filter(|tracked| self.tags.mean(&tracked.job.tags)).collect());
         }
         let is_script =
             |name: &&&String| state.scripts.iter().any(|script| script.name.as_str() == name.as_str());
@@ -166,17 +173,18 @@ impl Args {
                 return Err(unknown_job(name, state));
             }
         }
+        chosen.retain(|tracked| self.tags.mean(&tracked.job.tags));
         Ok(chosen)
     }
 
-    /// Returns whether all names are those of sweeps: then their jobs are shown in a table.
+    /// Returns whether all names are names of sweeps, whose jobs are shown in a table.
     fn names_sweeps(&self, state: &State) -> bool {
         let is_job = |name: &str| state.jobs.iter().any(|tracked| tracked.job.name.as_str() == name);
         let is_sweep = |name: &str| state.jobs.iter().any(|tracked| sweep_of(tracked) == Some(name));
         self.jobs.iter().all(|name| is_sweep(name) && !is_job(name))
     }
 
-    /// Returns the scripts that are followed, in full where they were asked for.
+    /// Returns the followed scripts, in full if they were named.
     fn scripts_text(&self, context: &Context, scripts: &[&ScriptJob], now: Time) -> String {
         if self.jobs.is_empty() {
             return scripts_table(scripts, now, context.terminal);
@@ -190,12 +198,12 @@ impl Args {
     }
 }
 
-/// Returns the name of the sweep that a job is of.
+/// Returns the name of the sweep that a job belongs to.
 fn sweep_of(tracked: &JobState) -> Option<&str> {
     tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str())
 }
 
-/// Returns a row for each script that runs in pieces; nothing for none.
+/// Returns a row for each script that runs in pieces; an empty text if there is none.
 fn chains_table(context: &Context, scripts: &[ScriptChain]) -> String {
     if scripts.is_empty() {
         return String::new();
@@ -222,14 +230,14 @@ fn chain_json(chain: &ScriptChain) -> serde_json::Value {
     })
 }
 
-/// Returns a line about a last look that was long ago; `follower` is the command that looks.
+/// Returns a line if the last turn was long ago; `follower` is the command that takes turns.
 fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
     let age = now.since(looked);
     (age.0 > STALE.0).then(|| format!("last updated {} ago; run {follower} to continue\n", duration(age)))
 }
 
-/// Returns the files of a submission, each with its name.
-fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> Files {
+/// Returns the files of a submission, each with a label.
+fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> SubmissionFiles {
     let job = &tracked.job;
     let name = attempt.key(&job.name).name();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));

@@ -1,4 +1,4 @@
-//! `hsched submit`: job scripts from a plan, given to Slurm.
+//! `hsched submit`: submits job scripts of a plan to Slurm.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -25,17 +25,17 @@ use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::submit_script::{FollowArgs, ScriptInput};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::Run;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job, JobName};
 use hsched_plan::Verdict;
 use hsched_plan::plan_file::PlanFile;
 
-/// What becomes of a job without a request whose file has others.
+/// The rest of the message about a job without a request, if other jobs of the file have one.
 const KEPT: &str = "; it is kept as waiting for hsched watch --queue";
 
-/// What follows the submissions of `--queue`.
+/// Printed after the submissions of `--queue`.
 const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces requests by better ones";
 
 /// Write a job script for each placed job and submit it with sbatch, or submit a batch script as it is
@@ -97,7 +97,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.planning.flags()).collect()
     }
 
@@ -179,7 +179,8 @@ impl Args {
         for &index in &chosen {
             if let Some(reason) = reason(index) {
                 let job = &planned.jobs[index];
-                // One that comes after others has its own reason; if nothing is submitted, none is kept.
+                // A job that depends on others states its own reason; if nothing is submitted, no job is
+                // kept.
                 let is_kept = self.through.is_wanted() && !self.dry_run && !scripts.is_empty();
                 let kept = if is_kept && behind(job).is_none() { KEPT } else { "" };
                 context.note(&format!("{} was not submitted: {reason}{kept}", job.name));
@@ -220,13 +221,14 @@ impl Args {
         });
         if self.format == Format::Json {
             let value = json!({ "schema": "hsched.submit/1", "run": run_id, "folder": folder, "jobs": jobs });
-            // What became of the jobs must not be lost with stdout.
+            // If stdout fails, the answers must still be shown.
             print(context, &json_text(&value)?).inspect_err(|_| context.terminal.say(&value.to_string()))?;
         }
         Ok(exit)
     }
 
-    /// Submits what no plan places: all jobs together, or a script in pieces. `None` for everything else.
+    /// Submits inputs that no plan places: all jobs together, or a script in pieces. Returns `None` for every
+    /// other input.
     fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
         if self.pack.is_wanted() {
             let run = self.run_id(context)?;
@@ -247,7 +249,7 @@ impl Args {
         self.pieces.submit(context, &chain).map(Some)
     }
 
-    /// Submits a batch script as it is.
+    /// Submits a batch script unchanged.
     fn submit_script(&self, context: &Context, bytes: &[u8]) -> Result<Exit, Failure> {
         let is_for_jobs = !self.jobs.is_empty() || self.restart || self.through.is_wanted();
         if is_for_jobs || self.planning.pin || !self.planning.says_nothing() {
@@ -271,7 +273,7 @@ impl Args {
         self.follow.submit(context, &input)
     }
 
-    /// Returns the id that the user gave, or a new one.
+    /// Returns the given id, or a new one.
     fn run_id(&self, context: &Context) -> Result<String, Failure> {
         match &self.run_id {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
@@ -292,7 +294,7 @@ fn dry_run(args: &Args, context: &Context, scripts: &[(JobName, String)]) -> Res
     Ok(scripts.iter().map(json).collect())
 }
 
-/// Submits, printing each answer as it comes unless JSON is to follow.
+/// Submits the jobs and prints each answer as it arrives, unless the output is JSON.
 fn submit(
     args: &Args,
     context: &Context,
@@ -326,7 +328,7 @@ fn job_json(answered: &Answered) -> Value {
     })
 }
 
-/// Returns the numbers of the jobs that were asked for; all when none was.
+/// Returns the indices of the named jobs; all if no name is given.
 fn choose(jobs: &[Job], names: &[String]) -> Result<Vec<usize>, Failure> {
     if names.is_empty() {
         return Ok((0..jobs.len()).collect());
@@ -343,7 +345,7 @@ fn choose(jobs: &[Job], names: &[String]) -> Result<Vec<usize>, Failure> {
             }
         })
     };
-    // A job named twice is submitted once.
+    // A job that is named twice is submitted once.
     let chosen = names.iter().map(number).collect::<Result<BTreeSet<_>, _>>()?;
     Ok(chosen.into_iter().collect())
 }

@@ -1,4 +1,5 @@
-//! `hsched submit --queue`: the requests that are done soonest on average, chosen as `hsched plan --queue` chooses them.
+//! `hsched submit --queue`: submits the requests that `hsched plan --queue` chooses for the earliest mean
+//! completion.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::start_estimates::{self, OptionEstimate, Queue, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::{queue_look, replicas, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
@@ -17,13 +18,13 @@ use crate::ui::{duration, rough_duration, start_estimate};
 use hsched_model::{ErrorId, Job, Time};
 use hsched_queue::Start;
 
-/// Why a job has no request if nothing else is known.
+/// Default reason of a job without a request.
 const NOTHING: &str = "none of its requests can start on this cluster";
 
-/// How long the search takes unless told otherwise.
+/// Default time of the search.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
 
-/// What can be said about requests that wait in the queue.
+/// Options for requests that wait in the queue.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(super) struct ThroughArgs {
@@ -40,15 +41,15 @@ pub(super) struct ThroughArgs {
 }
 
 impl ThroughArgs {
-    /// Returns whether jobs are to go through the queue.
+    /// Returns whether jobs go through the queue.
     pub(super) fn is_wanted(&self) -> bool {
         self.queue || self.race > 1
     }
 
-    /// Refuses what would do nothing.
+    /// Refuses options that would have no effect.
     ///
     /// # Errors
-    /// When something is said of the choice of requests, and none is to be made.
+    /// If an option restricts the requests, but none are chosen.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.is_wanted() || !self.search.is_given() {
             return Ok(());
@@ -56,10 +57,11 @@ impl ThroughArgs {
         Err(start_estimates::without_queue("--cost-weight and --futures"))
     }
 
-    /// Returns what is to be submitted for the jobs of a file that `numbers` picks, and when the queue was looked at.
+    /// Returns the entries to submit for the jobs of a file at the indices `numbers`, and the time of the
+    /// queue snapshot.
     ///
     /// # Errors
-    /// When the file is wrong, or Slurm does not answer.
+    /// If the file is invalid, or Slurm does not answer.
     pub(super) fn entries(
         &self,
         context: &Context,
@@ -76,7 +78,7 @@ impl ThroughArgs {
         replicas::refuse_spread(&input.jobs)?;
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
-        let queue = Queue::live(context, looked).with_site(context);
+        let queue = ClusterQueue::live(context, looked).with_site(context);
         let asked = |&number: &usize| {
             let mut job = input.jobs[number].clone();
             job.launch.sbatch.extend_from_slice(sbatch);
@@ -130,7 +132,7 @@ impl ThroughArgs {
     }
 }
 
-/// Returns what is foretold of a request, in a line.
+/// Returns the predictions for a request in one line.
 fn told(job: &Job, estimate: &OptionEstimate) -> String {
     let asked = format!("{}: {} for {}", job.name, gpus(estimate), duration(estimate.option.request.limit));
     match (&estimate.start, estimate.done) {
@@ -146,7 +148,8 @@ fn told(job: &Job, estimate: &OptionEstimate) -> String {
     }
 }
 
-/// Returns that a job has fewer requests than wanted, if so. Why it has none is said when it is not submitted.
+/// Returns a note if a job has fewer requests than wanted. The reason for having none is part of the message
+/// when the job is not submitted.
 fn fewer(job: &Job, estimates: &[OptionEstimate], wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, estimates.len());
     (0 < found && found < wanted)

@@ -1,4 +1,4 @@
-//! `hsched submit SCRIPT`: a batch script of the user's, unchanged, followed like any other job.
+//! `hsched submit SCRIPT`: submits a batch script unchanged and follows it like any other job.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use hsched_model::{ErrorId, JobName, Seconds, Time};
 use hsched_slurm::live::script_command;
 use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
 
-/// How a script is followed.
+/// Options for following a script.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub(super) struct FollowArgs {
@@ -33,7 +33,7 @@ pub(super) struct FollowArgs {
     pub may: Vec<MayArg>,
 }
 
-/// A part of a request, as the command line names it.
+/// A part of a request that may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum MayArg {
     /// Another GPU type.
@@ -42,11 +42,11 @@ pub(super) enum MayArg {
     Partition,
     /// Another account.
     Account,
-    /// A shorter time limit, where past runs show that it suffices.
+    /// A shorter time limit, if past runs show that it suffices.
     Limit,
 }
 
-/// What is submitted.
+/// The script to submit.
 pub(super) struct ScriptInput<'a> {
     pub path: &'a Path,
     pub bytes: &'a [u8],
@@ -57,7 +57,8 @@ pub(super) struct ScriptInput<'a> {
     pub format: Format,
 }
 
-/// Options with which sbatch submits nothing, waits, or submits to another cluster; and why not.
+/// Options with which sbatch submits nothing, waits, or submits to another cluster; each with the reason for
+/// refusing it.
 const REFUSED: [(&str, &str); 3] = [
     ("test-only", "sbatch submits nothing with it; hsched submit --dry-run shows the command"),
     ("wait", "hsched does not wait for its jobs; hsched watch does"),
@@ -79,7 +80,7 @@ impl FollowArgs {
     /// Submits a script.
     ///
     /// # Errors
-    /// When sbatch would refuse it, or nothing was submitted.
+    /// If sbatch would refuse the script, or nothing was submitted.
     pub(super) fn submit(&self, context: &Context, input: &ScriptInput) -> Result<Exit, Failure> {
         let is_stdin = input.path == Path::new("-");
         let path = if is_stdin { PathBuf::from("script") } else { absolute(&context.directory, input.path) };
@@ -102,7 +103,7 @@ impl FollowArgs {
         said(context, input, &name, &answered)
     }
 
-    /// Returns the job of a script as it is known before it is submitted.
+    /// Returns the job of a script as recorded before its submission.
     fn job(
         &self,
         context: &Context,
@@ -169,7 +170,7 @@ impl FollowArgs {
     }
 }
 
-/// Returns the name by which hsched knows a job: letters that names of jobs cannot have become `_`.
+/// Returns hsched's name for a job: characters that are invalid in job names become `_`.
 fn job_name(slurm_name: &str) -> Result<JobName, Failure> {
     let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = slurm_name.chars().take(LONGEST_NAME).map(legal).collect();
@@ -178,10 +179,10 @@ fn job_name(slurm_name: &str) -> Result<JobName, Failure> {
     JobName::new(&name).map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::NameFormat))
 }
 
-/// The longest name that is taken over.
+/// Maximum length of a name that is taken from a script.
 const LONGEST_NAME: usize = 150;
 
-/// Refuses what sbatch refuses, and options with which there is no job to follow.
+/// Refuses scripts that sbatch refuses, and options that leave no job to follow.
 fn refuse(name: &str, reading: &ScriptReading) -> Result<(), Failure> {
     if let Some(why) = &reading.refused {
         let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {why}"))
@@ -240,7 +241,7 @@ fn said(
             }))?
         }
     };
-    // What became of the job must not be lost with stdout.
+    // If stdout fails, the answer must still be shown.
     print(context, &text).inspect_err(|_| context.terminal.say(text.trim_end()))?;
     if exit == Exit::Done && input.format == Format::Table {
         context.note(&format!("hsched watch follows it; hsched logs {name} prints its output"));

@@ -1,4 +1,4 @@
-//! `hsched tell`: what comes of trials, for an optimiser outside hsched.
+//! `hsched tell`: the results of trials, for an optimiser outside hsched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 
 use crate::app::completions;
 use crate::app::context::Context;
+use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::{Curve, Results, state_stamp};
+use hsched_engine::store::{MetricCurves, Results, state_stamp};
 use hsched_engine::{RunResult, State};
 use hsched_model::JobName;
 use hsched_model::formats::{trial_json, trial_of};
 
-/// Time between two looks at the state, which does not tell of changes on a network file system.
+/// Interval between two reads of the state: a network file system does not notify of changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Print what comes of trials, as lines of JSON for an optimiser
@@ -41,7 +42,8 @@ pub(super) struct Args {
     follow: bool,
 }
 
-/// What was printed of each run, by its name and when it was added: the last epoch, and whether it has ended.
+/// The printed lines of each run, keyed by name and time of adding: the last epoch, and whether the end was
+/// printed.
 type PrintedLines = BTreeMap<(JobName, u64), (u64, bool)>;
 
 impl Subcommand for Args {
@@ -70,7 +72,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Prints what was not printed of the runs.
+    /// Prints the lines of the runs that were not printed yet.
     fn print_new(
         &self,
         context: &Context,
@@ -87,11 +89,11 @@ impl Args {
         });
         runs.retain(|run| newest.get(&run.name) == Some(&run.key().1));
         let is_of_sweep = |run: &RunResult| run.sweep.as_deref() == Some(self.sweep.as_str());
-        // With --follow the first trial may come later.
+        // With --follow, the first trial may be added later.
         let runs: Vec<RunResult> = if self.follow || runs.iter().any(is_of_sweep) {
             runs.into_iter().filter(is_of_sweep).collect()
         } else {
-            meant(runs, std::slice::from_ref(&self.sweep), "hsched results")?
+            meant(runs, std::slice::from_ref(&self.sweep), &TagArgs::default(), "hsched results")?
         };
         if let Some(metric) = self.metric.as_deref().filter(|_| !self.follow) {
             note_unknown_metric(context, &runs, metric);
@@ -119,7 +121,8 @@ impl Args {
     }
 }
 
-/// Notes that no run has reported a metric, if runs have reported others: all its values are null then.
+/// Notes that no run has reported the metric, if runs have reported other metrics: all its values are then
+/// null.
 fn note_unknown_metric(context: &Context, runs: &[RunResult], metric: &str) {
     let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.metrics.keys().map(String::as_str)).collect();
     if !names.is_empty() && !names.contains(metric) {
@@ -128,8 +131,9 @@ fn note_unknown_metric(context: &Context, runs: &[RunResult], metric: &str) {
     }
 }
 
-/// Returns the epochs of a run with the metric's value: all where its reports are there, else those of its best and its last value.
-fn points(run: &RunResult, curve: Option<&Curve>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
+/// Returns the epochs of a run with the metric's values: all epochs if its reports exist, otherwise those of
+/// the best and the last value.
+fn points(run: &RunResult, curve: Option<&MetricCurves>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
     let of_epoch = |metrics: &[(String, f64)]| {
         metrics.iter().find(|(name, _)| Some(name.as_str()) == metric).map(|(_, value)| *value)
     };

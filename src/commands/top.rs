@@ -1,4 +1,4 @@
-//! `hsched top`: the jobs live in the terminal.
+//! `hsched top`: shows the jobs live in the terminal.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use crate::app::session;
 use crate::commands::cli::{Subcommand, run_words};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Key, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
+use crate::ui::{KeyPress, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::samples::RecentSamples;
@@ -28,25 +28,25 @@ use hsched_model::{JobName, Time};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
-/// How often the state is read.
+/// Interval between two reads of the state.
 const READ: Duration = Duration::from_secs(2);
 
-/// How often is looked for keys and signals.
+/// Interval of checks for keys and signals.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A state that takes long to read is read less often: by this factor.
+/// The pause between two reads is at least this multiple of the time that a read takes.
 const REST: u32 = 10;
 
 /// Lines of a job's output that are shown.
 const LINES: &str = "200";
 
-/// Rows by which a page is turned.
+/// Rows per page.
 const PAGE: usize = 10;
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let mut top = Top::new(context);
-        // What is wrong with the state directory is said before the terminal is taken.
+        // Errors in the state directory are printed before the terminal is taken over.
         top.read()?;
         let terminal = |error: io::Error| {
             Failure::new(Exit::Usage, format!("cannot draw on the terminal: {error}"))
@@ -59,34 +59,34 @@ impl Subcommand for Args {
     }
 }
 
-/// What is shown, and what keys have said of it.
+/// The displayed data, and the messages of keys.
 struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
     starts: ExpectedStarts,
-    metrics: BTreeMap<JobName, Measured>,
+    metrics: BTreeMap<JobName, JobMetrics>,
     view: TopView,
-    question: Option<Question>,
-    /// When the state is read next, by the time since the start.
+    question: Option<Confirmation>,
+    /// Time of the next read, since the start.
     next: Duration,
 }
 
-/// What a job has reported.
-struct Measured {
-    /// Epochs that were done then.
+/// The reported values of a job.
+struct JobMetrics {
+    /// Completed epochs at the last read.
     epochs: u64,
-    /// The last value of its metric, with its name.
+    /// Name and last value of its metric.
     metric: Option<(String, f64)>,
-    /// The metric after each epoch that had one.
+    /// Values of the metric by epoch; epochs without one are left out.
     curve: Vec<f64>,
 }
 
-/// What `y` will do.
-struct Question {
+/// The action that `y` confirms.
+struct Confirmation {
     name: String,
 }
 
-/// Whether it goes on.
+/// Whether the loop continues.
 enum After {
     GoOn,
     Quit,
@@ -99,7 +99,7 @@ impl<'a> Top<'a> {
         Self { context, samples, starts, metrics, view, question: None, next: Duration::ZERO }
     }
 
-    /// Draws and obeys until it is told to end.
+    /// Draws the screen and handles keys until the user quits.
     fn live(&mut self, screen: &mut TopScreen, interrupts: &Interrupts) -> io::Result<Exit> {
         screen.draw(&self.view)?;
         loop {
@@ -120,7 +120,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Reads the state again; what keeps it from that is shown until it can be read.
+    /// Reads the state again; shows an error until a read succeeds.
     fn read_again(&mut self) {
         let begin = self.context.clock.elapsed();
         let problem = self.read().err().map(|failure| failure.message);
@@ -129,7 +129,7 @@ impl<'a> Top<'a> {
         self.view.problem = problem;
     }
 
-    /// Reads the state, and makes what is shown of it.
+    /// Reads the state and builds the displayed rows.
     fn read(&mut self) -> Result<(), Failure> {
         let selected = self.selected().map(|row| row.name.clone());
         let current = CurrentState::read(self.context, &mut self.samples)?;
@@ -179,7 +179,7 @@ impl<'a> Top<'a> {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),
             };
-            self.metrics.insert(tracked.job.name.clone(), Measured { epochs: done, metric, curve });
+            self.metrics.insert(tracked.job.name.clone(), JobMetrics { epochs: done, metric, curve });
         }
         let known = self.metrics.get(&tracked.job.name);
         let (metric, curve) =
@@ -190,14 +190,14 @@ impl<'a> Top<'a> {
         TopRow::of_job(tracked, metric, curve, start, current.now)
     }
 
-    /// Returns when Slurm expects a job to start, in words.
+    /// Returns when Slurm expects a job to start, for people.
     fn start(&self, job: hsched_model::JobId, now: Time) -> Option<String> {
         let at = self.starts.of(job)?;
         let left = at.since(now);
         Some(if left.0 < 1.0 { "start due".to_owned() } else { format!("start in {}", duration(left)) })
     }
 
-    /// Makes what is shown of the selected job.
+    /// Builds the details of the selected job.
     fn detail(&mut self, current: &CurrentState) {
         (self.view.details, self.view.curve) = (Vec::new(), None);
         let Some(name) = self.selected().map(|row| row.name.clone()) else { return };
@@ -214,13 +214,13 @@ impl<'a> Top<'a> {
         self.view.rows.get(self.view.selected)
     }
 
-    /// Does what a key says.
-    fn obey(&mut self, key: Key, screen: &mut TopScreen) -> io::Result<After> {
+    /// Carries out the action of a key.
+    fn obey(&mut self, key: KeyPress, screen: &mut TopScreen) -> io::Result<After> {
         self.view.message = None;
         if let Some(question) = self.question.take() {
-            if key == Key::Letter('y') {
+            if key == KeyPress::Letter('y') {
                 self.aside(screen, &[&["cancel", "--", &question.name]])?;
-            } else if key == Key::Redraw {
+            } else if key == KeyPress::Redraw {
                 self.ask(question);
             }
             return Ok(After::GoOn);
@@ -228,15 +228,15 @@ impl<'a> Top<'a> {
         let last = self.view.rows.len().saturating_sub(1);
         let selected = self.view.selected;
         match key {
-            Key::Letter('q') | Key::Escape | Key::Interrupt => return Ok(After::Quit),
-            Key::Up => self.select(selected.saturating_sub(1)),
-            Key::Down => self.select((selected + 1).min(last)),
-            Key::PageUp => self.select(selected.saturating_sub(PAGE)),
-            Key::PageDown => self.select((selected + PAGE).min(last)),
-            Key::First => self.select(0),
-            Key::Last => self.select(last),
-            Key::Letter(letter) => return self.obey_letter(letter, screen),
-            Key::Enter | Key::Redraw => {}
+            KeyPress::Letter('q') | KeyPress::Escape | KeyPress::Interrupt => return Ok(After::Quit),
+            KeyPress::Up => self.select(selected.saturating_sub(1)),
+            KeyPress::Down => self.select((selected + 1).min(last)),
+            KeyPress::PageUp => self.select(selected.saturating_sub(PAGE)),
+            KeyPress::PageDown => self.select((selected + PAGE).min(last)),
+            KeyPress::First => self.select(0),
+            KeyPress::Last => self.select(last),
+            KeyPress::Letter(letter) => return self.obey_letter(letter, screen),
+            KeyPress::Enter | KeyPress::Redraw => {}
         }
         Ok(After::GoOn)
     }
@@ -249,7 +249,7 @@ impl<'a> Top<'a> {
             'e' if is_pending => self.aside(screen, &[&["status", "--", &name], &["why", "--", &name]])?,
             'e' => self.aside(screen, &[&["status", "--", &name]])?,
             'c' if is_over => self.view.message = Some(format!("{name} has already ended")),
-            'c' => self.ask(Question { name }),
+            'c' => self.ask(Confirmation { name }),
             _ => {}
         }
         Ok(After::GoOn)
@@ -260,12 +260,12 @@ impl<'a> Top<'a> {
         self.next = Duration::ZERO;
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, question: Confirmation) {
         self.view.message = Some(format!("cancel {}? y: yes, any other key: no", question.name));
         self.question = Some(question);
     }
 
-    /// Leaves the terminal to other commands of hsched, which print as usual.
+    /// Gives the terminal to another command of hsched, which prints as usual.
     fn aside(&mut self, screen: &mut TopScreen, commands: &[&[&str]]) -> io::Result<()> {
         screen.aside(|| {
             for words in commands {
@@ -286,7 +286,7 @@ fn samples_of(current: &CurrentState, tracked: &JobState, samples: &mut RecentSa
     samples.of(&report_folder(&current.root, &key.run, &key.name()))
 }
 
-/// Returns how many jobs there are in each state.
+/// Returns the number of jobs in each state.
 fn counts(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let words = state.jobs.iter().map(|tracked| tracked.phase.word());

@@ -1,4 +1,4 @@
-//! `hsched train-policy`: a net for the policy `mlf-rl`, trained on replays.
+//! `hsched train-policy`: trains a network for the policy `mlf-rl` on replays.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Align, ProgressLine, Table, duration, write_output};
-use hsched_lab::learning::{NetTraining, Score, Trained, of_policy, train};
+use hsched_lab::learning::{NetTraining, ScheduleScore, Trained, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
@@ -52,10 +52,10 @@ pub(super) struct Args {
     speeds: SpeedArgs,
 }
 
-/// One trace of so many is held out.
+/// One trace in this many is held out.
 const HELD_OUT: usize = 5;
 
-/// The policies that a net has to beat.
+/// The policies that a network has to beat.
 const RIVALS: [&str; 2] = ["mlf-h", "srtf"];
 
 impl Subcommand for Args {
@@ -63,7 +63,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -74,7 +74,7 @@ impl Subcommand for Args {
         }
         let training = NetTraining { seed: self.seed, passes: self.passes, ..NetTraining::default() };
         let progress = ProgressLine::start(format!("training on {} traces", traces.len()));
-        let mut said = |pass: u32, score: Score| {
+        let mut said = |pass: u32, score: ScheduleScore| {
             progress.say(format!(
                 "pass {pass} of {}: mean JCT {} on the held-out traces",
                 self.passes,
@@ -83,7 +83,7 @@ impl Subcommand for Args {
         };
         let trained = train(&traces, &held_out, &training, &mut said).map_err(|error| failed(&error))?;
         drop(progress);
-        let mut rows: Vec<(String, Score)> = Vec::new();
+        let mut rows: Vec<(String, ScheduleScore)> = Vec::new();
         for name in RIVALS {
             let score = of_policy(&held_out, name).map_err(|error| failed(&error))?;
             rows.push((name.to_owned(), score));
@@ -105,7 +105,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Prints what would be done.
+    /// Prints what a real run would do.
     fn print_intent(&self, context: &Context, traces: usize, held_out: usize) -> Result<Exit, Failure> {
         let text = match self.format {
             Format::Json => json_text(&json!({
@@ -120,7 +120,7 @@ impl Args {
         Ok(Exit::Done)
     }
 
-    /// Returns the traces to learn from and those that are held out.
+    /// Returns the training traces and the held-out ones.
     fn traces(&self, context: &Context) -> Result<(Vec<Trace>, Vec<Trace>), Failure> {
         let files = input::folder(&self.traces, &["yaml", "yml", "json", "csv"])?;
         let clusters = input::folder(&self.clusters, &["yaml", "yml"])?;
@@ -143,8 +143,14 @@ impl Args {
         Ok((training, held_out))
     }
 
-    fn json(&self, rows: &[(String, Score)], trained: &Trained, learnt: usize, held_out: usize) -> Value {
-        let row = |(name, score): &(String, Score)| json!({ "policy": name, "mean_jct_s": score.mean_jct, "deadlines_met": score.met, "reward": score.reward });
+    fn json(
+        &self,
+        rows: &[(String, ScheduleScore)],
+        trained: &Trained,
+        learnt: usize,
+        held_out: usize,
+    ) -> Value {
+        let row = |(name, score): &(String, ScheduleScore)| json!({ "policy": name, "mean_jct_s": score.mean_jct, "deadlines_met": score.met, "reward": score.reward });
         json!({
             "schema": "hsched.training/1",
             "dry_run": false,
@@ -160,7 +166,7 @@ impl Args {
     fn table(
         &self,
         context: &Context,
-        rows: &[(String, Score)],
+        rows: &[(String, ScheduleScore)],
         trained: &Trained,
         counts: (usize, usize),
     ) -> String {
@@ -191,8 +197,8 @@ impl Args {
     }
 }
 
-/// Returns whether the last has a lesser mean and no fewer deadlines met than the rivals.
-fn beats(rows: &[(String, Score)]) -> bool {
+/// Returns whether the last row has a lower mean and no fewer deadlines met than the rivals.
+fn beats(rows: &[(String, ScheduleScore)]) -> bool {
     let Some((_, score)) = rows.last() else { return false };
     rows.iter().take(RIVALS.len()).all(|(_, other)| score.mean_jct < other.mean_jct && score.met >= other.met)
 }

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::app::site_waits::SiteWaits;
-use crate::app::start_estimates::{OptionEstimate, Queue};
-use crate::commands::when::Told;
+use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
+use crate::commands::when::EstimatedJob;
 use hsched_model::SpeedBasis;
 use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
-/// Returns what is known of each job's requests, as JSON.
-pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let job = |estimated: &Told| {
+/// Returns the estimates of each job's requests as JSON.
+pub(super) fn json(told: &[EstimatedJob], queues: &[ClusterQueue]) -> Value {
+    let job = |estimated: &EstimatedJob| {
         json!({
             "name": estimated.job.name.as_str(),
             "chosen": estimated.choice.and_then(|choice| estimated.list.iter().position(|option| option.id() == choice.id)),
@@ -27,8 +27,8 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
     })
 }
 
-/// Returns a queue and when it was looked at, as JSON.
-pub(super) fn queue(queue: &Queue) -> Value {
+/// Returns a queue and the time of its snapshot as JSON.
+pub(super) fn queue(queue: &ClusterQueue) -> Value {
     json!({ "cluster": queue.name, "taken_at": queue.snapshot.taken_at, "age_s": queue.age,
         "corrected_by": queue.learnt.map(|(_, count)| count),
         "learnt": queue.site.as_ref().map(|site| site_json(site, queue)),
@@ -37,23 +37,23 @@ pub(super) fn queue(queue: &Queue) -> Value {
         "notes": queue.snapshot.notes })
 }
 
-/// Returns what was learnt of a queue's waits, as JSON.
-fn site_json(site: &SiteWaits, queue: &Queue) -> Value {
+/// Returns the learnt waits of a queue as JSON.
+fn site_json(site: &SiteWaits, queue: &ClusterQueue) -> Value {
     json!({ "used": site.basis(&queue.snapshot).is_some(), "from": site.basis_of_all(), "comparison": site.comparison() })
 }
 
-/// Returns by how much the priorities of pending jobs grow in an hour, as JSON.
+/// Returns the hourly growth of the priorities of pending jobs as JSON.
 fn growth(growth: Growth) -> Value {
     json!({ "per_hour": growth.per_hour, "source": growth.source.word(), "by_weights": growth.by_weights })
 }
 
-/// Returns a limit that holds up jobs of the user's, as JSON.
+/// Returns a limit that delays the user's jobs as JSON.
 fn reached(limit: &ReachedLimit) -> Value {
     json!({ "holder": limit.holder, "tres": limit.tres, "max": limit.max, "minutes": limit.is_minutes,
         "by_you": limit.by_you, "by_others": limit.by_others, "jobs": limit.jobs })
 }
 
-/// Returns what an estimate rests on, in a word.
+/// Returns the method of an estimate as one word.
 fn method(forecast: &Forecast) -> &'static str {
     match forecast {
         Forecast { learnt: Some(_), .. } => "learnt",
@@ -63,8 +63,8 @@ fn method(forecast: &Forecast) -> &'static str {
     }
 }
 
-/// Returns a request and what is known of it, as JSON.
-pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[Queue]) -> Value {
+/// Returns a request with its estimates as JSON.
+pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[ClusterQueue]) -> Value {
     let request = &option_estimate.option.request;
     let mut value = json!({
         "cluster": queues[option_estimate.queue].name,
@@ -89,7 +89,7 @@ pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[Queue]) ->
     value
 }
 
-/// Returns what is known of a start, as JSON.
+/// Returns a start estimate as JSON.
 pub(super) fn outlook(start: &Start) -> Value {
     let mut value = json!({});
     add_outlook(&mut value, start);

@@ -1,4 +1,4 @@
-//! `hsched when SCRIPT --request`: what a batch script asks for, as `sbatch` reads it.
+//! `hsched when SCRIPT --request`: the request of a batch script, as `sbatch` reads it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,13 @@ use hsched_slurm::script::{
 
 const INDENT: &str = "  ";
 
-/// Width of the column that names what is asked for.
+/// Width of the column of names.
 const NAMES: usize = 12;
 
-/// Prints what a script asks for; without a path, what the options alone ask for.
+/// Prints the request of a script, or of the options alone if there is no path.
 ///
 /// # Errors
-/// When the file cannot be read (exit 78).
+/// If the file cannot be read (exit 78).
 pub(super) fn run(
     context: &Context,
     path: Option<&Path>,

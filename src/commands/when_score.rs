@@ -1,4 +1,4 @@
-//! `hsched when --score`: how right was what hsched foretold.
+//! `hsched when --score`: the accuracy of past predictions.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ use crate::exit::Exit;
 use crate::ui::{Align, Table, duration, wrap};
 use hsched_engine::store::Predicted;
 use hsched_model::Seconds;
-use hsched_queue::{Calibration, Prediction, Score};
+use hsched_queue::{Calibration, Score, StartPrediction};
 
-/// Prints coverage and error of what was foretold in the last ninety days.
+/// Prints coverage and error of the predictions of the last 90 days.
 ///
 /// # Errors
-/// When the state cannot be read.
+/// If the state cannot be read.
 pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
     let known = predictions::known(context)?;
     let groups = groups(&known);
@@ -26,14 +26,14 @@ pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the score of all that started and of parts of it.
+/// Returns the scores of all started jobs and of subgroups.
 fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
     let all = || known.iter().map(|predicted| &predicted.prediction);
     let mut counts: Vec<u32> =
         all().filter(|prediction| prediction.started.is_some()).map(|prediction| prediction.gpus).collect();
     counts.sort_unstable();
     counts.dedup();
-    let of = |name: String, list: &mut dyn Iterator<Item = &Prediction>| Some((name, Score::of(list)?));
+    let of = |name: String, list: &mut dyn Iterator<Item = &StartPrediction>| Some((name, Score::of(list)?));
     let mut groups = vec![
         of("all".to_owned(), &mut all()),
         of("waited over 10 min".to_owned(), &mut all().filter(|prediction| prediction.has_waited())),

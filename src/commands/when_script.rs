@@ -1,4 +1,4 @@
-//! `hsched when SCRIPT`: when a batch script would start, and which small changes bring that forward.
+//! `hsched when SCRIPT`: when a batch script would start, and which small changes make it start sooner.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{Outlook, ScriptOutlook, is_meant, unknown_partition};
+use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant, unknown_partition};
 use crate::app::script_remedy::remedy;
 use crate::app::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use crate::app::{input, slurm, state};
 use crate::commands::cli::{json_text, print};
 use crate::commands::{when_script_json, when_script_text};
@@ -29,7 +29,7 @@ use hsched_slurm::sbatch;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
 use hsched_slurm::script_changes::{NotInScript, rewrite, words};
 
-/// For so long a number means the change that was shown under it, in seconds.
+/// How long a number refers to the change that was listed under it, in seconds.
 const HOUR: f64 = 3600.0;
 
 /// What to do with a script.
@@ -50,7 +50,7 @@ pub(super) struct ScriptArgs {
     dry_run: bool,
 }
 
-/// What a script is looked at with.
+/// The inputs for examining a script.
 pub(super) struct ScriptQuestion<'a> {
     pub script: &'a Script,
     pub args: &'a ScriptArgs,
@@ -59,33 +59,33 @@ pub(super) struct ScriptQuestion<'a> {
     pub seed: u64,
     pub futures: u32,
     pub budget: Duration,
-    /// Whether Slurm may be asked.
+    /// Whether calls to Slurm are allowed.
     pub is_live: bool,
 }
 
-/// A script and all that is known of it.
+/// A script with its estimates.
 pub(super) struct ScriptReport<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
-    pub queue: &'a Queue,
+    pub queue: &'a ClusterQueue,
     /// Why Slurm refuses it.
     pub refused: Option<String>,
     pub past: PastRuns,
-    /// `None` where it is refused, or a number of nodes or GPUs is not known.
+    /// `None` if it is refused, or its number of nodes or GPUs is unknown.
     pub outlook: Option<ScriptOutlook>,
     pub notes: Vec<String>,
 }
 
 impl ScriptArgs {
-    /// Returns whether something is to be done that only a script can have done to it.
+    /// Returns whether an option was given that only applies to scripts.
     pub(super) fn is_given(&self) -> bool {
         self.apply.is_some() || self.submit.is_some() || self.dry_run || !self.may.is_empty()
     }
 }
 
 impl ScriptQuestion<'_> {
-    /// Looks at the script, and prints, writes or submits what is asked for.
-    pub(super) fn run(&self, context: &Context, queue: &Queue) -> Result<Exit, Failure> {
+    /// Examines the script; prints, writes or submits the requested result.
+    pub(super) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
@@ -98,7 +98,7 @@ impl ScriptQuestion<'_> {
         if let Some(number) = self.args.submit {
             return self.submit(context, &report, number);
         }
-        // Without a state directory, only --apply and --submit are not possible.
+        // Without a state directory, only --apply and --submit are unavailable.
         let _ = self.keep_list(context, &report);
         self.show(context, &report)?;
         Ok(if report.is_estimated() { Exit::Done } else { Exit::Unplaced })
@@ -112,10 +112,11 @@ impl ScriptQuestion<'_> {
         print(context, &text)
     }
 
-    /// Prints the changes where none were shown in the last hour: a number means what somebody has seen.
+    /// Prints the changes if none were listed in the last hour: a number must refer to a list that the user
+    /// has seen.
     ///
     /// # Errors
-    /// Where they were not shown before (exit 2).
+    /// If no list was shown before (exit 2).
     fn was_shown(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
         let is_empty = report.outlook.as_ref().is_none_or(|outlook| outlook.estimates.list.is_empty());
         if self.script.file.is_none() || self.args.dry_run || is_empty || self.kept_list(context).is_some() {
@@ -146,7 +147,7 @@ impl ScriptQuestion<'_> {
         &'a self,
         context: &Context,
         reading: &'a ScriptReading,
-        queue: &'a Queue,
+        queue: &'a ClusterQueue,
         version: Option<SlurmVersion>,
     ) -> Result<ScriptReport<'a>, Failure> {
         let (mut past, mut notes) = (PastRuns::default(), self.script.notes.clone());
@@ -167,7 +168,7 @@ impl ScriptQuestion<'_> {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", self.script.name()));
         let (clock, begin) = (&context.clock, context.clock.elapsed());
         let stop = || clock.elapsed().saturating_sub(begin) >= self.budget;
-        let outlook = Outlook {
+        let outlook = OutlookBasis {
             script: self.script,
             reading,
             version,
@@ -181,7 +182,7 @@ impl ScriptQuestion<'_> {
         Ok(ScriptReport { script: self.script, reading, queue, refused, past, outlook, notes })
     }
 
-    /// Returns a change that is listed, with its number counted from 0.
+    /// Returns a listed change by its number, counted from 0.
     fn change<'a>(
         &self,
         context: &Context,
@@ -201,9 +202,9 @@ impl ScriptQuestion<'_> {
                     .id(ErrorId::NoChange)
                     .hint(format!("look again: {}", self.line()))
             })?,
-            // What was not shown is no other change of that number.
+            // A change that was not listed must not match another change with this number.
             Some(None) => usize::MAX,
-            // Nothing was shown: --dry-run alone comes here, and shows it.
+            // Nothing was listed, so this is --dry-run alone, which shows the list.
             None => number - 1,
         };
         let Some(chosen) = list.get(place) else {
@@ -226,10 +227,10 @@ impl ScriptQuestion<'_> {
         Ok((place, chosen))
     }
 
-    /// Keeps the changes that are shown, for their numbers.
+    /// Stores the listed changes, so that their numbers stay valid.
     ///
     /// # Errors
-    /// When the state directory cannot be written.
+    /// If the state directory cannot be written.
     fn keep_list(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
         let shown: Vec<Vec<String>> = report
             .outlook
@@ -249,14 +250,14 @@ impl ScriptQuestion<'_> {
         })
     }
 
-    /// Returns the options of the changes that were shown in the last hour, in their order.
+    /// Returns the options of the changes that were listed in the last hour, in their order.
     fn kept_list(&self, context: &Context) -> Option<Vec<Vec<String>>> {
         let kept = OutputCache::of(&state::root(context).ok()?).get(&self.script.key("changes"));
         let is_young = (0.0..HOUR).contains(&time(&context.clock).since(kept.at).0);
         serde_json::from_str(&kept.text.filter(|_| is_young)?).ok()
     }
 
-    /// Returns the command that looks at the script.
+    /// Returns the command that examines the script.
     fn line(&self) -> String {
         let separator = if self.script.words.is_empty() { "" } else { " -- " };
         format!("hsched when {}{separator}{}", self.script.name(), shell_words::join(&self.script.words))
@@ -280,7 +281,7 @@ impl ScriptQuestion<'_> {
                 .id(ErrorId::NoChange)
         };
         let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
-        // What Slurm would read otherwise than it is meant must not be written.
+        // A change that Slurm would read differently must not be written.
         let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
         if !is_meant(&read_again, report.queue, &chosen.set.applied(&outlook.request)) {
             let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
@@ -318,7 +319,7 @@ impl ScriptQuestion<'_> {
         let (place, _) = self.change(context, report, number)?;
         let Some(outlook) = &report.outlook else { return Ok(Exit::Unplaced) };
         let options = self.script.options(report.reading, &words(&outlook.settings[place]));
-        // A name that begins with a dash would be an option.
+        // A name with a leading dash would be read as an option.
         let path = if path.to_string_lossy().starts_with('-') {
             PathBuf::from(".").join(path)
         } else {
@@ -338,7 +339,8 @@ impl ScriptQuestion<'_> {
     }
 }
 
-/// Returns where the old text of a script is kept: SCRIPT.bak, SCRIPT.bak2 and so on, the first that would not replace another text.
+/// Returns where the old text of a script is kept: the first of SCRIPT.bak, SCRIPT.bak2 and so on that would
+/// not replace another text.
 fn free_name(script: &Path, text: &[u8]) -> PathBuf {
     let named = |number: u32| {
         let mut name = script.as_os_str().to_owned();
@@ -352,19 +354,19 @@ fn free_name(script: &Path, text: &[u8]) -> PathBuf {
 }
 
 impl ScriptReport<'_> {
-    /// Returns the place of the change with these options.
+    /// Returns the index of the change with these options.
     fn place_of(&self, options: &[String]) -> Option<usize> {
         self.outlook.as_ref()?.settings.iter().position(|setting| words(setting) == options)
     }
 
-    /// Returns whether something is known of its start.
+    /// Returns whether its start is estimated.
     pub(super) fn is_estimated(&self) -> bool {
         self.outlook.as_ref().is_some_and(|outlook| {
             outlook.estimates.as_is.forecast().is_some() || !outlook.estimates.list.is_empty()
         })
     }
 
-    /// Returns why nothing can be said of its start.
+    /// Returns why its start cannot be estimated.
     pub(super) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
         if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {
@@ -388,7 +390,7 @@ impl ScriptReport<'_> {
         ))
     }
 
-    /// Returns whether Slurm refuses a line only because something in it is still to be replaced.
+    /// Returns whether Slurm refuses a line only because of a placeholder in it.
     fn is_of_placeholder(&self, why: &str) -> bool {
         let lines = self.reading.unknown.iter().filter_map(|unread| unread.line);
         lines.into_iter().any(|line| why.starts_with(&format!("line {line}: ")))

@@ -1,4 +1,4 @@
-//! The JSON of `hsched when SCRIPT`: that of `hsched when`, with the script.
+//! The JSON of `hsched when SCRIPT`: that of `hsched when`, plus the script.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use hsched_model::GpuType;
 use hsched_queue::ChangeEstimate;
 use hsched_slurm::script_changes::{Setting, words};
 
-/// Returns what is known of a script.
+/// Returns a script with its estimates as JSON.
 pub(super) fn json(report: &ScriptReport) -> Value {
     let outlook = report.outlook.as_ref();
     let reading = report.reading.to_json();

@@ -1,4 +1,4 @@
-//! What `hsched when SCRIPT` prints for people.
+//! The text output of `hsched when SCRIPT`.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use hsched_model::{Request, Seconds, Time};
 use hsched_queue::{ChangeEstimate, Start};
 use hsched_slurm::script_changes::{Setting, words};
 
-/// A start this soon is one at once, in seconds.
+/// A start within this many seconds counts as immediate.
 const AT_ONCE: f64 = 60.0;
 
-/// How far into the future starts are estimated, in seconds.
+/// The farthest estimated start, in seconds.
 const FARTHEST: f64 = 30.0 * 86_400.0;
 
 /// Returns the whole text.
@@ -39,7 +39,7 @@ pub(super) fn text(report: &ScriptReport, terminal: Terminal) -> String {
     script_text(&sentences, &rows, &notes, terminal)
 }
 
-/// Returns what the script asks for.
+/// Returns the request of the script.
 fn asks_for(name: &str, report: &ScriptReport, outlook: &ScriptOutlook) -> String {
     let Request { asks, partition, limit, .. } = &outlook.request;
     let per_node: u64 = asks.gpus.iter().map(|ask| u64::from(ask.count)).sum();
@@ -127,7 +127,7 @@ fn starts(report: &ScriptReport, outlook: &ScriptOutlook) -> Vec<String> {
     }
 }
 
-/// Returns what it waits for: how many of its GPUs are free, and how many jobs come before it.
+/// Returns what it waits for: how many of its GPUs are free, and how many jobs are ahead of it.
 fn waits_for(report: &ScriptReport, outlook: &ScriptOutlook, ahead: usize) -> Option<String> {
     let before = match ahead {
         0 => "no job is before it".to_owned(),
@@ -162,13 +162,13 @@ fn row(
     }
 }
 
-/// Returns what a change costs, in words.
+/// Returns the cost of a change for people.
 pub(super) fn costs(change_estimate: &ChangeEstimate) -> String {
     let costs: Vec<String> = change_estimate.set.drawbacks.iter().map(ToString::to_string).collect();
     if costs.is_empty() { "nothing".to_owned() } else { costs.join("; ") }
 }
 
-/// Returns a change in words: its options, or the numbers of those rows that it is made of.
+/// Returns a change for people: its options, or the numbers of the rows that it combines.
 fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> String {
     let list = &outlook.estimates.list;
     let changes = &list[place].set.changes;
@@ -190,7 +190,7 @@ fn change(report: &ScriptReport, outlook: &ScriptOutlook, place: usize) -> Strin
     }
 }
 
-/// Returns the value that an option has now.
+/// Returns the current value of an option.
 fn now_is(report: &ScriptReport, setting: &Setting) -> String {
     let option = report.reading.options.iter().rev().find(|option| option.name == setting.name);
     let value = option.and_then(|option| option.value.clone());
@@ -247,7 +247,7 @@ fn gigabytes(mebibytes: u64) -> String {
     if mebibytes >= 1024 { format!("{} GB", mebibytes / 1024) } else { format!("{mebibytes} MB") }
 }
 
-/// Returns a limit in words: `24 h`, `30 min`, `1 h 30 min`.
+/// Returns a limit for people: `24 h`, `30 min`, `1 h 30 min`.
 fn hours(limit: Seconds) -> String {
     let minutes = to_u64(limit.0 / 60.0);
     match (minutes / 60, minutes % 60) {

@@ -1,4 +1,4 @@
-//! `hsched why`: why a Slurm job is pending, when it starts, and what would start it sooner.
+//! `hsched why`: why a Slurm job is pending, when it starts, and how it could start sooner.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(super) struct Args {
     budget: Duration,
 }
 
-/// A job, explained, with the commands of its advice.
+/// The explanation of a job, with the commands of its advice.
 pub(super) struct JobPage {
     pub explained: ExplainedJob,
     commands: Vec<CommandLine>,
@@ -67,14 +67,14 @@ impl JobPage {
         Self { explained, commands }
     }
 
-    /// Returns what the job asks for now.
+    /// Returns the current request of the job.
     pub(super) fn request(&self) -> Request {
         let pending = self.explained.pending.as_ref();
         pending.map_or_else(no_request, |pending| pending.request(RequestId(0)))
     }
 }
 
-/// Returns what stands for the request of a job that is not pending: there is no advice on it.
+/// Returns an empty request for a job that is not pending and so gets no advice.
 fn no_request() -> Request {
     Request {
         id: RequestId(0),
@@ -87,7 +87,7 @@ fn no_request() -> Request {
     }
 }
 
-/// Returns the advice on a job with the command of each, as it is shown.
+/// Returns the advice on a job with its commands, in the displayed order.
 pub(super) fn numbered(shown: &JobPage) -> impl Iterator<Item = (&Advice, String)> {
     shown.explained.starts.advice.iter().zip(shown.commands.iter().map(command_text))
 }
@@ -136,7 +136,7 @@ impl Subcommand for Args {
         };
         print(context, &text)?;
         if let (Some(number), [job]) = (self.apply, self.jobs.as_slice()) {
-            // Nobody has read this list before.
+            // The user has not seen this list before.
             context.note(&format!(
                 "nothing was changed: no list of job {job} was shown within 15 minutes; look at this one, then give --apply {number} again"
             ));
@@ -146,7 +146,7 @@ impl Subcommand for Args {
     }
 }
 
-/// Returns the remedies of a job's advice, as they are kept for `--apply`.
+/// Returns the remedies of a job's advice, to be stored for `--apply`.
 fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
     let remedy = |(advice, command): (&Advice, &CommandLine)| shown_advice::KeptRemedy {
         program: command.program.to_string(),
@@ -198,7 +198,7 @@ impl Args {
     }
 }
 
-/// Returns a command as people type it: an argument is quoted only if a shell would read it otherwise.
+/// Returns a command as people type it: an argument is quoted only if a shell would change it otherwise.
 fn command_text(command: &CommandLine) -> String {
     let words = command.args.iter().map(|arg| quoted(arg));
     std::iter::once(command.program.to_string()).chain(words).collect::<Vec<_>>().join(" ")
@@ -225,7 +225,7 @@ fn list_text(context: &Context, shown: &[JobPage]) -> String {
 
 fn why_line(shown: &JobPage) -> WhyLine<'_> {
     let ExplainedJob { found, explanation, starts, .. } = &shown.explained;
-    // What Slurm's reason means says less than the limit behind it.
+    // The limit says more than the meaning of Slurm's reason.
     let numbers = explanation.limit.as_ref().and_then(|_| explanation.why.get(1));
     WhyLine {
         id: &found.id,
@@ -264,7 +264,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
     let can_change =
         |job_page: &JobPage| job_page.explained.starts.advice.iter().any(|advice| advice.remedy.keeps_job());
     if shown.iter().any(can_change) {
-        // The list is kept by the words that asked for it.
+        // The list is stored under the arguments of the command.
         let job = match (jobs, shown) {
             ([job], [_]) => quoted(job),
             _ => "JOB".to_owned(),
@@ -285,7 +285,7 @@ fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String])
     text
 }
 
-/// Returns what a job is, in a sentence or two.
+/// Returns a description of a job in one or two sentences.
 fn headline(shown: &JobPage, look: &JobFinder) -> String {
     let ExplainedJob { found, state, explanation, pending, .. } = &shown.explained;
     let name = found.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));

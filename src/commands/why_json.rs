@@ -6,7 +6,7 @@ use crate::app::why::ExplainedJob;
 use crate::commands::why::{JobPage, numbered};
 use hsched_queue::{Ahead, AheadJob, LimitUse, Start};
 
-/// Returns what is known of some jobs, as JSON.
+/// Returns the explanations of some jobs as JSON.
 pub(super) fn json(jobs: &[JobPage]) -> Value {
     json!({ "schema": "hsched.why/1", "jobs": jobs.iter().map(job).collect::<Vec<_>>() })
 }
@@ -41,7 +41,8 @@ fn job(shown: &JobPage) -> Value {
     })
 }
 
-/// Returns a limit, as JSON: of one on a job by itself, what is used is what the job needs; of one on past use, it is unknown.
+/// Returns a limit as JSON. For a limit on single jobs, `used` is the job's need; for a limit on past usage,
+/// it is unknown.
 fn limit(limit: &LimitUse) -> Value {
     let is_on_past_use = matches!(limit.name.as_str(), "GrpTRESMins" | "GrpWall");
     let used = limit.used.or((!is_on_past_use).then_some(limit.needed));

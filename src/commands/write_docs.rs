@@ -1,4 +1,5 @@
-//! `hsched write-docs`: man pages, completions and the command reference, for packagers and for this repository.
+//! `hsched write-docs`: writes man pages, completions and the command reference, for packagers and for this
+//! repository.
 
 use std::path::PathBuf;
 

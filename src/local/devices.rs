@@ -1,4 +1,5 @@
-//! The devices that jobs get: found on this machine, imagined, or those of an allocation; and who has which.
+//! The devices for jobs, which are found on this machine, simulated, or part of an allocation; and their
+//! assignment to submissions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,63 +17,63 @@ use hsched_model::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     pub gpu_type: GpuType,
-    /// What programs call it: a UUID, its place among the devices of an allocation's node, or nothing where it is
-    /// imagined.
+    /// The name by which programs address it: a UUID, its index among the devices of an allocation's node, or
+    /// `None` if it is simulated.
     pub name: String,
     pub memory: Option<Bytes>,
 }
 
-/// The nodes with their devices, and which submission has which.
+/// The nodes with their devices, and the devices of each submission.
 #[derive(Clone, Debug)]
 pub struct Devices {
     pub(super) nodes: Vec<(Node, Vec<Device>)>,
-    /// What each submission has.
+    /// The lease of each submission.
     pub(super) taken: BTreeMap<SubmissionKey, Lease>,
-    /// The GPU of a device that is a slot, by its number on the node; devices that are no slots are not in it.
+    /// The GPU number of each device that is a slot; other devices are absent.
     pub(super) units: BTreeMap<DeviceIndex, usize>,
 }
 
-/// A device by its node and its place in the node's list.
+/// A device by its node and its index in the node's list.
 pub(super) type DeviceIndex = (NodeName, usize);
 
-/// What a submission has: a device for each rank, in the ranks' order, and what each takes beside it.
+/// The devices of a submission, one for each rank in the ranks' order, and the slots reserved beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub(super) devices: Vec<DeviceIndex>,
     pub(super) needs: RankNeeds,
-    /// The other slots of the same GPUs, where it must have these alone.
+    /// The other slots of the same GPUs, if it needs the GPUs exclusively.
     pub(super) beside: Vec<DeviceIndex>,
 }
 
 impl Lease {
-    /// Returns all devices that nobody else may have.
+    /// Returns all devices that are reserved by this lease.
     pub(super) fn all(&self) -> impl Iterator<Item = &DeviceIndex> {
         self.devices.iter().chain(&self.beside)
     }
 }
 
 impl Lease {
-    /// Returns the devices that a submission is started on.
+    /// Returns the devices on which a submission is started.
     pub(super) fn of(start: &Start) -> Self {
         let (cpus, memory) = start.needs;
         Self { devices: start.devices.clone(), needs: RankNeeds { cpus, memory }, beside: Vec::new() }
     }
 }
 
-/// The most devices that anyone may imagine.
+/// The maximum number of simulated devices.
 const MOST: u32 = 10_000;
 
 /// The type of unknown GPUs.
 const UNKNOWN: &str = "gpu";
 
-/// Why a list of devices is wrong.
+/// Why a list of devices is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", refusal(text))]
 pub struct DevicesError {
     text: String,
 }
 
-/// Returns what is wrong with a list of devices: types without a count are the usual mistake.
+/// Returns the error message for a list of devices; types without a count are the usual mistake.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
         let gpu_type = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
@@ -101,7 +102,7 @@ impl DevicesError {
 }
 
 impl Devices {
-    /// Returns nodes with their devices, none of which is in use; a node's stock is what its devices are.
+    /// Returns nodes with their devices, all free; the GPU counts of a node follow from its devices.
     pub fn new(nodes: Vec<(Node, Vec<Device>)>) -> Self {
         let stocked = |(mut node, devices): (Node, Vec<Device>)| {
             node.gpus = stock(&devices);
@@ -111,11 +112,11 @@ impl Devices {
         Self { nodes, taken: BTreeMap::new(), units: BTreeMap::new() }
     }
 
-    /// Returns the GPUs and MIG slices of this machine, as NVML shows them.
+    /// Returns the GPUs and MIG slices of this machine, as NVML lists them.
     pub fn found(facts: &Facts) -> Self {
         let mut node = probe::node(facts);
         node.memory = node.memory.map(|memory| Usage { used: 0, ..memory });
-        let units = |gpu: &probe::Gpu| {
+        let units = |gpu: &probe::GpuDevice| {
             let names: Vec<(String, Option<u64>)> = if gpu.mig {
                 gpu.slices.iter().map(|slice| (slice.uuid.clone(), slice.memory)).collect()
             } else {
@@ -131,8 +132,8 @@ impl Devices {
         Self::new(vec![(node, facts.gpus.iter().flat_map(units).collect())])
     }
 
-    /// Returns those GPUs of this machine that programs may see by these `names`, which are their numbers or UUIDs; where NVML
-    /// shows none at all, devices of these names, of which nobody knows what they are.
+    /// Returns the GPUs of this machine that are visible under these `names`, which are indices or UUIDs. If
+    /// NVML lists none at all, returns devices of unknown type with these names.
     pub fn visible(facts: &Facts, names: &[String]) -> Self {
         let found = Self::found(facts);
         let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));
@@ -152,7 +153,7 @@ impl Devices {
         Self::new(vec![(node, devices)])
     }
 
-    /// Returns a machine with devices that it does not have. Its CPUs and memory are no limit to them.
+    /// Returns a machine with simulated devices, which its CPUs and memory do not limit.
     pub fn imagined(counts: &[(GpuType, u32)], facts: &Facts) -> Self {
         let device =
             |gpu_type: &GpuType| Device { gpu_type: gpu_type.clone(), name: String::new(), memory: None };
@@ -162,10 +163,10 @@ impl Devices {
         Self::new(vec![(node, devices)])
     }
 
-    /// Reads the devices to imagine: `cpu:4`, `v100:2,t4:2`.
+    /// Parses the devices to simulate: `cpu:4`, `v100:2,t4:2`.
     ///
     /// # Errors
-    /// When the text is no such list.
+    /// If the text is not such a list.
     pub fn parse(text: &str) -> Result<Vec<(GpuType, u32)>, DevicesError> {
         let one = |part: &str| {
             let (name, count) = part.trim().rsplit_once(':')?;
@@ -198,14 +199,14 @@ impl Devices {
         &self.nodes
     }
 
-    /// Returns them as those of a member of a pool: the names of the nodes say which.
+    /// Returns the devices as those of a member of a pool, whose id becomes part of the node names.
     pub fn of_member(self, member: &MemberId) -> Self {
         let named =
             |(node, devices): (Node, Vec<Device>)| (Node { name: member.node(&node.name), ..node }, devices);
         Self { nodes: self.nodes.into_iter().map(named).collect(), ..self }
     }
 
-    /// Records which nodes are still there. Slurm takes a lost node out of its allocation for good.
+    /// Records which nodes remain. A lost node never returns to its Slurm allocation.
     pub fn keep(&mut self, left: &[NodeName]) {
         let is_lost = |node: &Node| !left.contains(&MemberId::plain(&node.name));
         for (node, _) in self.nodes.iter_mut().filter(|(node, _)| is_lost(node)) {
@@ -214,7 +215,7 @@ impl Devices {
         }
     }
 
-    /// Returns the nodes, with what submissions use.
+    /// Returns the nodes, with the resources that submissions use.
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
         let used: BTreeSet<&DeviceIndex> = self.taken.values().flat_map(Lease::all).collect();
@@ -246,9 +247,9 @@ impl Devices {
         Cluster { nodes, ..Cluster::default() }
     }
 
-    /// Returns a free device for each of some ranks, or `None` where there are not as many; those first on which the fewest
-    /// wait, as `crowd` says, then slots of the GPUs with the fewest runs. `alone` wants all slots of its GPUs, of which others may still
-    /// have some: nobody else gets those.
+    /// Returns a free device for each rank, or `None` if there are too few. Prefers devices for which the
+    /// fewest runs wait, as counted by `crowd`, then slots of the GPUs with the fewest runs. With `alone`, it
+    /// reserves all slots of its GPUs, even those that others still use.
     pub fn find(
         &self,
         ranks: &[PlacedRank],
@@ -281,12 +282,13 @@ impl Devices {
         Some(lease)
     }
 
-    /// Returns whether nobody has a device of a lease; of slots that it has to itself, others may still have some.
+    /// Returns whether all devices of a lease are free; exclusively reserved slots beside them may still be
+    /// in use.
     pub fn is_free(&self, lease: &Lease) -> bool {
         self.taken.values().all(|taken| taken.all().all(|place| !lease.devices.contains(place)))
     }
 
-    /// Returns who still has slots that a lease is to have to itself.
+    /// Returns the submissions that still use slots which a lease reserves exclusively.
     pub(super) fn in_the_way(&self, lease: &Lease) -> BTreeSet<SubmissionKey> {
         let has_some = |(_, taken): &(&SubmissionKey, &Lease)| {
             taken.devices.iter().any(|place| lease.beside.contains(place))
@@ -294,17 +296,17 @@ impl Devices {
         self.taken.iter().filter(has_some).map(|(of, _)| of.clone()).collect()
     }
 
-    /// Gives a submission what is free.
+    /// Assigns free devices to a submission.
     pub fn take(&mut self, of: &SubmissionKey, lease: Lease) {
         self.taken.insert(of.clone(), lease);
     }
 
-    /// Returns what a submission has.
+    /// Returns the lease of a submission.
     pub fn lease(&self, of: &SubmissionKey) -> Option<&Lease> {
         self.taken.get(of)
     }
 
-    /// Returns a lease for a script: a line for each node.
+    /// Returns a lease in the format of scripts: one line for each node.
     pub fn words(&self, lease: &Lease) -> String {
         let mut by_node: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
         for (name, device) in &lease.devices {
@@ -323,7 +325,7 @@ impl Devices {
         words
     }
 
-    /// Returns the memory of a node that no submission has, where it is known.
+    /// Returns the memory of a node that no submission uses, if it is known.
     pub fn free_memory(&self, node: &NodeName) -> Option<u64> {
         let nodes = self.cluster().nodes;
         nodes
@@ -333,7 +335,7 @@ impl Devices {
             .map(|memory| memory.total - memory.used)
     }
 
-    /// Takes the devices of a submission back.
+    /// Releases the devices of a submission.
     pub fn give_back(&mut self, of: &SubmissionKey) {
         self.taken.remove(of);
     }

@@ -1,4 +1,4 @@
-//! The devices of an `hsched run` that has ended, as a world: it shows how the jobs ended, and starts none.
+//! A world after the end of an `hsched run`: it shows how the jobs ended and starts none.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use hsched_engine::{
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
 
-/// What an `hsched run` has left behind. Who holds the lock of its state directory knows that it has ended.
+/// The remains of an `hsched run`. A process that holds the lock of its state directory knows that it has
+/// ended.
 pub struct EndedRun<'a> {
     clock: &'a dyn Clock,
     /// The state directory.
@@ -27,14 +28,14 @@ pub struct EndedRun<'a> {
 const NOT_RUNNING: &str = "hsched run is not running";
 
 impl<'a> EndedRun<'a> {
-    /// Returns what the `hsched run` of the state directory `root` has left behind.
+    /// Returns the remains of the `hsched run` of the state directory `root`.
     pub fn new(clock: &'a dyn Clock, root: &'a Path) -> Self {
         Self { clock, root }
     }
 }
 
 impl EndedRun<'_> {
-    /// Tells the member of a pool that has a submission what is to become of it.
+    /// Sends a demand to the pool member that runs a submission.
     fn demand(&self, of: &SubmissionKey, demand: Demand, done: Answer) -> Answer {
         let told = OtherMembers::find(self.root).and_then(|pool| match pool {
             Some(mut pool) => pool.demand(of, demand),
@@ -50,7 +51,7 @@ impl EndedRun<'_> {
 impl World for EndedRun<'_> {
     type Error = LiveError;
 
-    /// Ends what an hsched that was killed may have left of the submissions, and returns what became of them.
+    /// Ends processes that a killed hsched may have left behind, and returns the ends of the submissions.
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let (root, at) = (self.root, self.clock.time());
         let mut pool = OtherMembers::find(root)?;
@@ -61,7 +62,7 @@ impl World for EndedRun<'_> {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }
             for submission in tracked.phase.submissions() {
-                // The members of a pool go on without a leader.
+                // The members of a pool continue without a leader.
                 let of_pool = match &mut pool {
                     Some(pool) => pool.sighting(&tracked.job.name, &submission.attempt, at)?,
                     None => None,
@@ -74,7 +75,7 @@ impl World for EndedRun<'_> {
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
-        // Its processes have ended, so that none of them is stuck.
+        // Its processes have ended, so none of them is stuck.
         let Reported { epochs, odd, unfit, notes, stalls: _ } =
             reported(root, state, &mut RecentSamples::default(), at);
         let nothing = Observation::new(at, Cluster::default());
@@ -89,12 +90,12 @@ impl World for EndedRun<'_> {
         Answer::Unreachable { message: NOT_RUNNING.to_owned() }
     }
 
-    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    /// The processes ended with the `hsched run`; members of a pool are notified.
     fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
         self.demand(of, Demand::Stop, Answer::Stopped)
     }
 
-    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    /// The processes ended with the `hsched run`; members of a pool are notified.
     fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
         self.demand(of, Demand::Kill, Answer::Killed)
     }
@@ -105,7 +106,7 @@ impl World for EndedRun<'_> {
     }
 }
 
-/// Returns how a submission ended that an earlier hsched started, or was about to.
+/// Returns the end of a submission that an earlier hsched started or was about to start.
 pub(super) fn left_behind(
     root: &Path,
     job: &JobName,
@@ -116,7 +117,7 @@ pub(super) fn left_behind(
     let folder = report_folder(root, &of.run, &of.name());
     let word = reports::word(&folder, attempt.job_id);
     let word = word.map_err(|source| LiveError::Reports { folder: folder.clone(), source })?;
-    // A script that saved, or that was ended with its ranks, did so because its hsched was to end.
+    // A script that saved, or was ended with its ranks, ended because its hsched ended.
     if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }

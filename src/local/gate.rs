@@ -1,5 +1,5 @@
-//! The gate of a training that hsched has started: what is wanted of its ranks, and what they say. docs/training.md has the
-//! protocol.
+//! The gate of a training that hsched has started: requests to its ranks, and their answers. docs/training.md
+//! describes the protocol.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,40 +19,40 @@ use serde_json::json;
 /// The name of a gate in the folder of the ranks' reports.
 pub(super) const GATE: &str = "gate";
 
-/// A gate: files beside a path of which no other start of a job has the same.
+/// A gate: files under a path that is unique to a start of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     path: PathBuf,
     ranks: usize,
-    /// The number of the last request.
+    /// Number of the last request.
     number: u64,
 }
 
-/// What hsched wants of a training.
+/// A request of hsched to a training.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Want<'a> {
+pub(super) enum GateRequest<'a> {
     Park,
     Offload,
-    /// To go on, and to report into a folder.
+    /// Continue, and report into a folder.
     Go {
         reports: &'a Path,
     },
 }
 
-/// What a rank says.
+/// The answer of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Word {
-    /// The last request that it has read.
+pub(super) struct RankWord {
+    /// Number of the last request that the rank has read.
     number: u64,
     pub state: Stand,
-    /// Whether its program waits at the end of an epoch where it is asked to.
+    /// Whether its program parks on request at the end of an epoch.
     #[serde(default)]
     parks: bool,
     #[serde(default)]
-    pub memory: Memory,
+    pub memory: RankMemory,
 }
 
-/// Where a rank stands.
+/// The state of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stand {
@@ -62,25 +62,25 @@ pub(super) enum Stand {
     Offloaded,
 }
 
-/// The memory of a rank in bytes.
+/// The memory use of a rank in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Memory {
-    /// The most that it has had of its host's.
+pub(super) struct RankMemory {
+    /// Peak use of host memory.
     #[serde(default)]
     pub host: u64,
-    /// All that its device has; `None` where it computes on none.
+    /// Total memory of its device; `None` if it computes on the CPU.
     #[serde(default)]
     pub device: Option<u64>,
-    /// What it holds of that.
+    /// Device memory in use.
     #[serde(default)]
     pub held: u64,
-    /// The most that it has held.
+    /// Peak use of device memory.
     #[serde(default)]
     pub peak: u64,
 }
 
 impl Gate {
-    /// Returns a gate in a folder in which there is none.
+    /// Returns a new gate in a folder.
     pub(super) fn new(folder: &Path, ranks: usize) -> Self {
         Self { path: folder.join(GATE), ranks, number: 0 }
     }
@@ -89,16 +89,16 @@ impl Gate {
         &self.path
     }
 
-    /// Says what is wanted, for all ranks to read, and rings for them.
+    /// Writes a request for all ranks and wakes them.
     ///
     /// # Errors
-    /// When it cannot be written: then it is not wanted.
-    pub(super) fn say(&mut self, want: Want<'_>) -> io::Result<()> {
+    /// If the request cannot be written; it then has no effect.
+    pub(super) fn say(&mut self, want: GateRequest<'_>) -> io::Result<()> {
         let number = self.number + 1;
         let request = match want {
-            Want::Park => json!({ "number": number, "want": "park" }),
-            Want::Offload => json!({ "number": number, "want": "offload" }),
-            Want::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
+            GateRequest::Park => json!({ "number": number, "want": "park" }),
+            GateRequest::Offload => json!({ "number": number, "want": "offload" }),
+            GateRequest::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
         };
         let new = self.beside(".new");
         fs::write(&new, request.to_string())?;
@@ -108,40 +108,41 @@ impl Gate {
         Ok(())
     }
 
-    /// Ends a training that waits, as a rank would that waited for too long.
+    /// Ends a parked training, as a rank does after waiting too long.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the request cannot be written.
     pub(super) fn end(&self) -> io::Result<()> {
         fs::write(self.beside(".stop"), "")?;
         self.ring();
         Ok(())
     }
 
-    /// Returns what the ranks say; `None` where one of them has said nothing.
-    pub(super) fn words(&self) -> Option<Vec<Word>> {
+    /// Returns the answers of the ranks; `None` if one of them has not answered.
+    pub(super) fn words(&self) -> Option<Vec<RankWord>> {
         let word =
             |rank: usize| serde_json::from_slice(&fs::read(self.beside(&format!(".{rank}"))).ok()?).ok();
         (0..self.ranks).map(word).collect()
     }
 
-    /// Returns what the ranks say, once all of them have read the last request and stand so.
-    pub(super) fn all(&self, state: Stand) -> Option<Vec<Word>> {
+    /// Returns the answers of the ranks once all of them have read the last request and are in the given
+    /// state.
+    pub(super) fn all(&self, state: Stand) -> Option<Vec<RankWord>> {
         let words = self.words()?;
         words.iter().all(|word| (word.number, word.state) == (self.number, state)).then_some(words)
     }
 
-    /// Returns what the ranks say, once all of them wait in their training as it was wanted last.
-    pub(super) fn parked(&self) -> Option<Vec<Word>> {
+    /// Returns the answers of the ranks once all of them are parked in response to the last request.
+    pub(super) fn parked(&self) -> Option<Vec<RankWord>> {
         self.all(Stand::Parked).or_else(|| self.all(Stand::Offloaded))
     }
 
-    /// Returns whether all ranks run, have read what was wanted before, and wait when they are asked to.
+    /// Returns whether all ranks run, have read the last request, and can park.
     pub(super) fn can_park(&self) -> bool {
         self.all(Stand::Running).is_some_and(|words| words.iter().all(|word| word.parks))
     }
 
-    /// A rank that does not listen looks at the file in its own time.
+    /// A rank that does not listen polls the file.
     fn ring(&self) {
         for rank in 0..self.ranks {
             let mut options = OpenOptions::new();
@@ -176,7 +177,7 @@ mod tests {
         assert!(!gate.can_park() && gate.all(Stand::Running).is_some());
         word(1, r#"{"number": 0, "state": "running", "pid": 2, "parks": true}"#);
         assert!(gate.can_park());
-        gate.say(Want::Park).expect("writes");
+        gate.say(GateRequest::Park).expect("writes");
         let request = fs::read_to_string(folder.path().join("gate")).expect("a file");
         assert_eq!(request, r#"{"number":1,"want":"park"}"#);
         assert!(gate.all(Stand::Running).is_none());
@@ -185,8 +186,8 @@ mod tests {
         assert!(gate.all(Stand::Parked).is_none());
         word(1, r#"{"number": 1, "state": "parked", "memory": {"device": 10, "held": 2, "peak": 3}}"#);
         let words = gate.all(Stand::Parked).expect("all have heard");
-        assert_eq!(words[1].memory, Memory { host: 0, device: Some(10), held: 2, peak: 3 });
-        gate.say(Want::Go { reports: Path::new("/r") }).expect("writes");
+        assert_eq!(words[1].memory, RankMemory { host: 0, device: Some(10), held: 2, peak: 3 });
+        gate.say(GateRequest::Go { reports: Path::new("/r") }).expect("writes");
         assert!(gate.all(Stand::Parked).is_none());
         gate.end().expect("writes");
         assert!(folder.path().join("gate.stop").exists());

@@ -1,5 +1,5 @@
-//! The guard of a submission's processes: a process of its own that starts the script, passes on what hsched wants, and
-//! lets nothing outlive the script, itself or hsched.
+//! The guard of a submission: a separate process that starts the script, relays hsched's messages, and ends
+//! all processes when the script, the guard or hsched ends.
 
 #![expect(clippy::disallowed_methods, reason = "this room starts the ranks, and marks what it starts")]
 
@@ -23,29 +23,29 @@ use nix::unistd::{Pid, read, setsid};
 use crate::local::processes::{Mark, Process, TOKEN};
 use hsched_engine::clock::{Clock as _, SystemClock};
 
-/// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
+/// Messages of hsched to a guard, one byte each; end of file means that hsched has ended.
 pub(super) const STOP: u8 = b's';
 pub(super) const KILL: u8 = b'k';
-/// To a guard that holds the script back.
+/// Starts the script that a guard holds back.
 pub(super) const GO: u8 = b'g';
 
-/// What a guard is to start, and where.
+/// What a guard starts, and where.
 #[derive(Clone, Debug)]
-pub struct Order {
-    /// The script, for bash.
+pub struct GuardOrder {
+    /// The bash script.
     pub script: PathBuf,
     pub workdir: PathBuf,
-    /// The file that tells who the guard is, for whoever finds its session without an hsched.
+    /// The file that identifies the guard, for a later hsched that finds its session.
     pub mark: PathBuf,
-    /// What its processes get after SIGTERM when they are to end at once: `srun` takes a moment to end its tasks on other
-    /// nodes.
+    /// Time that processes get after SIGTERM if they must end at once: `srun` needs a moment to end its tasks
+    /// on other nodes.
     pub farewell: Duration,
-    /// Whether the script waits until hsched says so.
+    /// Whether the script waits for a message of hsched.
     pub is_held: bool,
 }
 
-impl Order {
-    /// Returns the words of a command line that say it.
+impl GuardOrder {
+    /// Returns the order as arguments of a command line.
     pub(super) fn words(&self) -> [OsString; 5] {
         let [script, workdir, mark] =
             [&self.script, &self.workdir, &self.mark].map(|path| path.clone().into_os_string());
@@ -55,33 +55,34 @@ impl Order {
 
 /// Why a guard ends.
 #[derive(Clone, Copy, Debug)]
-enum Cause {
-    /// Its script has ended, with this status.
+enum GuardEnd {
+    /// Its script has ended with this status.
     Script(u8),
-    /// hsched wants it, or is gone.
+    /// hsched asks for it or has ended.
     Hsched,
-    /// Somebody else wants it: Slurm ends the allocation.
+    /// Someone else asks for it: Slurm ends the allocation.
     Signal(Signal),
 }
 
-/// What a script leaves that saved and may go on.
+/// Exit status of a script that saved and can be resumed.
 const SAVED: u8 = 85;
 
-/// How long between two looks at what was killed, in milliseconds, where no end is heard of.
+/// Interval of checks for killed processes, in milliseconds, if no signal arrives.
 const PAUSE_MS: u16 = 50;
 
-/// Starts a script and watches over it; returns its exit status, 128 and more where a signal ended it. A signal that is
-/// not from hsched ends the guard as well, once the script is gone: so hsched can tell it from a failure of the job.
+/// Starts a script and supervises it; returns its exit status, which is 128 or more after a signal. A signal
+/// from a process other than hsched also ends the guard once the script is gone, so hsched can distinguish it
+/// from a failure of the job.
 ///
-/// Nothing that the script started is left by then. The script is killed when standard input ends: hsched holds the
-/// other end of it, and is gone.
+/// When it returns, all processes of the script have ended. If standard input ends, hsched, which holds the
+/// other end, has ended, and the guard kills the script.
 ///
 /// # Errors
-/// When the system refuses something that comes before the start.
-pub fn guard(order: &Order) -> io::Result<u8> {
-    // Out of the terminal's reach: its Ctrl-C is for hsched.
+/// If a system call before the start fails.
+pub fn guard(order: &GuardOrder) -> io::Result<u8> {
+    // Leaves the terminal's session: its Ctrl-C is meant for hsched.
     setsid()?;
-    // Processes whose parents have ended come to this one, and not to whoever cleans up for the whole machine.
+    // Orphaned processes become children of this process, not of the system's init.
     set_child_subreaper(true)?;
     let heard: SigSet =
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
@@ -103,16 +104,16 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     let script = start(order, &own_mark, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
     let cause = attend(script, &signals, &stdin)?;
-    if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
+    if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
         say_farewell(process.pid, &signals, order.farewell);
     }
     end_all(process.pid, &signals);
-    // Nothing is left that it could tell of.
+    // All processes have ended, so the mark has no further use.
     let _ = fs::remove_file(&order.mark);
     match cause {
-        Cause::Script(status) => return Ok(status),
-        Cause::Hsched => {}
-        Cause::Signal(signal) => {
+        GuardEnd::Script(status) => return Ok(status),
+        GuardEnd::Hsched => {}
+        GuardEnd::Signal(signal) => {
             heard.thread_unblock()?;
             raise(signal)?;
         }
@@ -120,8 +121,8 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     Ok(128 + 9)
 }
 
-/// Starts the script with the guard's token, and with no signals held back, which it would inherit.
-fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
+/// Starts the script with the guard's token and with no blocked signals, which it would inherit.
+fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     heard.thread_unblock()?;
     let mut script = Command::new("bash");
     script.arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null());
@@ -130,16 +131,16 @@ fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     script
 }
 
-/// Waits for the end of the script, passing on what is said.
-fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Cause> {
+/// Waits for the end of the script and relays messages.
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
     loop {
         let signal = told(signals);
-        // Before the wait: nobody was told of an end that came while no signal was held back.
+        // Check before waiting: a child that ended before signals were blocked caused no event.
         let status = reap(script);
         match (status, signal) {
             // Slurm ends the script at the same time.
-            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(Cause::Signal(signal)),
-            (Some(status), _) => return Ok(Cause::Script(status)),
+            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
+            (Some(status), _) => return Ok(GuardEnd::Script(status)),
             (None, None) => {}
         }
         let mut waiting =
@@ -152,9 +153,9 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
         let mut words = [0; 16];
         if said {
             match read(stdin, &mut words) {
-                Ok(0) => return Ok(Cause::Hsched),
-                Ok(count) if words[..count].contains(&KILL) => return Ok(Cause::Hsched),
-                // It has not been waited for, so its number is its own.
+                Ok(0) => return Ok(GuardEnd::Hsched),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(GuardEnd::Hsched),
+                // The script was not reaped yet, so its process id cannot belong to another process.
                 Ok(_) => drop(kill(script, Signal::SIGUSR1)),
                 Err(Errno::EINTR | Errno::EAGAIN) => {}
                 Err(error) => return Err(error.into()),
@@ -163,7 +164,7 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
     }
 }
 
-/// Reads the signals that have come; returns one that wants an end.
+/// Reads the pending signals; returns one that asks for the end.
 fn told(signals: &SignalFd) -> Option<Signal> {
     let mut told = None;
     while let Ok(Some(signal)) = signals.read_signal() {
@@ -173,7 +174,7 @@ fn told(signals: &SignalFd) -> Option<Signal> {
     told
 }
 
-/// Collects all ends; returns the status of the script where it is among them.
+/// Reaps all ended children; returns the status of the script if it is one of them.
 fn reap(script: Pid) -> Option<u8> {
     let mut status = None;
     loop {
@@ -188,7 +189,7 @@ fn reap(script: Pid) -> Option<u8> {
     }
 }
 
-/// Asks all that descends from this process to end, and waits until it has, for this long at most.
+/// Asks all descendants of this process to end and waits for them up to this time.
 fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     let clock = SystemClock::default();
     for process in Process::descendants(pid) {
@@ -199,7 +200,7 @@ fn say_farewell(pid: i32, signals: &SignalFd, most: Duration) {
     }
 }
 
-/// Kills all that descends from this process, until nothing is left.
+/// Kills all descendants of this process until none is left.
 fn end_all(pid: i32, signals: &SignalFd) {
     loop {
         let left = Process::descendants(pid);
@@ -213,7 +214,7 @@ fn end_all(pid: i32, signals: &SignalFd) {
     }
 }
 
-/// Waits for ends, a moment at most, and takes them in.
+/// Waits briefly for ended children and reaps them.
 fn rest(signals: &SignalFd) {
     let mut waiting = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
     let _ = poll(&mut waiting, PAUSE_MS);
@@ -221,8 +222,8 @@ fn rest(signals: &SignalFd) {
     while waitpid(None, Some(WaitPidFlag::WNOHANG)).is_ok_and(|status| status != WaitStatus::StillAlive) {}
 }
 
-/// Returns a word that was said before the start, waiting for one where the script is held; `KILL` where hsched is gone or a
-/// signal came.
+/// Returns a message that arrived before the start; waits for one if the script is held. Returns `KILL` if
+/// hsched has ended or a signal arrived.
 fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Result<Option<u8>> {
     let most = if is_held { PollTimeout::NONE } else { PollTimeout::ZERO };
     let mut waiting =
@@ -239,7 +240,7 @@ fn early_word(stdin: &io::Stdin, signals: &SignalFd, is_held: bool) -> io::Resul
     Ok(Some(word[0]))
 }
 
-/// Writes the mark as a whole.
+/// Writes the mark atomically.
 fn write_mark(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = fs::OpenOptions::new();

@@ -1,4 +1,4 @@
-//! The work of a member that is not the leader: it carries out its orders on its own devices.
+//! A member that is not the leader: it carries out orders on its own devices.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,37 +10,37 @@ use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{End, SubmissionKey};
 use hsched_model::Time;
 
-/// How often a member says that it lives.
+/// Interval of heartbeats of a member.
 pub(super) const BEAT: Duration = Duration::from_secs(3);
 
-/// How long a member that has handed over waits before it takes the lock again: the others get it first.
+/// Delay before a member that has handed over takes the lock again, so that others get it first.
 const OTHERS_FIRST: Duration = Duration::from_secs(4);
 
-/// A member at work by orders.
+/// A member that carries out orders.
 pub struct MemberWork {
     pub worker: Worker<PoolFolder>,
-    /// When it said last that it lives.
+    /// Time of its last heartbeat.
     beat: Duration,
-    /// Before that it does not take the lock.
+    /// Earliest time at which it takes the lock.
     locks_from: Duration,
 }
 
-/// What a member was told.
+/// The leader's instructions to a member.
 #[derive(Debug, Default)]
 pub struct Instructions {
     /// Whether it may leave.
     pub may_leave: bool,
-    /// The first file of the pool that could not be read or written; nothing is lost by that.
+    /// The first file of the pool that could not be read or written; the operation is repeated later.
     pub trouble: Option<StateError>,
 }
 
 impl MemberWork {
-    /// Returns the work of a member that has joined.
+    /// Returns the worker of a member that has joined.
     pub fn new(worker: Worker<PoolFolder>) -> Self {
         Self { worker, beat: Duration::ZERO, locks_from: Duration::ZERO }
     }
 
-    /// Has the others take the lock first.
+    /// Lets other members take the lock first.
     pub fn wait_for_lock(&mut self, clock: &dyn Clock) {
         self.locks_from = clock.elapsed() + OTHERS_FIRST;
     }
@@ -50,7 +50,8 @@ impl MemberWork {
         clock.elapsed() >= self.locks_from
     }
 
-    /// Reports what it has started as the leader; what cannot be written now is in the next report.
+    /// Reports the submissions that it started as leader; data that cannot be written now is part of the next
+    /// report.
     pub fn take_stock(&mut self, here: &LocalWorld<'_>) {
         let known: BTreeSet<SubmissionKey> =
             self.worker.submissions().iter().map(|submission| submission.of.clone()).collect();
@@ -60,7 +61,8 @@ impl MemberWork {
         let _ = self.report_ends(here);
     }
 
-    /// Carries out the orders, and reports what has ended. A file that cannot be written keeps it from nothing else.
+    /// Carries out the orders and reports ended submissions. If one file cannot be written, the rest is done
+    /// all the same.
     pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Instructions {
         let mut told = Instructions::default();
         let mut done = self.report_ends(here);

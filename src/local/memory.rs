@@ -1,56 +1,56 @@
-//! Whether parked trainings keep their memory while another job has their devices.
+//! Whether parked trainings keep their memory while another job uses their devices.
 
-use crate::local::gate::Memory;
+use crate::local::gate::RankMemory;
 
-/// What the driver and the libraries take of a device for each process, whatever it computes, in bytes.
+/// Device memory that the driver and libraries need per process, in bytes.
 const CONTEXT: u64 = 1 << 30;
 
 /// What a parked training has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParkingStep {
-    /// Nothing.
+    /// Keep its memory.
     Keep,
-    /// To move what it has on its devices to the host's memory.
+    /// Move its data from the devices to host memory.
     Offload,
-    /// To end; its checkpoint is on disk.
+    /// End; its checkpoint is on disk.
     End,
 }
 
-/// The most memory that a job was seen to take, in bytes.
+/// The peak memory use of a job, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Peak {
-    /// Of the host, all ranks together.
+    /// Host memory of all ranks together.
     pub host: u64,
-    /// Of its device, the rank with the most; `None` where it computes on none.
+    /// Device memory of the rank with the most; `None` if it computes on the CPU.
     pub device: Option<u64>,
 }
 
-/// One device with what waits on it.
+/// A device and the trainings that are parked on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shared {
-    /// All of its memory, in bytes; `None` where nobody waits there who computes on a device.
+pub(super) struct SharedDevice {
+    /// Total memory in bytes; `None` if no training parked there computes on a device.
     pub total: Option<u64>,
-    /// What each of those who wait holds of it.
+    /// Memory that each parked training occupies.
     pub held: Vec<u64>,
 }
 
 impl Peak {
-    pub(super) fn of(ranks: &[Memory]) -> Self {
+    pub(super) fn of(ranks: &[RankMemory]) -> Self {
         let device = ranks.iter().filter(|memory| memory.device.is_some()).map(|memory| memory.peak).max();
         Self { host: ranks.iter().map(|memory| memory.host).sum(), device }
     }
 }
 
-/// Returns what those do who wait on the devices of a job that is to start. `need` is the most that one of its ranks takes
-/// of a device, where it is known; `spare` the memory that the host has beside the job, where it is known.
+/// Returns what the trainings do that are parked on the devices of a starting job. `need` is the most device
+/// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
-/// They keep their memory only where the job is known to fit beside it.
-pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
-    let fits = |need: u64, shared: &Shared, held: u64| {
+/// They keep their memory only if the job is known to fit beside it.
+pub(super) fn way(devices: &[SharedDevice], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
+    let fits = |need: u64, shared: &SharedDevice, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
         shared.total.is_none_or(|total| need + contexts + held <= total)
     };
-    let keeps = |shared: &Shared| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
+    let keeps = |shared: &SharedDevice| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
     if devices.iter().all(|device| device.total.is_none() || keeps(device)) {
         return ParkingStep::Keep;
     }
@@ -70,7 +70,7 @@ mod tests {
     fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
         let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: ParkingStep| {
             let held: Vec<u64> = held.iter().map(|gibibytes| gibibytes * GIB).collect();
-            let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
+            let devices = [SharedDevice { total: Some(16 * GIB), held }, SharedDevice::default()];
             let need = need.map(|need| need * GIB);
             let spare = spare.map(|spare| spare << 30);
             assert_eq!(way(&devices, need, spare), expected, "{devices:?} {need:?} {spare:?}");
@@ -78,23 +78,23 @@ mod tests {
         check(&[4], Some(10), Some(0), ParkingStep::Keep);
         check(&[4, 1], Some(10), Some(8), ParkingStep::Offload);
         check(&[4, 1], Some(10), None, ParkingStep::Offload);
-        // Nobody knows what it needs.
+        // The job's need is unknown.
         check(&[1], None, Some(8), ParkingStep::Offload);
         check(&[4], None, Some(3), ParkingStep::End);
         check(&[4], None, Some(-1), ParkingStep::End);
-        // Not even beside what processes have that hold nothing.
+        // The job does not fit even beside the minimum that processes occupy.
         check(&[4], Some(15), Some(100), ParkingStep::End);
     }
 
     #[test]
     fn trainings_without_devices_share_none() {
-        let shared = Shared { total: None, held: vec![0, 0] };
+        let shared = SharedDevice { total: None, held: vec![0, 0] };
         assert_eq!(way(&[shared], None, Some(0)), ParkingStep::Keep);
     }
 
     #[test]
     fn the_most_that_was_taken_is_known_by_rank() {
-        let rank = |host, device, peak| Memory { host, device, held: 0, peak };
+        let rank = |host, device, peak| RankMemory { host, device, held: 0, peak };
         let peak = Peak::of(&[rank(1, Some(8), 3), rank(2, Some(8), 4)]);
         assert_eq!(peak, Peak { host: 3, device: Some(4) });
         assert_eq!(Peak::of(&[rank(1, None, 0)]).device, None);

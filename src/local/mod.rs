@@ -1,5 +1,6 @@
-//! The GPUs of this machine, or of the allocation that hsched runs in, as an [`engine::World`](hsched_engine::World):
-//! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
+//! The GPUs of this machine or of the surrounding allocation as an [`engine::World`](hsched_engine::World).
+//! It starts a job's ranks under a guard, which ends with all its descendants when hsched ends. It makes no
+//! decisions.
 
 mod devices;
 mod ended_run;
@@ -20,9 +21,9 @@ mod world;
 
 pub use self::devices::{Device, Devices, DevicesError};
 pub use self::ended_run::EndedRun;
-pub use self::guard::{Order, guard};
+pub use self::guard::{GuardOrder, guard};
 pub use self::member_work::{Instructions, MemberWork};
-pub use self::other_members::{BEFORE_END, OtherMembers, member_nodes};
+pub use self::other_members::{BEFORE_END, MAY_IDLE, OtherMembers, member_nodes};
 pub use self::pool_world::{Lead, PoolWorld};
 pub use self::slots::DeviceCount;
 pub use self::wake::{Wake, Waker};

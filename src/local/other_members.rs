@@ -1,4 +1,4 @@
-//! The other members of a pool, as its leader sees them: their devices, what became of what they were told to start.
+//! The other members of a pool as seen by the leader: their devices and their submissions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{Answer, QueueState, Sighting, State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Seconds, Time, Usage};
 
-/// How long a member may be silent: it says every few seconds that it lives.
+/// How long a member may be silent; it sends a heartbeat every few seconds.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// How soon Slurm is asked again whether a silent member is over.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
+/// Interval at which Slurm is asked whether a silent member has ended.
+const BETWEEN_DOUBTS: Duration = Duration::from_secs(3);
 
-/// How long a member may have nothing to do before it leaves.
-const IDLE: Duration = Duration::from_secs(20);
+/// How long a member may be idle before it leaves.
+pub const MAY_IDLE: Duration = Duration::from_secs(20);
 
-/// How long before the end of an allocation its jobs must have been asked to save, beyond their grace: Slurm's clock has no seconds,
-/// and the next allocation must be asked for.
+/// How long before the end of an allocation its jobs must be asked to save, in addition to their grace
+/// period: Slurm's times are in whole minutes, and the next allocation must be submitted.
 pub const BEFORE_END: Seconds = Seconds(35.0);
 
-/// The members beside the one that leads.
+/// The members other than the leader.
 pub struct OtherMembers {
     leader: Leader<PoolFolder>,
     /// The state directory.
@@ -36,27 +36,28 @@ pub struct OtherMembers {
     asked: BTreeMap<MemberId, Duration>,
 }
 
-/// A member beside the one that leads.
+/// A member other than the leader.
 struct OtherMember {
     report: PoolReport,
     devices: Devices,
-    /// When its report changed last.
+    /// When its report last changed.
     heard: Duration,
-    /// When it began to have nothing to do.
+    /// Since when it has been idle.
     idle: Option<Duration>,
     is_silent: bool,
     is_released: bool,
-    /// Why it takes no orders, where it does not.
+    /// Why it accepts no orders, if so.
     why_closed: Option<&'static str>,
-    /// Whether nobody has asked yet who is new.
+    /// Whether it has joined since the last call of `new_members`.
     is_new: bool,
 }
 
 impl OtherMembers {
-    /// Takes over the pool of a state directory, whose lock the caller holds; `None` where it is not one of a pool.
+    /// Takes over the pool of a state directory whose lock the caller holds; `None` if the directory belongs
+    /// to no pool.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read.
+    /// If a file of the pool cannot be read.
     pub fn find(root: &Path) -> Result<Option<Self>, StateError> {
         let Some(folder) = PoolFolder::find(root) else { return Ok(None) };
         let leader = Leader::new(folder)?;
@@ -68,7 +69,7 @@ impl OtherMembers {
     /// that do not say need to save.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read or written.
+    /// If a file of the pool cannot be read or written.
     pub(super) fn look(
         &mut self,
         local: &MemberId,
@@ -116,7 +117,7 @@ impl OtherMembers {
         self.leader.release_leaving()
     }
 
-    /// Returns the devices of a member, of which those are taken that it was told to use.
+    /// Returns the devices of a member; those of its orders count as taken.
     fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
         let mut devices = Devices::new(report.nodes.iter().map(node).collect());
         let has_ended = |of: &SubmissionKey| {
@@ -128,7 +129,7 @@ impl OtherMembers {
         devices
     }
 
-    /// Returns the nodes of the others; those of members that take no orders are down.
+    /// Returns the nodes of the other members; those of members that accept no orders are down.
     pub(super) fn nodes(&self) -> Vec<Node> {
         let of_member = |(member, other): (&MemberId, &OtherMember)| {
             let mut nodes = other.devices.cluster().nodes;
@@ -143,10 +144,10 @@ impl OtherMembers {
         self.others.iter().flat_map(of_member).collect()
     }
 
-    /// Returns what became of a submission that another member has.
+    /// Returns the observed state of a submission of another member.
     ///
     /// # Errors
-    /// When a file cannot be read or written.
+    /// If a file cannot be read or written.
     pub(super) fn sighting(
         &mut self,
         job: &JobName,
@@ -171,7 +172,7 @@ impl OtherMembers {
             PoolSighting::Running { since, .. } => seen(own_id, running(since)),
             PoolSighting::Refused(answer) => seen(own_id, QueueState::NotStarted(answer)),
             PoolSighting::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
-            // Its script may have left word of its end, under the number of its guard.
+            // Its script may have recorded its end under the process id of its guard.
             PoolSighting::NeverStarted | PoolSighting::Lost => {
                 let unnumbered = SubmissionRecord { job_id: None, ..attempt.clone() };
                 Sighting { job_id: own_id, ..left_behind(&self.root, job, &unnumbered, at)? }
@@ -179,7 +180,7 @@ impl OtherMembers {
         }))
     }
 
-    /// Claims a submission for the member that leads.
+    /// Claims a submission for the leader.
     pub(super) fn claim(&self, of: &SubmissionKey, member_id: &MemberId) -> Result<(), Answer> {
         match self.leader.claim(of, member_id) {
             Ok(true) => Ok(()),
@@ -188,7 +189,7 @@ impl OtherMembers {
         }
     }
 
-    /// Tells a member to start a submission on its devices.
+    /// Orders a member to start a submission on its devices.
     pub(super) fn order(
         &mut self,
         of: &SubmissionKey,
@@ -211,43 +212,45 @@ impl OtherMembers {
         Ok(member.job())
     }
 
-    /// Tells whoever has a submission what is to become of it.
+    /// Sends a demand to the member that runs a submission.
     ///
     /// # Errors
-    /// When the order cannot be written.
+    /// If the order cannot be written.
     pub(super) fn demand(&mut self, of: &SubmissionKey, demand: Demand) -> Result<(), StateError> {
         self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
     }
 
-    /// Returns the silent members of which Slurm should say now whether they are over.
+    /// Returns the silent members about which to ask Slurm now.
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
         let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
-            .filter(|id| self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= ASK_AGAIN))
+            .filter(|id| {
+                self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= BETWEEN_DOUBTS)
+            })
             .collect();
         self.asked.extend(due.iter().map(|id| (id.clone(), elapsed)));
         due
     }
 
-    /// Records that Slurm says that a member is over.
+    /// Records that a member has ended according to Slurm.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If the record cannot be written.
     pub fn mark_over(&mut self, member: &MemberId) -> Result<(), StateError> {
         self.leader.mark_over(member)?;
         self.others.remove(member);
         Ok(())
     }
 
-    /// Returns all members that may be at work.
+    /// Returns all members that may be running.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read.
+    /// If a file of the pool cannot be read.
     pub fn members(&mut self) -> Result<Vec<MemberId>, StateError> {
         Ok(self.leader.members()?.into_iter().map(|(member, _)| member).collect())
     }
 
-    /// Returns the members that are new since the last call.
+    /// Returns the members that joined since the last call.
     pub fn new_members(&mut self) -> Vec<MemberId> {
         let new = self
             .others
@@ -256,29 +259,29 @@ impl OtherMembers {
         new.collect()
     }
 
-    /// Returns the members that take orders.
+    /// Returns the members that accept orders.
     pub fn at_work(&self) -> impl Iterator<Item = &MemberId> {
         self.others.iter().filter(|(_, other)| other.why_closed.is_none()).map(|(id, _)| id)
     }
 
-    /// Returns how many other members have something to do, also of those that take no more orders.
+    /// Returns how many other members have work, including those that accept no more orders.
     pub fn busy(&self) -> usize {
         self.others.values().filter(|other| other.idle.is_none()).count()
     }
 
-    /// Returns whether another member has something to do.
+    /// Returns whether another member has work.
     pub fn are_busy(&self) -> bool {
         self.others.values().any(|other| other.idle.is_none() && other.why_closed.is_none())
     }
 
-    /// Lets those members go that have had nothing to do for a while; returns them.
+    /// Dismisses the members that have been idle for a while and returns them.
     ///
     /// # Errors
-    /// When an order cannot be written.
+    /// If an order cannot be written.
     pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
         let mut gone = Vec::new();
         for (member, other) in &mut self.others {
-            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
+            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE);
             if is_idle && other.why_closed.is_none() {
                 self.leader.release(member)?;
                 (other.is_released, other.why_closed) = (true, Some("is not needed"));
@@ -288,24 +291,24 @@ impl OtherMembers {
         Ok(gone)
     }
 
-    /// Returns whether another member stays when `member_id` leaves. It lets go all that have asked to leave: afterwards the leader may not
-    /// do so any more.
+    /// Returns whether another member stays when `member_id` leaves. Dismisses all members that have asked to
+    /// leave; after that, the leader can no longer do so.
     ///
     /// # Errors
-    /// When a file of the pool cannot be read or written.
+    /// If a file of the pool cannot be read or written.
     pub fn another_stays(&mut self, member_id: &MemberId) -> Result<bool, StateError> {
         self.leader.release_leaving()?;
         let others = &self.others;
         self.leader.another_stays(member_id, |member| others.get(member).is_some_and(|other| other.is_silent))
     }
 
-    /// Returns the folder in which a member reports.
+    /// Returns the folder with the reports of a member.
     pub fn folder(root: &Path, member: &MemberId) -> Option<PathBuf> {
         Some(PoolFolder::find(root)?.path(&format!("members/{member}")))
     }
 }
 
-/// Returns a node as its member describes it, with its devices.
+/// Returns a node as described by its member, with its devices.
 fn node(member_node: &MemberNode) -> (Node, Vec<Device>) {
     let mut node = Node::new(member_node.name.clone());
     node.cpus = member_node.cpus.map(|total| Usage { total, used: 0 });

@@ -1,15 +1,15 @@
-//! The trainings that are parked: their processes wait for the devices that others have meanwhile.
+//! The parked trainings: their processes wait until they get devices back from other jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
-use crate::local::gate::{Memory, Stand, Want, Word};
-use crate::local::memory::{ParkingStep, Peak, Shared, way};
+use crate::local::gate::{GateRequest, RankMemory, RankWord, Stand};
+use crate::local::memory::{ParkingStep, Peak, SharedDevice, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
 
-/// How long processes that wait may take to end, in seconds.
+/// How long parked processes may take to end, in seconds.
 const TO_END: Seconds = Seconds(10.0);
 
 /// A parked training.
@@ -17,52 +17,57 @@ const TO_END: Seconds = Seconds(10.0);
 pub(super) struct Parked {
     pub guarded: Guarded,
     pub lease: Lease,
-    /// The epochs that it had done.
+    /// Completed epochs when it was parked.
     pub epochs: u64,
-    /// How long the last one took, where that is known.
+    /// Duration of the last epoch, if known.
     pub epoch: Option<Seconds>,
-    memory: Vec<Memory>,
-    hold: Hold,
+    memory: Vec<RankMemory>,
+    hold: ParkingHold,
 }
 
-/// What a parked training has of its devices.
+/// What a parked training keeps on its devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Hold {
+enum ParkingHold {
     Kept,
-    /// It was asked to move what it has there to the host.
+    /// It was asked to move its data to the host.
     Moving,
     Moved,
-    /// It was asked to end, for which it has some time.
+    /// It was asked to end within some time.
     Ending {
         until: Time,
     },
 }
 
-/// All that are parked, by the submission that their processes were started for.
+/// All parked trainings by the submission for which their processes were started.
 #[derive(Debug, Default)]
 pub(super) struct Parking {
     parked: BTreeMap<SubmissionKey, Parked>,
     peaks: BTreeMap<JobName, Peak>,
-    /// Those that have failed beside others on their devices: they get devices without.
+    /// Jobs that failed beside others on their devices: they get devices without parked trainings.
     alone: BTreeSet<JobName>,
 }
 
-/// What is to happen to those that wait, for people.
-pub(super) type Said = (JobName, String);
+/// A message for people about a parked training, with the job's name.
+pub(super) type ParkingNotes = (JobName, String);
 
 impl Parked {
-    /// Returns a training all of whose ranks have said that they wait.
-    pub(super) fn new(guarded: Guarded, lease: Lease, done: (u64, Option<Seconds>), words: &[Word]) -> Self {
+    /// Returns a training whose ranks have all reported that they are parked.
+    pub(super) fn new(
+        guarded: Guarded,
+        lease: Lease,
+        done: (u64, Option<Seconds>),
+        words: &[RankWord],
+    ) -> Self {
         let (epochs, epoch) = done;
         let memory = words.iter().map(|word| word.memory).collect();
         let is_moved = words.iter().any(|word| word.state == Stand::Offloaded);
-        let hold = if is_moved { Hold::Moved } else { Hold::Kept };
+        let hold = if is_moved { ParkingHold::Moved } else { ParkingHold::Kept };
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
-    /// Returns whether its values are in the host's memory.
+    /// Returns whether its data is in host memory.
     pub(super) fn is_moved(&self) -> bool {
-        matches!(self.hold, Hold::Moving | Hold::Moved)
+        matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }
 
     fn job(&self) -> &JobName {
@@ -70,17 +75,17 @@ impl Parked {
     }
 
     fn end(&mut self, now: Time) {
-        if matches!(self.hold, Hold::Ending { .. }) {
+        if matches!(self.hold, ParkingHold::Ending { .. }) {
             return;
         }
-        self.hold = Hold::Ending { until: now.after(TO_END) };
+        self.hold = ParkingHold::Ending { until: now.after(TO_END) };
         if self.guarded.gate.end().is_err() {
             let _ = self.guarded.kill();
         }
     }
 
-    /// Returns the bytes that are held of a device.
-    fn held(&self, place: &DeviceIndex) -> Option<&Memory> {
+    /// Returns the memory that it occupies on a device, in bytes.
+    fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
         let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
     }
@@ -96,23 +101,24 @@ impl Parking {
         self.parked.len()
     }
 
-    /// Returns which training of a submission's job can go on for it: one that does the same and has done as much.
+    /// Returns a parked training that can continue a submission: one of the same job with the same work and
+    /// the same completed epochs.
     pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&Parked> {
         let is_it = |parked: &&Parked| {
             is_of(&parked.guarded.origin, of)
                 && parked.guarded.work == work
                 && parked.epochs == epochs
-                && !matches!(parked.hold, Hold::Ending { .. })
+                && !matches!(parked.hold, ParkingHold::Ending { .. })
         };
         self.parked.values().find(is_it)
     }
 
-    /// Takes out one that goes on, or whose processes have ended.
+    /// Removes a training that continues or whose processes have ended.
     pub(super) fn leave(&mut self, origin: &SubmissionKey) -> Option<Parked> {
         self.parked.remove(origin)
     }
 
-    /// Returns how many wait on a device.
+    /// Returns how many trainings are parked on a device.
     pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
         let waits = |parked: &&Parked| {
             parked.lease.devices.iter().any(|(name, place)| name == node && *place == device)
@@ -120,7 +126,7 @@ impl Parking {
         self.parked.values().filter(waits).count()
     }
 
-    /// Returns the memory of a node's host that those who wait have said to need.
+    /// Returns the host memory that the parked trainings of a node have reported to need.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
         let needs = |parked: &Parked| {
             let ranks = parked.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
@@ -129,30 +135,31 @@ impl Parking {
         self.parked.values().map(needs).sum()
     }
 
-    /// Returns the host's memory that a job takes that is started: what it took before, or else as much as any.
+    /// Returns the estimated host memory of a job: its earlier peak, or else the largest of any job.
     pub(super) fn estimate(&self, job: &JobName) -> u64 {
         let most = || self.peaks.values().map(|peak| peak.host).max();
         self.peaks.get(job).map(|peak| peak.host).or_else(most).unwrap_or(0)
     }
 
-    /// Makes room for a submission on devices: others that wait there keep their memory, move it, or end. Returns those to
-    /// wait for, and what is to be said. `spare` is the host's memory that is left beside it, where that is known.
+    /// Makes room for a submission on devices: trainings parked there keep their memory, move it, or end.
+    /// Returns those to wait for, and messages. `spare` is the host memory left beside the submission, if
+    /// known.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
         lease: &Lease,
         spare: Option<i64>,
         now: Time,
-    ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {
+    ) -> (BTreeSet<SubmissionKey>, Vec<ParkingNotes>) {
         let way = self.way(of, lease, spare);
         let (mut after, mut said) = (BTreeSet::new(), Vec::new());
         for (origin, parked) in &mut self.parked {
             let shares = parked.lease.devices.iter().any(|place| lease.devices.contains(place));
             let is_short = spare.is_some_and(|spare| spare < 0);
-            // What it does is not what waits, or the devices are not.
+            // The parked training has other work or other devices.
             let is_replaced = is_of(origin, of);
             if is_replaced || is_short || shares && way == ParkingStep::End {
-                if !matches!(parked.hold, Hold::Ending { .. }) {
+                if !matches!(parked.hold, ParkingHold::Ending { .. }) {
                     let why = if is_replaced {
                         "its parked processes are stopped: they do not match its new placement".to_owned()
                     } else {
@@ -164,14 +171,16 @@ impl Parking {
                     said.push((parked.job().clone(), why));
                 }
                 parked.end(now);
-            } else if shares && way == ParkingStep::Offload && parked.hold == Hold::Kept {
-                parked.hold = Hold::Moving;
+            } else if shares && way == ParkingStep::Offload && parked.hold == ParkingHold::Kept {
+                parked.hold = ParkingHold::Moving;
                 said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
-                if parked.guarded.gate.say(Want::Offload).is_err() {
+                if parked.guarded.gate.say(GateRequest::Offload).is_err() {
                     parked.end(now);
                 }
             }
-            if (shares || is_replaced || is_short) && !matches!(parked.hold, Hold::Kept | Hold::Moved) {
+            if (shares || is_replaced || is_short)
+                && !matches!(parked.hold, ParkingHold::Kept | ParkingHold::Moved)
+            {
                 after.insert(origin.clone());
             }
         }
@@ -183,33 +192,33 @@ impl Parking {
             return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
-            let there: Vec<(&Parked, &Memory)> =
+            let there: Vec<(&Parked, &RankMemory)> =
                 self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
             let held =
-                |(parked, memory): &(&Parked, &Memory)| if parked.is_moved() { 0 } else { memory.held };
-            Shared { total, held: there.iter().map(held).collect() }
+                |(parked, memory): &(&Parked, &RankMemory)| if parked.is_moved() { 0 } else { memory.held };
+            SharedDevice { total, held: there.iter().map(held).collect() }
         };
-        let devices: Vec<Shared> = lease.devices.iter().map(shared).collect();
+        let devices: Vec<SharedDevice> = lease.devices.iter().map(shared).collect();
         way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
     }
 
-    /// Returns whether a training has not let go yet of what it is to give up.
+    /// Returns whether a training still holds memory that it has to give up.
     pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
         self.parked
             .get(origin)
-            .is_some_and(|parked| matches!(parked.hold, Hold::Moving | Hold::Ending { .. }))
+            .is_some_and(|parked| matches!(parked.hold, ParkingHold::Moving | ParkingHold::Ending { .. }))
     }
 
-    /// Records what those that wait have said, and kills those that do not end.
+    /// Records the answers of parked trainings and kills those that do not end in time.
     pub(super) fn take_in(&mut self, now: Time) {
         for parked in self.parked.values_mut() {
             match parked.hold {
-                Hold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
-                    parked.hold = Hold::Moved;
+                ParkingHold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
+                    parked.hold = ParkingHold::Moved;
                 }
-                Hold::Ending { until } if now >= until => {
-                    parked.hold = Hold::Ending { until: now.after(TO_END) };
+                ParkingHold::Ending { until } if now >= until => {
+                    parked.hold = ParkingHold::Ending { until: now.after(TO_END) };
                     let _ = parked.guarded.kill();
                 }
                 _ => {}
@@ -217,7 +226,7 @@ impl Parking {
         }
     }
 
-    /// Ends those whose jobs are over.
+    /// Ends parked trainings whose jobs have ended.
     pub(super) fn end_done(&mut self, state: &State, now: Time) {
         for parked in self.parked.values_mut() {
             if state.find(parked.job()).is_none_or(|tracked| tracked.phase.is_over()) {
@@ -226,18 +235,18 @@ impl Parking {
         }
     }
 
-    /// Ends all that wait.
+    /// Ends all parked trainings.
     pub(super) fn end_all(&mut self, now: Time) {
         self.parked.values_mut().for_each(|parked| parked.end(now));
     }
 
-    /// Kills all that wait.
+    /// Kills all parked trainings.
     pub(super) fn kill(&mut self) {
         self.parked.values_mut().for_each(|parked| drop(parked.guarded.kill()));
     }
 
-    /// Returns whether a failure may be due to those that wait on the same devices: it is taken for that once for each
-    /// job.
+    /// Returns whether trainings parked on the same devices may have caused a failure; this is assumed once
+    /// per job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
         let is_there = |parked: &Parked| {
             lease.devices.iter().any(|place| parked.held(place).is_some_and(|memory| memory.device.is_some()))
@@ -245,20 +254,21 @@ impl Parking {
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }
 
-    /// Returns whether somebody is to say something.
+    /// Returns whether an answer of a rank is expected.
     pub(super) fn is_moving(&self) -> bool {
         self.parked.keys().any(|origin| self.is_in_the_way(origin))
     }
 
-    /// Returns when patience with one of them ends.
+    /// Returns the next deadline of a parked training.
     pub(super) fn due(&self) -> Option<Time> {
-        let until =
-            |parked: &Parked| if let Hold::Ending { until } = parked.hold { Some(until) } else { None };
+        let until = |parked: &Parked| {
+            if let ParkingHold::Ending { until } = parked.hold { Some(until) } else { None }
+        };
         self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 
-/// Returns whether a training was started for the same job, and the same of its copies.
+/// Returns whether a training was started for the same job, and the same copy of it.
 fn is_of(origin: &SubmissionKey, of: &SubmissionKey) -> bool {
     (&origin.job, origin.copy) == (&of.job, of.copy)
 }

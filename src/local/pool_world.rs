@@ -1,4 +1,4 @@
-//! The devices of all members of a pool as one world; without a pool, those at hand.
+//! The devices of all members of a pool as one world; without a pool, those of this process.
 
 use std::time::Duration;
 
@@ -21,23 +21,23 @@ pub struct PoolWorld<'a> {
     pub lead: Option<Lead<'a>>,
 }
 
-/// What a leader has beside its own devices.
+/// The leader's data besides its own devices.
 pub struct Lead<'a> {
     clock: &'a dyn Clock,
     pub others: OtherMembers,
-    /// What it says of itself.
+    /// The leader's own report.
     worker: Worker<PoolFolder>,
-    /// When it said so last.
+    /// Time of the last heartbeat.
     beat: Duration,
 }
 
 impl<'a> Lead<'a> {
-    /// Returns the lead of a pool, by a member that holds the lock.
+    /// Returns the lead of a pool, held by a member with the lock.
     pub fn new(clock: &'a dyn Clock, others: OtherMembers, worker: Worker<PoolFolder>) -> Self {
         Self { clock, others, worker, beat: Duration::ZERO }
     }
 
-    /// Returns the member that leads.
+    /// Returns the leading member.
     pub fn id(&self) -> &MemberId {
         self.worker.id()
     }
@@ -56,23 +56,23 @@ impl<'a> Lead<'a> {
         self.others.look(&self.worker.id().clone(), state, (self.clock.time(), elapsed), grace)
     }
 
-    /// Gives the lead up.
+    /// Gives up the lead.
     pub fn into_worker(self) -> Worker<PoolFolder> {
         self.worker
     }
 
-    /// Says that it asks to leave.
+    /// Reports that this member asks to leave.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If the report cannot be written.
     pub fn ask_to_leave(&mut self) -> Result<(), StateError> {
         self.worker.ask_to_leave()
     }
 
-    /// Says that it has left: nothing of it runs.
+    /// Reports that this member has left and none of its processes runs.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If the report cannot be written.
     pub fn leave(&mut self) -> Result<(), StateError> {
         self.worker.leave()
     }
@@ -89,7 +89,7 @@ impl PoolWorld<'_> {
         types
     }
 
-    /// Starts a submission, here or by an order.
+    /// Starts a submission here or by an order to another member.
     fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
         let Some(lead) = &mut self.lead else { return self.here.start(run, intent) };
         let (of, ranks) = (run.key(intent), named_ranks(&run.problem, &intent.placement));
@@ -103,7 +103,7 @@ impl PoolWorld<'_> {
         lead.others.order(&of, &ranks, needs, start)
     }
 
-    /// Passes on to the others what is to become of a submission that is not here.
+    /// Passes a demand for a submission on to the member that runs it.
     fn demand(&mut self, of: &SubmissionKey, demand: Demand, done: Answer) -> Answer {
         let Some(lead) = &mut self.lead else { return done };
         match lead.others.demand(of, demand) {
@@ -162,7 +162,7 @@ impl World for PoolWorld<'_> {
         self.here.share(of, shares)
     }
 
-    /// Each device is on its own.
+    /// Failures of the devices are independent of each other.
     fn is_one_service(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Processes of this machine, as /proc shows them: who descends from whom, which is which after numbers were reused, and
-//! what a guard that was killed has left.
+//! Processes of this machine from /proc: their descendants, their identity if process ids are reused, and
+//! what a killed guard has left behind.
 
 #![expect(clippy::disallowed_methods, reason = "the system tells of processes in files alone")]
 
@@ -13,27 +13,27 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A process with what tells it from another one of the same number: when it was started, in ticks since the boot.
+/// A process id with the start time in ticks since boot, which distinguishes processes with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub pid: i32,
     parent: i32,
     session: i32,
     start: u64,
-    /// Whether it has ended and only waits to be asked how.
+    /// Whether it has ended but was not reaped.
     is_dead: bool,
 }
 
-/// The pause between two looks at processes that were killed.
+/// Interval of checks for killed processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Process {
-    /// Returns the process of a number.
+    /// Returns the process with an id.
     pub(super) fn find(pid: i32) -> Option<Self> {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads a line of `/proc/PID/stat`; the program's name, in parentheses, may have any characters.
+    /// Parses a line of `/proc/PID/stat`; the program name in parentheses may contain any characters.
     fn parse(pid: i32, text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -46,14 +46,14 @@ impl Process {
         })
     }
 
-    /// Returns all processes that are alive.
+    /// Returns all running processes.
     fn all() -> Vec<Self> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
         entries.filter_map(pid).filter_map(Self::find).filter(|process| !process.is_dead).collect()
     }
 
-    /// Returns the processes that descend from one.
+    /// Returns the descendants of a process.
     pub(super) fn descendants(pid: i32) -> Vec<Self> {
         let all = Self::all();
         let (mut known, mut found) = (BTreeSet::from([pid]), Vec::new());
@@ -72,43 +72,44 @@ impl Process {
     }
 
     pub(super) fn signal(self, signal: Signal) {
-        // One that has ended meanwhile is as wanted.
+        // A process that has ended in the meantime needs no signal.
         let _ = kill(Pid::from_raw(self.pid), signal);
     }
 
-    /// Returns whether it was started with the token of a guard in its environment.
+    /// Returns whether its environment contains the token of a guard.
     fn carries(self, token: &str) -> bool {
-        // Those of other users cannot be read.
+        // The environment of other users' processes is unreadable.
         let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         let word = format!("{TOKEN}={token}");
         environment.split(|byte| *byte == 0).any(|candidate| candidate == word.as_bytes())
     }
 }
 
-/// The variable by which processes are known that have left the session of their guard, and have no parent any more.
+/// The environment variable that identifies processes which have left the session of their guard and lost
+/// their parent.
 pub(super) const TOKEN: &str = "HSCHED_GUARD";
 
-/// Who a guard was, as it wrote before it started anything.
+/// The identity of a guard, which it writes before it starts the script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mark {
     pid: i32,
     start: u64,
     boot: String,
-    /// The value of [`TOKEN`] in the environment of all that it started; guards of hsched 0.1.0 had none.
+    /// The value of [`TOKEN`] in the environment of its processes; guards of hsched 0.1.0 had none.
     pub token: Option<String>,
 }
 
 impl Mark {
-    /// Returns the mark of a guard that is about to start something.
+    /// Returns the mark of a guard before it starts its script.
     ///
     /// # Errors
-    /// When cannot read random numbers from the system.
+    /// If random numbers cannot be read from the system.
     pub(super) fn new(guard: Process) -> io::Result<Self> {
         let token = format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
         Ok(Self { pid: guard.pid, start: guard.start, boot: boot(), token: Some(token) })
     }
 
-    /// Returns it as the line that [`Self::parse`] reads.
+    /// Returns the mark as the line that [`Self::parse`] reads.
     pub(super) fn text(&self) -> String {
         let Self { pid, start, boot, token } = self;
         format!("{pid} {start} {boot} {}\n", token.as_deref().unwrap_or_default())
@@ -124,10 +125,11 @@ impl Mark {
         })
     }
 
-    /// Returns what is left of a guard among all processes: itself, its session, and all that carry its token.
+    /// Returns the remaining processes of a guard: itself, its session, and all with its token.
     fn left(&self, all: &[Process]) -> Vec<Process> {
         let this_process = i32::try_from(std::process::id()).unwrap_or_default();
-        // Its number stays taken while its session has members; another leader means that none of them is left.
+        // A session id is not reused while the session has members. If another process has this id, no member
+        // is left.
         let leader = all.iter().find(|other| other.pid == self.pid);
         let has_session = leader.is_none_or(|leader| leader.start == self.start);
         let is_left = |other: &&Process| {
@@ -139,7 +141,8 @@ impl Mark {
     }
 }
 
-/// Ends what a guard has left behind, by its mark. No mark, no leftovers: a guard that has ended by itself has removed it.
+/// Ends the remaining processes of a guard by its mark. A guard that has ended by itself has removed its mark
+/// and left no processes.
 pub(super) fn end_leftovers(mark: &Path) {
     let text = fs::read_to_string(mark).unwrap_or_default();
     let Some(mark) = Mark::parse(&text).filter(|mark| mark.boot == boot()) else { return };
@@ -155,7 +158,7 @@ pub(super) fn end_leftovers(mark: &Path) {
     }
 }
 
-/// Returns what tells this boot of the system from others.
+/// Returns the identifier of this boot of the system.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
@@ -182,11 +185,11 @@ mod tests {
         assert!(Process::descendants(process.parent).iter().any(|other| other.pid == pid));
     }
 
-    /// Returns a process that was started with these words in front, as `env` takes them.
+    /// Starts a process with these words prepended, as arguments of `env`.
     fn start(words: &[&str]) -> (std::process::Child, Process) {
         let child = std::process::Command::new("env").args(words).args(["sleep", "60"]).spawn();
         let child = child.expect("starts");
-        // Before its last program has replaced `env`, its environment and its session are still others.
+        // Until `env` has executed the last program, environment and session are still the old ones.
         let name = format!("/proc/{}/comm", child.id());
         while fs::read_to_string(&name).expect("is alive") != "sleep\n" {
             thread::yield_now();

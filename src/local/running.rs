@@ -1,4 +1,4 @@
-//! A submission at work: its processes with their guard, and what was asked of them.
+//! A running submission: its processes with their guard, and the requests to them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,66 +19,67 @@ use nix::fcntl::OFlag;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::gate::Gate;
-use crate::local::guard::{GO, KILL, Order, STOP};
+use crate::local::guard::{GO, GuardOrder, KILL, STOP};
 use crate::local::wake::Wake;
 use hsched_engine::pool::Start;
 use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, Seconds, Time};
 
-/// The name of the hidden subcommand that is a guard.
+/// The name of the hidden subcommand for guards.
 const GUARD: &str = "guard";
 
-/// The lines of a script that differ from run to run and not by what is done.
+/// The lines of a script that differ between runs of the same work.
 const OF_RUN: [&str; 6] =
     ["#SBATCH", "hs_run=", "hs_plan=", "hs_epochs_done=", "hs_report_dir=", "hs_helper_dir="];
 
-/// Processes with the guard that watches over them.
+/// Processes with their guard.
 #[derive(Debug)]
 pub(super) struct Guarded {
-    /// The submission that they were started for: when they are parked, another one of the job takes them over.
+    /// The submission for which they were started: once parked, another submission of the job can take them
+    /// over.
     pub origin: SubmissionKey,
     pub job_id: JobId,
     pub gate: Gate,
-    /// What they do, as [`work`] has it.
+    /// Their work, as [`work`] returns it.
     pub work: String,
     pub watch: Option<WatchDescriptor>,
     words: Option<ChildStdin>,
 }
 
-/// A submission that was started.
+/// A started submission.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct LocalSubmission {
     /// Its processes, until they have ended or are parked.
     pub guarded: Option<Guarded>,
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
-    pub step: Step,
-    /// The epochs that were done before it.
+    pub step: SubmissionStep,
+    /// Epochs that were completed before it.
     pub epochs: u64,
-    /// How long it may take to save.
+    /// Its grace period for saving.
     pub grace: Seconds,
-    /// How long the last of them took, where it was parked after that.
+    /// Duration of its last epoch, if it was then parked.
     pub epoch: Option<Seconds>,
-    /// Whether it was killed because somebody wanted that.
+    /// Whether it was killed on request.
     pub is_killed: bool,
-    /// How it ended, and when.
+    /// How and when it ended.
     pub ended: Option<(End, Time)>,
-    /// Of the folder with its reports, where that is not the one of its gate.
+    /// The watch on the folder with its reports, if that is not the folder of its gate.
     pub watch: Option<WatchDescriptor>,
 }
 
-/// How far a submission has come.
+/// The progress of a submission.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    /// It does nothing until these have given way.
+pub(super) enum SubmissionStep {
+    /// It waits until these have made room.
     Held {
         after: BTreeSet<SubmissionKey>,
     },
-    /// It was parked, and was told to go on.
+    /// It was parked and was told to continue.
     GoingOn,
     AtWork,
-    /// It was asked to wait at the end of its epoch, for which it has some time.
+    /// It was asked to park at the end of its epoch within some time.
     Parking {
         until: Time,
     },
@@ -86,29 +87,29 @@ pub(super) enum Step {
     Asked,
 }
 
-/// What a guard gets beside its order.
+/// The parameters of a guard besides its order.
 pub(super) struct Surroundings<'a> {
     /// The program that has the guard as a subcommand.
     pub program: &'a Path,
-    /// The file to which the job writes, at its end.
+    /// The file to which the job's output is appended.
     pub output: &'a Path,
     pub variables: &'a [(&'static str, String)],
 }
 
 impl Guarded {
-    /// Starts a guard; its end is told to `tell`.
+    /// Starts a guard; its end is sent to `tell`.
     ///
     /// # Errors
-    /// When the output cannot be opened or the system starts no process.
+    /// If the output cannot be opened or the process cannot be started.
     pub(super) fn start(
         origin: &SubmissionKey,
-        order: &Order,
+        order: &GuardOrder,
         surroundings: &Surroundings<'_>,
         gate: Gate,
         work: String,
         tell: Sender<Wake>,
     ) -> io::Result<Self> {
-        // Whoever puts a link there from now on is not the user.
+        // A link that appears from now on was not created by the user.
         let follow = if surroundings.output.is_symlink() { OFlag::empty() } else { OFlag::O_NOFOLLOW };
         let mut options = OpenOptions::new();
         let output =
@@ -124,7 +125,7 @@ impl Guarded {
         let (job_id, words, key) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
         let wait = move || {
             if let Ok(status) = guard.wait() {
-                // Nobody listens any more when hsched ends.
+                // The receiver is gone once hsched ends.
                 let _ = tell.send(Wake::Ended(key, status));
             }
         };
@@ -132,10 +133,10 @@ impl Guarded {
         Ok(Self { origin: origin.clone(), job_id, gate, work, watch: None, words })
     }
 
-    /// Has a guard start that was held.
+    /// Lets a guard start the script that it holds back.
     ///
     /// # Errors
-    /// When the guard has ended.
+    /// If the guard has ended.
     pub(super) fn go(&mut self) -> io::Result<()> {
         self.say(GO)
     }
@@ -143,7 +144,7 @@ impl Guarded {
     /// Asks the processes to save and end.
     ///
     /// # Errors
-    /// When their guard has ended.
+    /// If their guard has ended.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.say(STOP)
     }
@@ -151,7 +152,7 @@ impl Guarded {
     /// Ends all processes.
     ///
     /// # Errors
-    /// When their guard has ended.
+    /// If their guard has ended.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         self.say(KILL)
     }
@@ -162,9 +163,15 @@ impl Guarded {
     }
 }
 
-impl Running {
-    /// Returns the processes of a submission that is to run.
-    pub(super) fn new(guarded: Guarded, since: Time, start: &Start, epochs: u64, step: Step) -> Self {
+impl LocalSubmission {
+    /// Returns a submission with these processes.
+    pub(super) fn new(
+        guarded: Guarded,
+        since: Time,
+        start: &Start,
+        epochs: u64,
+        step: SubmissionStep,
+    ) -> Self {
         let (job_id, gpus, grace) = (guarded.job_id, start.gpus.clone(), start.grace);
         Self {
             guarded: Some(guarded),
@@ -181,14 +188,14 @@ impl Running {
         }
     }
 
-    /// Returns whether these processes were started for a submission.
+    /// Returns whether its processes were started for the given submission.
     pub(super) fn is_of(&self, origin: &SubmissionKey) -> bool {
         self.guarded.as_ref().is_some_and(|guarded| guarded.origin == *origin)
     }
 
-    /// Asks it to save and end; one that has ended is heard of soon.
+    /// Asks it to save and end; if it has ended already, the event is pending.
     pub(super) fn stop(&mut self) {
-        self.step = Step::Asked;
+        self.step = SubmissionStep::Asked;
         let _ = self.guarded.as_mut().map(Guarded::stop);
     }
 
@@ -198,13 +205,14 @@ impl Running {
         let _ = self.guarded.as_mut().map(Guarded::kill);
     }
 
-    /// Returns how a submission ended by the status of its guard; `closing` says that hsched wanted all to end.
+    /// Returns how a submission ended by the status of its guard; `closing` means that hsched asked all
+    /// submissions to end.
     pub(super) fn end(&self, status: ExitStatus, closing: bool) -> End {
         match status.code() {
             Some(0) => End::Completed,
             Some(85 | 86 | 143) if closing => End::Interrupted,
-            // It waited for as long as it may just when it was to go on.
-            Some(85) if self.step == Step::GoingOn => End::Interrupted,
+            // Its waiting time expired just when it was told to continue.
+            Some(85) if self.step == SubmissionStep::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {
                     End::Interrupted
@@ -214,15 +222,16 @@ impl Running {
             }
             Some(85) => End::Saved,
             Some(code) => End::of_status(u8::try_from(code).unwrap_or(1), 0),
-            // Slurm, or somebody else, has asked its guard to end.
+            // Slurm or another process has asked its guard to end.
             None if status.signal() != Some(9) => End::Interrupted,
-            // Its guard was killed, and by nobody here.
+            // Its guard was killed, but not by hsched.
             None => End::Failed { exit: 0, signal: 9 },
         }
     }
 }
 
-/// Returns what a script does, whatever run it is of: who waits goes on for another run where that is the same.
+/// Returns the work of a script independently of its run: a parked training can continue another run with the
+/// same work.
 pub(super) fn work(script: &str) -> String {
     let of_work = |line: &&str| !OF_RUN.iter().any(|candidate| line.starts_with(candidate));
     script.lines().filter(of_work).collect::<Vec<_>>().join("\n")

@@ -1,5 +1,5 @@
-//! Slots: several runs on one GPU. A slot is a device to policies; here is which slots are of one GPU, who shares one, and who must have
-//! one alone.
+//! Slots, by which several runs share one GPU. Policies see a slot as a device; this module knows which slots
+//! belong to one GPU, which runs share it, and which need it exclusively.
 
 #![expect(clippy::disallowed_methods, reason = "it reads the end of what a run has printed")]
 
@@ -15,13 +15,13 @@ use hsched_engine::{End, SubmissionKey};
 use hsched_model::catalogue::recognise;
 use hsched_model::{Bytes, GpuType, JobName};
 
-/// The most slots of a GPU.
+/// Maximum number of slots per GPU.
 const MOST: u32 = 64;
 
-/// How much of the end of an output is looked through, in bytes.
+/// Length of the end of an output that is searched, in bytes.
 const TAIL: u64 = 1 << 16;
 
-/// What programs print when they have run out of memory, in lower case.
+/// Messages of programs that have run out of memory, in lower case.
 const SHORTAGES: [&str; 6] = [
     "out of memory",
     "outofmemory",
@@ -31,7 +31,7 @@ const SHORTAGES: [&str; 6] = [
     "resource_exhausted",
 ];
 
-/// So many devices of a type, each with so many slots.
+/// A number of devices of a type, each with a number of slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCount {
     pub gpu_type: GpuType,
@@ -40,10 +40,10 @@ pub struct DeviceCount {
 }
 
 impl DeviceCount {
-    /// Reads a list such as `cpu:4`, `v100:2,t4:2` or `a100:4x3`.
+    /// Parses a list such as `cpu:4`, `v100:2,t4:2` or `a100:4x3`.
     ///
     /// # Errors
-    /// When the text is no such list.
+    /// If the text is not such a list.
     pub fn parse(text: &str) -> Result<Vec<Self>, DevicesError> {
         let one = |part: &str| {
             let (devices, slots) = match part.rsplit_once('x') {
@@ -69,13 +69,13 @@ impl fmt::Display for DeviceCount {
 }
 
 impl Devices {
-    /// Returns devices that this machine does not have, with their slots.
+    /// Returns simulated devices with their slots.
     pub fn imagined_slots(counts: &[DeviceCount], facts: &Facts) -> Self {
         let devices: Vec<_> = counts.iter().map(|count| (count.gpu_type.clone(), count.count)).collect();
         Self::imagined(&devices, facts).sliced(|gpu_type| slots_of(counts, |known| known == gpu_type))
     }
 
-    /// Returns the first devices that are such as these, with their slots; `None` where there are fewer.
+    /// Returns the first devices that match these counts, with their slots; `None` if there are too few.
     pub fn chosen(&self, counts: &[DeviceCount]) -> Option<Self> {
         let mut left: Vec<u32> = counts.iter().map(|count| count.count).collect();
         let mut take = |device: &&Device| {
@@ -96,7 +96,7 @@ impl Devices {
         is_enough.then(sliced)
     }
 
-    /// Returns the devices, each cut into slots.
+    /// Returns the devices, each divided into slots.
     #[must_use]
     pub fn sliced(self, slots: impl Fn(&GpuType) -> u32) -> Self {
         let (mut nodes, mut units) = (Vec::new(), BTreeMap::new());
@@ -122,7 +122,7 @@ impl Devices {
         !self.units.is_empty()
     }
 
-    /// Returns the other slots of the GPU of a slot.
+    /// Returns the other slots of a slot's GPU.
     fn others_of<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a DeviceIndex> {
         let unit = self.units.get(place);
         let of_unit = move |(other, of): &(&DeviceIndex, &usize)| {
@@ -131,7 +131,7 @@ impl Devices {
         self.units.iter().filter(of_unit).map(|(other, _)| other)
     }
 
-    /// Returns the submissions that have another slot of the same GPU.
+    /// Returns the submissions on other slots of the same GPU.
     pub(super) fn sharers<'a>(&'a self, place: &'a DeviceIndex) -> impl Iterator<Item = &'a SubmissionKey> {
         let others: Vec<&DeviceIndex> = self.others_of(place).collect();
         self.taken
@@ -140,12 +140,12 @@ impl Devices {
             .map(|(of, _)| of)
     }
 
-    /// Returns whether a lease may get one more slot: no other of the same GPU.
+    /// Returns whether a lease may get a slot: it has no other slot of the same GPU.
     pub(super) fn may_have(&self, place: &DeviceIndex, lease: &Lease) -> bool {
         self.others_of(place).all(|other| !lease.devices.contains(other))
     }
 
-    /// Returns the slots of a lease's GPUs that are not its own.
+    /// Returns the slots of a lease's GPUs that are not part of the lease.
     pub(super) fn siblings(&self, lease: &Lease) -> Vec<DeviceIndex> {
         lease.devices.iter().flat_map(|place| self.others_of(place)).cloned().collect()
     }
@@ -155,28 +155,29 @@ fn slots_of(counts: &[DeviceCount], is_such: impl Fn(&GpuType) -> bool) -> u32 {
     counts.iter().find(|count| is_such(&count.gpu_type)).map_or(1, |count| count.slots)
 }
 
-/// Returns whether a found type is what a user calls by another name, as `h100` for `nvidia_h100_80gb_hbm3`; a MIG slice is no whole GPU.
+/// Returns whether a user's name matches a detected type, as `h100` matches `nvidia_h100_80gb_hbm3`; a MIG
+/// slice never matches the name of a whole GPU.
 fn is_like(name: &GpuType, found: &GpuType) -> bool {
     let recognised = |gpu_type: &GpuType| recognise(gpu_type.as_str());
     name.as_str().eq_ignore_ascii_case(found.as_str())
         || recognised(name).zip(recognised(found)).is_some_and(|(name, found)| name.may_be(&found))
 }
 
-/// The jobs that share GPUs, and those that failed by it.
+/// The jobs that share GPUs, and those that failed because of it.
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
-    /// Submissions that have had another one on a GPU of theirs.
+pub(super) struct GpuSharing {
+    /// Submissions that have shared one of their GPUs with another.
     met: BTreeSet<SubmissionKey>,
-    /// The output of those that run, and how long it was before.
+    /// Output file of each running submission, and its length before the start.
     outputs: BTreeMap<SubmissionKey, (PathBuf, u64)>,
     /// Jobs that ran out of memory beside others.
     alone: BTreeSet<JobName>,
 }
 
-impl Sharing {
-    /// Records that a submission begins on its devices.
+impl GpuSharing {
+    /// Records that a submission starts on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
-        // One that is to be alone waits until the others have ended.
+        // An exclusive submission waits until the others have ended.
         let shares = |lease: &&Lease| devices.has_slots() && lease.beside.is_empty();
         let Some(lease) = devices.lease(of).filter(shares) else { return };
         let others: Vec<SubmissionKey> =
@@ -189,12 +190,13 @@ impl Sharing {
         self.outputs.insert(of.clone(), (output.to_owned(), length));
     }
 
-    /// Returns whether a job gets GPUs without other runs.
+    /// Returns whether a job gets GPUs exclusively.
     pub(super) fn wants_alone(&self, job: &JobName) -> bool {
         self.alone.contains(job)
     }
 
-    /// Records that a submission has ended; returns whether it failed for want of memory that others beside it may have had.
+    /// Records that a submission has ended; returns whether it ran out of memory that others on its GPU may
+    /// have used.
     pub(super) fn is_to_blame(&mut self, of: &SubmissionKey, end: &End) -> bool {
         let (has_met, output) = (self.met.remove(of), self.outputs.remove(of));
         let Some((path, from)) = output.filter(|_| has_met) else { return false };
@@ -207,7 +209,7 @@ impl Sharing {
     }
 }
 
-/// Returns the end of what a file has after a byte.
+/// Returns the end of the file's part after an offset.
 fn tail(path: &Path, from: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -272,14 +274,14 @@ mod tests {
         }
     }
 
-    /// An H100 as NVML shows it.
-    fn h100(uuid: &str) -> crate::probe::Gpu {
-        crate::probe::Gpu {
+    /// An H100 as NVML reports it.
+    fn h100(uuid: &str) -> crate::probe::GpuDevice {
+        crate::probe::GpuDevice {
             name: "NVIDIA H100 80GB HBM3".into(),
             uuid: uuid.into(),
             address: "00000000:00:06.0".into(),
             memory: Some(85_520_809_984),
-            ..crate::probe::Gpu::default()
+            ..crate::probe::GpuDevice::default()
         }
     }
 
@@ -331,14 +333,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("a.out");
         let failed = End::Failed { exit: 1, signal: 0 };
-        let begin = |sharing: &mut Sharing, devices: &mut Devices, job: &str, text: &str| {
+        let begin = |sharing: &mut GpuSharing, devices: &mut Devices, job: &str, text: &str| {
             take(devices, job, sharing.wants_alone(&key(job).job)).expect("a slot");
             std::fs::write(&output, "CUDA out of memory, an hour ago\n").expect("a file");
             sharing.begin(&key(job), &output, devices);
             let before = "CUDA out of memory, an hour ago\n";
             std::fs::write(&output, format!("{before}{text}")).expect("a file");
         };
-        let (mut sharing, mut slots) = (Sharing::default(), devices("a100:1x2"));
+        let (mut sharing, mut slots) = (GpuSharing::default(), devices("a100:1x2"));
         begin(&mut sharing, &mut slots, "a", "torch.OutOfMemoryError: CUDA out of memory.\n");
         assert!(!sharing.is_to_blame(&key("a"), &failed), "it had the GPU alone");
         slots.give_back(&key("a"));

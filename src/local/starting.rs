@@ -1,4 +1,4 @@
-//! How a local world starts a submission: on devices that are free, or where it is parked.
+//! How a local world starts a submission: on free devices, or by continuing its parked training.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::local::devices::Lease;
 use crate::local::gate::Gate;
-use crate::local::guard::Order;
-use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::guard::GuardOrder;
+use crate::local::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
 use hsched_engine::pool::Start;
 use hsched_engine::render::Launcher;
@@ -19,7 +19,7 @@ use hsched_model::{JobId, NodeName};
 const FAREWELL: Duration = Duration::from_secs(20);
 
 impl LocalWorld<'_> {
-    /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
+    /// Starts a submission of the prepared run, or lets its parked training continue.
     pub(super) fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let (start, text) = self.describe(run, intent)?;
@@ -41,7 +41,8 @@ impl LocalWorld<'_> {
         self.begin_on(lease, &of, &start, work)
     }
 
-    /// Returns how a submission of the run that was prepared is started, without its devices, and the text of its script.
+    /// Returns the start of a submission of the prepared run, without its devices, and the text of its
+    /// script.
     pub(super) fn describe(&self, run: &Run, intent: &PlannedSubmission) -> Result<(Start, String), Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
@@ -64,7 +65,7 @@ impl LocalWorld<'_> {
         Ok((start, text))
     }
 
-    /// Makes the folder in which a submission reports.
+    /// Creates the folder for the reports of a submission.
     fn make_folder(&self, of: &SubmissionKey, start: &Start) -> Result<PathBuf, Answer> {
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| Answer::Unreachable { message: error.in_one_line() })?;
@@ -74,7 +75,8 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Starts a submission on the devices that another member has chosen for it. `work` says what its script does.
+    /// Starts a submission on the devices that another member has chosen for it. `work` is the work of its
+    /// script.
     pub(super) fn begin(&mut self, of: &SubmissionKey, start: &Start, work: String) -> Result<JobId, Answer> {
         self.begin_on(Lease::of(start), of, start, work)
     }
@@ -95,7 +97,7 @@ impl LocalWorld<'_> {
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
         let Start { script, workdir, output, .. } = start.clone();
-        let order = Order { script, workdir, mark, farewell, is_held };
+        let order = GuardOrder { script, workdir, mark, farewell, is_held };
         let gate = Gate::new(&folder, lease.devices.len());
         let variables = self.variables(start.threads, &lease, &gate);
         let surroundings =
@@ -104,7 +106,7 @@ impl LocalWorld<'_> {
         let guarded = Guarded::start(of, &order, &surroundings, gate, work, self.waker.sender());
         let mut guarded = guarded.map_err(|error| {
             let message = format!("cannot start it or open {}: {error}", output.display());
-            // The same will be said the next time; anything else may pass.
+            // These errors would repeat; any other may be temporary.
             match error.kind() {
                 io::ErrorKind::NotFound
                 | io::ErrorKind::PermissionDenied
@@ -115,18 +117,19 @@ impl LocalWorld<'_> {
             }
         })?;
         guarded.watch = watch;
-        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
+        let (job_id, step) =
+            (guarded.job_id, if is_held { SubmissionStep::Held { after } } else { SubmissionStep::AtWork });
         self.devices.take(of, lease);
         self.sharing.begin(of, &output, &self.devices);
-        let running = Running::new(guarded, self.now(), start, start.epochs, step);
+        let running = LocalSubmission::new(guarded, self.now(), start, start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)
     }
 
-    /// Returns what a submission's processes get from their environment alone.
+    /// Returns the variables that a submission's processes get only from their environment.
     fn variables(&self, threads: Option<u64>, lease: &Lease, gate: &Gate) -> Vec<(&'static str, String)> {
         let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
-        // A path that is no text is none that a variable can have.
+        // A path that is not UTF-8 cannot be passed in a variable.
         let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
         let lease = ("HSCHED_LEASE", self.devices.words(lease));
         threads.into_iter().chain(gate).chain([lease]).collect()

@@ -1,14 +1,14 @@
-//! How a local world takes devices from one job for another: the training is parked where it can be, and goes on from
-//! there; else it saves, ends and starts again.
+//! How a local world reassigns devices from one job to another: the training is parked and continued later if
+//! possible; otherwise it saves, ends and restarts.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
 use crate::local::devices::Lease;
-use crate::local::gate::{Gate, Stand, Want, Word};
+use crate::local::gate::{Gate, GateRequest, RankWord, Stand};
 use crate::local::parking::Parked;
-use crate::local::running::{Running, Step};
+use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
 use crate::probe;
 use hsched_engine::pool::Start;
@@ -17,36 +17,36 @@ use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{End, SubmissionKey};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
-/// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while
-/// the engine is patient.
+/// Maximum wait for the end of an epoch, in seconds: a training that takes longer is asked to save and end
+/// within the engine's patience.
 const TO_PARK: Seconds = Seconds(20.0);
 
 impl LocalWorld<'_> {
-    /// Asks a submission to wait at the end of its epoch, or else to save and end.
+    /// Asks a submission to park at the end of its epoch, or else to save and end.
     pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
         let (now, left) = (self.now(), self.epoch_left(of));
-        // One that has ended is seen to have at the next look.
+        // An ended submission is detected at the next observation.
         let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
             return;
         };
-        if let Step::Asked | Step::Parking { .. } = running.step {
+        if let SubmissionStep::Asked | SubmissionStep::Parking { .. } = running.step {
             return;
         }
         let Some(guarded) = &mut running.guarded else { return };
         let why = match &running.step {
-            // It never went on, and waits already; or nothing of it was started.
-            Step::Held { .. } if guarded.gate.parked().is_some() => {
-                running.step = Step::Parking { until: now };
+            // It has not resumed and is still parked; or its script was not started.
+            SubmissionStep::Held { .. } if guarded.gate.parked().is_some() => {
+                running.step = SubmissionStep::Parking { until: now };
                 return;
             }
-            Step::Held { .. } => None,
+            SubmissionStep::Held { .. } => None,
             _ if !guarded.gate.can_park() => Some("its program does not support parking".to_owned()),
             _ if left.is_some_and(|left| left > TO_PARK) => {
                 Some(format!("its epoch needs more than {} s", TO_PARK.0))
             }
-            _ => match guarded.gate.say(Want::Park) {
+            _ => match guarded.gate.say(GateRequest::Park) {
                 Ok(()) => {
-                    running.step = Step::Parking { until: now.after(TO_PARK) };
+                    running.step = SubmissionStep::Parking { until: now.after(TO_PARK) };
                     return;
                 }
                 Err(error) => Some(format!("hsched could not ask it to wait: {error}")),
@@ -58,7 +58,7 @@ impl LocalWorld<'_> {
         running.stop();
     }
 
-    /// Returns how long the epoch goes on in which a submission is, where that is known.
+    /// Returns the remaining time of a submission's current epoch, if known.
     fn epoch_left(&self, of: &SubmissionKey) -> Option<Seconds> {
         let running = self.running.get(of)?;
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
@@ -68,10 +68,10 @@ impl LocalWorld<'_> {
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
-    /// Has the training go on for a submission that is parked, once those have given way that are in its way.
+    /// Lets a parked training continue as a submission once those in its way have made room.
     ///
     /// # Errors
-    /// When it cannot be written down whose processes these are; then it stays parked.
+    /// If the new owner of the processes cannot be recorded; they then stay parked.
     pub(super) fn adopt(
         &mut self,
         of: &SubmissionKey,
@@ -88,7 +88,8 @@ impl LocalWorld<'_> {
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut running = Running::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
+        let mut running =
+            LocalSubmission::new(parked.guarded, now, start, parked.epochs, SubmissionStep::Held { after });
         running.epoch = parked.epoch;
         running.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), running);
@@ -96,7 +97,8 @@ impl LocalWorld<'_> {
         Ok(job_id)
     }
 
-    /// Makes room for a submission; returns those to wait for. `is_there` says that its processes have their memory.
+    /// Makes room for a submission; returns those to wait for. `is_there` means that its processes already
+    /// occupy their memory.
     pub(super) fn make_room(
         &mut self,
         of: &SubmissionKey,
@@ -109,8 +111,8 @@ impl LocalWorld<'_> {
         after
     }
 
-    /// Returns the memory of the hosts that is left beside a submission and all that wait, in bytes, where it is known: it
-    /// is negative where there is not enough.
+    /// Returns the host memory left beside a submission and all parked trainings, in bytes, if it is known;
+    /// negative if there is too little.
     fn spare(&self, of: &SubmissionKey, lease: &Lease, is_there: bool) -> Option<i64> {
         let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let nodes: BTreeSet<&NodeName> = lease.devices.iter().map(|(node, _)| node).collect();
@@ -127,13 +129,15 @@ impl LocalWorld<'_> {
         declared.chain(measured).min()
     }
 
-    /// Records what ranks have said: who waits is parked, and who was held goes on.
+    /// Records the answers of ranks: parked trainings release their submissions, and held ones start once
+    /// there is room.
     pub(super) fn switch(&mut self, now: Time) {
         if self.is_closing {
             return;
         }
-        let of_step = |running: &Running| {
-            matches!(running.step, Step::Parking { .. } | Step::GoingOn) && running.ended.is_none()
+        let of_step = |running: &LocalSubmission| {
+            matches!(running.step, SubmissionStep::Parking { .. } | SubmissionStep::GoingOn)
+                && running.ended.is_none()
         };
         let moving: Vec<SubmissionKey> =
             self.running.iter().filter(|(_, running)| of_step(running)).map(|(of, _)| of.clone()).collect();
@@ -141,7 +145,7 @@ impl LocalWorld<'_> {
             let Some(running) = self.running.get_mut(&of) else { continue };
             let gate = running.guarded.as_ref().map(|guarded| &guarded.gate);
             match running.step {
-                Step::Parking { until } => match gate.and_then(Gate::parked) {
+                SubmissionStep::Parking { until } => match gate.and_then(Gate::parked) {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
                         running.stop();
@@ -150,8 +154,8 @@ impl LocalWorld<'_> {
                     }
                     None => {}
                 },
-                Step::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
-                    running.step = Step::AtWork;
+                SubmissionStep::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
+                    running.step = SubmissionStep::AtWork;
                 }
                 _ => {}
             }
@@ -160,8 +164,8 @@ impl LocalWorld<'_> {
         self.release();
     }
 
-    /// Records that all ranks of a submission wait: for the engine it has ended.
-    fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
+    /// Records that all ranks of a submission are parked; for the engine, the submission has ended.
+    fn park(&mut self, of: &SubmissionKey, words: &[RankWord], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let Some(running) = self.running.get_mut(of) else { return };
         let Some(guarded) = running.guarded.take() else { return };
@@ -180,52 +184,53 @@ impl LocalWorld<'_> {
         self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
     }
 
-    /// Lets those go on that wait for nobody any more.
+    /// Starts held submissions that wait for none any more.
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
         for (of, running_job) in running.iter_mut() {
-            let (Step::Held { after }, Some(guarded)) = (&mut running_job.step, &mut running_job.guarded)
+            let (SubmissionStep::Held { after }, Some(guarded)) =
+                (&mut running_job.step, &mut running_job.guarded)
             else {
                 continue;
             };
-            // Whoever has a lease is on a GPU that this one waits to have to itself.
+            // A submission with a lease uses a GPU that this one needs exclusively.
             after.retain(|other| parking.is_in_the_way(other) || devices.lease(other).is_some());
             if !after.is_empty() {
                 continue;
             }
             if guarded.origin == *of {
                 let _ = guarded.go();
-                (running_job.step, running_job.since) = (Step::AtWork, clock.time());
+                (running_job.step, running_job.since) = (SubmissionStep::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
-                // Where it cannot be said now it is at the next look.
-                if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
-                    running_job.step = Step::GoingOn;
+                // If the request cannot be written now, it is written at the next check.
+                if guarded.gate.say(GateRequest::Go { reports: &folder }).is_ok() {
+                    running_job.step = SubmissionStep::GoingOn;
                 }
             }
         }
     }
 
-    /// Returns whether one of these has slots of a GPU: its end is heard of.
+    /// Returns whether one of these uses slots of a GPU; its end is an event.
     pub(super) fn waits_for_slots(&self, after: &BTreeSet<SubmissionKey>) -> bool {
         after.iter().any(|other| self.devices.lease(other).is_some())
     }
 
-    /// Returns whether ranks are to say something for which others wait.
+    /// Returns whether others wait for answers of ranks.
     pub fn is_switching(&self) -> bool {
-        let is_moving = |running: &Running| match &running.step {
-            Step::Parking { .. } => true,
-            Step::Held { after } => !self.waits_for_slots(after),
+        let is_moving = |running: &LocalSubmission| match &running.step {
+            SubmissionStep::Parking { .. } => true,
+            SubmissionStep::Held { after } => !self.waits_for_slots(after),
             _ => false,
         };
         self.running.values().any(|running| running.ended.is_none() && is_moving(running))
             || self.parking.is_moving()
     }
 
-    /// Returns when a look is due without news, for those who take too long.
+    /// Returns the next deadline of trainings that take too long.
     pub fn due(&self) -> Option<Time> {
-        let until = |running: &Running| match running.step {
-            Step::Parking { until } if running.ended.is_none() => Some(until),
+        let until = |running: &LocalSubmission| match running.step {
+            SubmissionStep::Parking { until } if running.ended.is_none() => Some(until),
             _ => None,
         };
         let parking = self.running.values().filter_map(until);

@@ -1,4 +1,5 @@
-//! What wakes `hsched run`: the end of a process, a report, a deferred command, a signal. Between them it sleeps.
+//! The events that wake `hsched run`: the end of a process, a report, a deferred command, a signal. Between
+//! them it sleeps.
 
 use std::io;
 use std::path::Path;
@@ -15,24 +16,24 @@ use hsched_engine::SubmissionKey;
 use hsched_engine::clock::Clock;
 use hsched_engine::pool::{ORDERS, REPORT};
 
-/// Something has happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// The guard of a submission has ended.
     Ended(SubmissionKey, ExitStatus),
-    /// A rank has reported.
+    /// A rank has written a report.
     Reported,
-    /// A rank has said where it stands.
+    /// A rank has written its state into its gate.
     Gated,
-    /// Somebody has left a deferred command.
+    /// A command was deferred.
     Wished,
-    /// Another member of the pool has written something.
+    /// Another member of the pool has written a file.
     Pool,
-    /// A signal has come.
+    /// A signal has arrived.
     Signal(i32),
 }
 
-/// Hears what happens.
+/// Receives events.
 #[derive(Debug)]
 pub struct Waker {
     sender: Sender<Wake>,
@@ -45,11 +46,11 @@ impl Waker {
     /// Starts to listen; `deferred` is the folder of deferred commands.
     ///
     /// # Errors
-    /// When the system does not tell of changed files.
+    /// If the system cannot watch files.
     pub fn new(deferred: &Path) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
-        // DeferredCommands get their name when they are whole.
+        // Files of deferred commands are renamed into place when complete.
         let deferred = files.add_watch(deferred, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
         let (inotify, tell) = (Arc::clone(&files), sender.clone());
         let listen = move || {
@@ -73,26 +74,25 @@ impl Waker {
         Ok(Self { sender, receiver, files, deferred })
     }
 
-    /// Returns a way to tell what has happened.
+    /// Returns a sender of events.
     pub fn sender(&self) -> Sender<Wake> {
         self.sender.clone()
     }
 
-    /// Listens for reports and the words of ranks in a folder; the watch ends with the folder.
+    /// Listens for reports and gate files of ranks in a folder; the watch ends with the folder.
     pub fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
-        // Words get their name when they are whole.
+        // Gate files are renamed into place when complete.
         self.files.add_watch(folder, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO).ok()
     }
 
-    /// Listens no more for what [`Self::watch`] gave.
+    /// Removes a watch that [`Self::watch`] returned.
     pub(super) fn leave(&self, watch: WatchDescriptor) {
         if watch != self.deferred {
             let _ = self.files.rm_watch(watch);
         }
     }
 
-    /// Waits until something happens, for this long at most; `None` is for ever. Returns all that has happened by then, in
-    /// order.
+    /// Waits for an event up to this time, or for ever with `None`. Returns all pending events in order.
     pub fn wait(&self, most: Option<Duration>) -> Vec<Wake> {
         let first = match most {
             Some(most) => self.receiver.recv_timeout(most),
@@ -101,7 +101,7 @@ impl Waker {
         first.into_iter().chain(self.receiver.try_iter()).collect()
     }
 
-    /// Waits for this long, or until something comes that is not `calm`; returns what came.
+    /// Waits for this time or until an event arrives that is not `calm`; returns the events.
     pub fn wait_for_others(
         &self,
         most: Duration,
@@ -119,7 +119,7 @@ impl Waker {
     }
 }
 
-/// Returns whether a file of this name has the word of a rank.
+/// Returns whether a file of this name holds a rank's state.
 fn is_word(name: &str) -> bool {
     let rank = name.strip_prefix(GATE).and_then(|rest| rest.strip_prefix('.'));
     rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))

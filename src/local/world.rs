@@ -1,4 +1,5 @@
-//! This machine, or an allocation, as a world: what runs on its devices, and requests to the guards.
+//! This machine or an allocation as a world: the submissions on its devices, and the requests to their
+//! guards.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
-use crate::local::parking::{Parking, Said};
+use crate::local::parking::{Parking, ParkingNotes};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{Running, Step};
-use crate::local::slots::Sharing;
+use crate::local::running::{LocalSubmission, SubmissionStep};
+use crate::local::slots::GpuSharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
@@ -24,47 +25,47 @@ use hsched_engine::{
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 
-/// What a local world needs to know beside its devices.
+/// The parameters of a local world besides its devices.
 #[derive(Clone, Debug)]
 pub struct LocalSite {
     pub site: ScriptContext,
     /// The program that has the guard as a subcommand: hsched itself.
     pub program: PathBuf,
-    /// Threads that a rank may use where its job does not say; `None` leaves it to the program.
+    /// Threads of a rank if its job sets none; `None` leaves the choice to the program.
     pub threads: Option<u64>,
-    /// The member of a pool that this process is.
+    /// The pool member that this process is.
     pub member: Option<MemberId>,
 }
 
-/// How soon it is asked again which nodes are left.
-const ASK_AGAIN: Seconds = Seconds(4.0);
+/// Interval at which to ask for the remaining nodes.
+const BETWEEN_QUESTIONS: Seconds = Seconds(4.0);
 
-/// The devices at hand and what runs on them.
+/// The available devices and the submissions on them.
 pub struct LocalWorld<'a> {
     pub(super) clock: &'a dyn Clock,
     pub(super) directory: &'a StateDir,
     pub(super) site: LocalSite,
     pub(super) devices: Devices,
     pub(super) waker: &'a Waker,
-    pub(super) running: BTreeMap<SubmissionKey, Running>,
+    pub(super) running: BTreeMap<SubmissionKey, LocalSubmission>,
     pub(super) parking: Parking,
-    pub(super) sharing: Sharing,
-    /// What people should know of switches, in order.
-    pub(super) said: Vec<Said>,
-    /// The samples of what runs, as last read.
+    pub(super) sharing: GpuSharing,
+    /// Messages for people about switches, in order.
+    pub(super) said: Vec<ParkingNotes>,
+    /// The last samples of running submissions.
     samples: RecentSamples,
-    /// The run that was prepared last, by its id.
+    /// The run that was prepared last, with its id.
     pub(super) prepared: Option<(String, Prepared)>,
-    /// When a submission lost a node, the last time.
+    /// When a submission last lost a node.
     lost: Option<Time>,
-    /// When somebody was asked last which nodes are left.
+    /// When the remaining nodes were last asked for.
     asked: Option<Time>,
-    /// Whether hsched is about to end, and all that runs with it.
+    /// Whether hsched is about to end with all its submissions.
     pub(super) is_closing: bool,
 }
 
 impl<'a> LocalWorld<'a> {
-    /// Returns the devices with nothing on them.
+    /// Returns the devices without submissions.
     pub fn new(
         clock: &'a dyn Clock,
         directory: &'a StateDir,
@@ -80,7 +81,7 @@ impl<'a> LocalWorld<'a> {
             waker,
             running: BTreeMap::new(),
             parking: Parking::default(),
-            sharing: Sharing::default(),
+            sharing: GpuSharing::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
@@ -90,12 +91,12 @@ impl<'a> LocalWorld<'a> {
         }
     }
 
-    /// Returns the time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.clock.time()
     }
 
-    /// Records that a guard has ended; `origin` is the submission that it was started for.
+    /// Records that a guard has ended; `origin` is the submission for which it was started.
     pub fn ended(&mut self, origin: &SubmissionKey, status: ExitStatus) {
         let now = self.now();
         if status.code().is_none() {
@@ -127,7 +128,7 @@ impl<'a> LocalWorld<'a> {
         if matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
             let folder = report_folder(&self.site.site.state, &of.run, &of.name());
             let word = reports::word(&folder, None).ok().flatten();
-            // Without a word it cannot be known what the processes wrote.
+            // Without the rank's last state, it is unknown what the processes saved.
             let unknown = if end == End::Saved { End::Cut } else { end };
             end = word.and_then(word_end).unwrap_or(unknown);
         }
@@ -147,61 +148,63 @@ impl<'a> LocalWorld<'a> {
         }
     }
 
-    /// Returns whether somebody should say which nodes are left: one may have been lost. Slurm may take minutes to notice.
+    /// Returns whether to ask for the remaining nodes: one may have been lost. Slurm may take minutes to
+    /// notice.
     pub fn doubts_nodes(&mut self) -> bool {
         let now = self.now();
         let within = |at: Option<Time>, most: Seconds| at.is_some_and(|at| now.since(at) < most);
-        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, ASK_AGAIN);
+        let is_due = within(self.lost, Rules::NOTICED) && !within(self.asked, BETWEEN_QUESTIONS);
         if is_due {
             self.asked = Some(now);
         }
         is_due
     }
 
-    /// Records which nodes are left.
+    /// Records the remaining nodes.
     pub fn keep_nodes(&mut self, left: &[NodeName]) {
         self.devices.keep(left);
     }
 
-    /// Returns how many submissions are at work.
+    /// Returns the number of running submissions.
     pub fn at_work(&self) -> usize {
         self.running.values().filter(|running| running.ended.is_none()).count()
     }
 
-    /// Returns how many have processes: those at work, and those that are parked.
+    /// Returns the number of submissions with processes, running or parked.
     pub fn left(&self) -> usize {
         self.at_work() + self.parking.len()
     }
 
-    /// Returns how long those at work may take to save.
+    /// Returns the longest grace period of the running submissions.
     pub fn longest_grace(&self) -> Seconds {
         let open = self.running.values().filter(|running| running.ended.is_none());
         Seconds(open.map(|running| running.grace.0).fold(0.0, f64::max))
     }
 
-    /// Returns whether all that runs has been asked to end.
+    /// Returns whether all running submissions have been asked to end.
     pub fn is_closing(&self) -> bool {
         self.is_closing
     }
 
-    /// Asks all that runs to save and end, for good: whatever ends from now on is interrupted, unless it is done.
+    /// Asks all running submissions to save and end. From now on, every end counts as an interruption unless
+    /// the job is done.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.is_closing, true) {
             return;
         }
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::stop);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::stop);
         self.parking.end_all(self.now());
     }
 
-    /// Ends all that runs at once.
+    /// Ends all running submissions at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::kill);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::kill);
         self.parking.kill();
     }
 
-    /// Returns what people should know of switches since the last call.
-    pub fn said(&mut self) -> Vec<Said> {
+    /// Returns the messages about switches since the last call.
+    pub fn said(&mut self) -> Vec<ParkingNotes> {
         std::mem::take(&mut self.said)
     }
 
@@ -209,12 +212,12 @@ impl<'a> LocalWorld<'a> {
         mark(&self.site.site.state, of)
     }
 
-    /// Returns whether a submission is one of this process, and not of another member of its pool.
+    /// Returns whether a submission belongs to this process, not to another member of its pool.
     pub(super) fn is_here(&self, attempt: &SubmissionRecord) -> bool {
         self.site.member.is_none() || member_of(attempt) == self.site.member
     }
 
-    /// Returns what became of a submission that ran here.
+    /// Returns the end of a submission that ran here.
     pub(super) fn end_of(&self, of: &SubmissionKey) -> Option<(End, Time)> {
         self.running.get(of)?.ended.clone()
     }
@@ -225,7 +228,7 @@ impl<'a> LocalWorld<'a> {
         open.map(|(of, running)| (of.clone(), running.job_id, running.since))
     }
 
-    /// Forgets a submission that has ended.
+    /// Forgets an ended submission.
     pub(super) fn forget(&mut self, of: &SubmissionKey) {
         self.running.retain(|key, running| running.ended.is_none() || key != of);
     }
@@ -235,7 +238,7 @@ impl<'a> LocalWorld<'a> {
         if let Some(running) = self.running.get(&of) {
             let queue_state = match (&running.ended, &running.step) {
                 (Some((end, at)), _) => QueueState::Ended { end: end.clone(), at: Some(*at) },
-                (None, Step::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
+                (None, SubmissionStep::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
                 (None, _) => {
                     QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
                 }
@@ -252,19 +255,19 @@ impl<'a> LocalWorld<'a> {
     }
 }
 
-/// Returns the member of a pool that a submission was given to.
+/// Returns the pool member to which a submission was assigned.
 pub(super) fn member_of(attempt: &SubmissionRecord) -> Option<MemberId> {
     MemberId::of_node(&attempt.ranks.first()?.node)
 }
 
-/// Returns a run with the names by which Slurm and programs know the nodes.
+/// Returns a run with the node names that Slurm and programs use.
 fn plain(run: &Run) -> Run {
     let mut run = run.clone();
     run.problem.nodes.iter_mut().for_each(|node| node.name = MemberId::plain(&node.name));
     run
 }
 
-/// Returns the answer where a device is not free yet.
+/// Returns the answer if a device is not free yet.
 pub(super) fn in_use() -> Answer {
     Answer::Deferred { message: "its devices are still in use".into() }
 }
@@ -275,7 +278,7 @@ pub(super) fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
 }
 
 impl LocalWorld<'_> {
-    /// Returns what is to be seen of the submissions of this process, and of its devices.
+    /// Returns the observation of this process's submissions and devices.
     pub(super) fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let at = self.now();
         self.parking.end_done(state, at);
@@ -289,9 +292,9 @@ impl LocalWorld<'_> {
             }
         }
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
-        // What the state has let go was seen to end.
+        // Submissions that are no longer in the state have ended.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
-        // After the ends: epochs that were reported before them count.
+        // Read after the ends: epochs that were reported before them count.
         let Reported { epochs, odd, stalls, unfit, notes } =
             reported(&self.site.site.state, state, &mut self.samples, at);
         Ok(Observation {
@@ -313,7 +316,7 @@ impl LocalWorld<'_> {
         Ok(())
     }
 
-    /// Asks a submission to wait at the end of its epoch, or else to save and end.
+    /// Asks a submission to park at the end of its epoch, or else to save and end.
     pub(super) fn stop(&mut self, of: &SubmissionKey) -> Answer {
         self.park_or_stop(of);
         Answer::Stopped
@@ -326,7 +329,7 @@ impl LocalWorld<'_> {
         }
     }
 
-    /// Ends a submission.
+    /// Ends a submission at once.
     pub(super) fn cancel(&mut self, of: &SubmissionKey) -> Answer {
         if let Some(running) = self.running.get_mut(of) {
             running.kill();
@@ -334,9 +337,9 @@ impl LocalWorld<'_> {
         Answer::Killed
     }
 
-    /// Puts new shares where the ranks of a submission look for them.
+    /// Writes new shares to the place where the ranks of a submission read them.
     pub(super) fn share(&mut self, of: &SubmissionKey, shares: &NewShares) -> Answer {
-        // The processes of a training that was parked know the run for which they were started.
+        // The processes of a parked training know only the run for which they were started.
         if !self.running.get(of).is_some_and(|running| running.is_of(of)) {
             return Answer::NotShared {
                 message: "its processes were started for another submission".to_owned(),

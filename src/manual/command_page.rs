@@ -1,11 +1,11 @@
-//! The page of one command below `hsched`.
+//! The page of one subcommand of `hsched`.
 
 use clap::Command;
 
 use super::files::{page_name, subcommands};
 use super::page::Page;
 
-/// Returns the page of `command`, which is somewhere below `main`.
+/// Returns the page of `command`, a direct or nested subcommand of `main`.
 pub(super) fn text(main: &Command, command: &Command) -> String {
     let name = page_name(command);
     let mut page = begin(command);
@@ -27,7 +27,7 @@ pub(super) fn begin(command: &Command) -> Page {
     let usage = usage.trim_start_matches("Usage: ");
     let page = Page::new(page_name(command), "1", &about);
     let page = page.heading("SYNOPSIS").literal(usage).heading("DESCRIPTION");
-    // The first paragraph is the summary again.
+    // The first paragraph repeats the summary.
     let more = description.split_once("\n\n").map_or(description.as_str(), |(_, more)| more);
     more.split("\n\n").fold(page, Page::paragraph).options(command)
 }

@@ -8,7 +8,8 @@ use clap_complete::env::Shells;
 
 use super::{command_page, environment, exit_codes, format_pages, main_page, reference};
 
-/// Shells, and the file in which each finds its completions. They ask the program, which knows the names of jobs.
+/// Shells with the files for their completions. The completions call the program, which knows the names of
+/// jobs.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "hsched.bash"),
     ("zsh", "_hsched"),
@@ -17,12 +18,12 @@ const COMPLETIONS: [(&str, &str); 5] = [
     ("powershell", "_hsched.ps1"),
 ];
 
-/// What zsh lacks at the first completion, when it reads the file as the function itself.
+/// What zsh needs at the first completion, when it autoloads the file as the function itself.
 const FIRST_OF_ZSH: &str = "[ \"$funcstack[1]\" = _hsched ] && _clap_dynamic_completer_hsched \"$@\"\n";
 
-/// Returns the text of each document by its path, relative to where they are to be written.
+/// Returns the text of each document by its path relative to the target directory.
 ///
-/// Commands that `--help` hides are left out.
+/// Omits commands that `--help` hides.
 pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
     let mut command = shown(command);
     command.build();
@@ -49,7 +50,7 @@ pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
 fn completion(shell: &str) -> String {
     let mut text = Vec::new();
     if let Some(known) = Shells::builtins().completer(shell) {
-        // Writing to memory does not fail.
+        // Writing to a buffer cannot fail.
         let _ = known.write_registration("COMPLETE", "hsched", "hsched", "hsched", &mut text);
     }
     String::from_utf8_lossy(&text).into_owned() + if shell == "zsh" { FIRST_OF_ZSH } else { "" }
@@ -60,14 +61,14 @@ pub(super) fn page_name(command: &Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }
 
-/// Returns all commands below one, each before those below itself.
+/// Returns all direct and nested subcommands of a command, parents first.
 pub(super) fn subcommands(command: &Command) -> Vec<&Command> {
     let with_own = |below| [vec![below], subcommands(below)].concat();
     command.get_subcommands().flat_map(with_own).collect()
 }
 
-/// Returns the command without its hidden subcommands, which completions would offer, and without `help`, below
-/// which they would repeat all others.
+/// Returns the command without hidden subcommands, which completions would offer, and without `help`, which
+/// would repeat all others.
 fn shown(command: &Command) -> Command {
     let of_parts = Command::new("hsched")
         .version(env!("CARGO_PKG_VERSION"))

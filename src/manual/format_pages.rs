@@ -1,10 +1,10 @@
-//! The pages of the files that users write: jobs and settings.
+//! The pages of the files that users write: job files and settings.
 
 use super::page::Page;
 use crate::settings::{KEYS, SetBy};
 use hsched_model::formats::job_keys;
 
-/// Job files that run as they stand, for the page's end.
+/// Complete job files for the end of the page.
 const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");
 
 const EXAMPLE_SETTINGS: &str = "\

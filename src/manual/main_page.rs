@@ -1,4 +1,4 @@
-//! The page of `hsched` itself: what holds for all commands.
+//! The page of `hsched` itself, with information that applies to all commands.
 
 use clap::Command;
 
@@ -7,10 +7,10 @@ use super::files::{page_name, subcommands};
 use crate::exit::Exit;
 use crate::settings::{KEYS, SITE_FILE_VARIABLE, SetBy, USER_FILE_VARIABLE};
 
-/// Commands that run as they stand.
+/// Complete example commands.
 const EXAMPLE: &str = include_str!("example.sh");
 
-/// Where settings and state are.
+/// The places of settings and state.
 const FILES: [(&str, &str); 4] = [
     ("/etc/hsched/config.toml", "Settings of the site, `hsched-settings`(5)."),
     ("~/.config/hsched/config.toml", "Settings of the user."),

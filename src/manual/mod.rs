@@ -1,6 +1,7 @@
-//! Man pages, shell completions and the command reference, as texts: from the command line's own description
-//! and the tables of settings, job keys and exit codes; and the pages of `docs` that `hsched help` shows. No list of commands or keys is kept here, and nothing
-//! depends on the terminal, the date or the environment.
+//! Man pages, shell completions and the command reference as texts, derived from the definition of the
+//! command line and the tables of settings, job keys and exit codes; and the pages of `docs` that `hsched
+//! help` shows. This module keeps no lists of commands or keys, and the texts do not depend on the terminal,
+//! the date or the environment.
 
 mod command_page;
 mod environment;

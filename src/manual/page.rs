@@ -1,11 +1,11 @@
-//! A man page in the making: roff text by sections, paragraphs and lists of terms.
+//! A builder for man pages: roff text with sections, paragraphs and lists of terms.
 
 use clap::Arg;
 use clap::builder::PossibleValue;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
-/// The date of a page, left out: it would differ from build to build.
+/// The date of a page; empty, because it would differ between builds.
 const NO_DATE: &str = "\"\"";
 
 /// A man page; text in backticks becomes bold.
@@ -14,7 +14,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Begins the page `name` of a section of the manual.
+    /// Starts the page `name` in a section of the manual.
     pub(super) fn new(name: &str, section: &str, summary: &str) -> Self {
         let source = concat!("hsched ", env!("CARGO_PKG_VERSION"));
         let mut page = Self { text: Roff::new().render() };
@@ -32,7 +32,7 @@ impl Page {
         self.line(text)
     }
 
-    /// Adds a term, with words behind it, and its meaning below.
+    /// Adds a term, the text after it, and its meaning below.
     pub(super) fn term(mut self, term: &str, behind: &str, meaning: &str) -> Self {
         let mut head = vec![bold(term)];
         if !behind.is_empty() {
@@ -42,7 +42,7 @@ impl Page {
         self
     }
 
-    /// Adds text whose lines and spaces stay as they are.
+    /// Adds text with its line breaks and spaces.
     pub(super) fn literal(mut self, text: &str) -> Self {
         let mut roff = Roff::new();
         roff.control("PP", []).control("RS", ["4"]).control("nf", []);
@@ -53,11 +53,11 @@ impl Page {
         self
     }
 
-    /// Adds the options and arguments of a command, and the commands below it, where it has any.
+    /// Adds the options, arguments and subcommands of a command, if it has any.
     pub(super) fn options(mut self, command: &clap::Command) -> Self {
         let man = Man::new(command.clone().mut_args(with_short_values));
         let mut text = Vec::new();
-        // Writing to memory does not fail.
+        // Writing to a buffer cannot fail.
         let _ = man.render_options_section(&mut text);
         if command.has_subcommands() {
             let _ = man.render_subcommands_section(&mut text);
@@ -66,14 +66,14 @@ impl Page {
         self
     }
 
-    /// Adds the pages to read next, each with its section of the manual.
+    /// Adds related pages, each with its section of the manual.
     pub(super) fn see_also(self, pages: impl IntoIterator<Item = (String, u8)>) -> Self {
         let pages = pages.into_iter().map(|(name, section)| format!("`{name}`({section})"));
         let pages = pages.collect::<Vec<_>>().join(", ");
         self.heading("SEE ALSO").line(&pages)
     }
 
-    /// Returns the page's text.
+    /// Returns the text of the page.
     pub(super) fn finish(self) -> String {
         self.text.lines().map(with_bold_code).collect()
     }
@@ -88,7 +88,8 @@ impl Page {
     }
 }
 
-/// Returns the argument with its possible values in one line behind its help, where nothing is said about them.
+/// Returns an argument whose possible values are listed in one line after its help, if none of them has a
+/// help text.
 fn with_short_values(arg: Arg) -> Arg {
     let values = arg.get_possible_values();
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string);
@@ -101,13 +102,14 @@ fn with_short_values(arg: Arg) -> Arg {
     }
 }
 
-/// Returns roff text without the lines that define an apostrophe, which stand at the page's beginning once.
+/// Returns roff text without the lines that define an apostrophe, which are only needed once at the beginning
+/// of the page.
 fn without_preamble(text: &str) -> String {
     let preamble = Roff::new().render();
     text.replace(&preamble, "")
 }
 
-/// Returns a line of roff with what stands in backticks in bold, and its end.
+/// Returns a line of roff with text in backticks in bold, and a line end.
 fn with_bold_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     if parts.len().is_multiple_of(2) {

@@ -1,37 +1,37 @@
-//! The pages of the documentation that are part of the program, for `hsched help`.
+//! The pages of the documentation that are built into the program for `hsched help`.
 
 /// A page of `docs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Topic {
-    /// Name of its file without `.md`.
+    /// File name without `.md`.
     pub name: &'static str,
     /// Its Markdown.
     pub page: &'static str,
 }
 
-/// All pages that `docs/SUMMARY.md` lists, in its order. The reference of commands is `hsched help COMMAND`.
+/// All pages of `docs/SUMMARY.md` in its order. `hsched help COMMAND` replaces the reference of commands.
 pub const TOPICS: &[Topic] = include!(concat!(env!("OUT_DIR"), "/topics.rs"));
 
 /// Name of the page that explains errors.
 pub const ERRORS: &str = "errors";
 
 impl Topic {
-    /// Returns the page of that name.
+    /// Returns the page with that name.
     pub fn named(name: &str) -> Option<&'static Self> {
         TOPICS.iter().find(|topic| topic.name == name)
     }
 
-    /// Returns the page's title.
+    /// Returns the title of the page.
     pub fn title(&self) -> &'static str {
         self.page.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(self.name)
     }
 
-    /// Returns the sections below a second-level heading, each with its title.
+    /// Returns the sections under second-level headings, each with its title.
     pub fn sections(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let sections = self.page.split("\n## ").skip(1);
         sections.map(|section| {
             let (title, text) = section.split_once('\n').unwrap_or((section, ""));
-            // A heading above this level begins another part of the page.
+            // A first-level heading begins another part of the page.
             (title, text.split("\n# ").next().unwrap_or_default().trim())
         })
     }

@@ -1,9 +1,9 @@
-//! The elements of tensors as numbers: floats of four sizes, and integers.
+//! The elements of tensors as numbers: floating-point formats of four sizes, and integers.
 
 use half::{bf16, f16};
 use safetensors::Dtype;
 
-/// A type of elements that have a mean.
+/// A floating-point type of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Float {
     F64,
@@ -13,7 +13,7 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// Returns the float that elements of a type are; `None` for integers.
+    /// Returns the floating-point type of an element type; `None` for integers.
     pub(super) fn of(kind: Dtype) -> Option<Self> {
         match kind {
             Dtype::F64 => Some(Self::F64),
@@ -24,7 +24,7 @@ impl Float {
         }
     }
 
-    /// Returns the elements as numbers; each has its exact value.
+    /// Converts the elements to numbers; each conversion is exact.
     pub(super) fn numbers(self, bytes: &[u8]) -> Vec<f64> {
         match self {
             Self::F64 => read(bytes, f64::from_le_bytes),
@@ -34,7 +34,7 @@ impl Float {
         }
     }
 
-    /// Returns numbers as elements, each rounded once to the nearest, ties to even.
+    /// Converts numbers to elements with a single rounding to nearest, ties to even.
     pub(super) fn bytes(self, numbers: &[f64]) -> Vec<u8> {
         match self {
             Self::F64 => write(numbers, f64::to_le_bytes),
@@ -58,10 +58,11 @@ fn single(number: f64) -> f32 {
     number as f32
 }
 
-/// Returns a number between the singles around it as the one whose last bit is odd.
+/// Rounds a number to single precision; an inexact result has an odd last bit.
 ///
-/// It is no tie of a shorter float unless the number is one, so that rounding it again is as good as rounding the number.
-/// The conversions of doubles in `half` look at the first 20 bits of the fraction alone.
+/// The result is a tie of a shorter format only if the number itself is one, so rounding it again gives the
+/// same as rounding the number directly. The conversions of doubles in `half` look only at the first 20 bits
+/// of the fraction.
 fn to_odd(number: f64) -> f32 {
     let near = single(number);
     let back = f64::from(near);
@@ -72,7 +73,7 @@ fn to_odd(number: f64) -> f32 {
     f32::from_bits(toward_zero | 1)
 }
 
-/// Says whether the elements are integers; of these, bools are no numbers.
+/// Returns whether the elements are integers; bool counts as one.
 pub(super) fn is_integer(kind: Dtype) -> bool {
     use Dtype::{I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(kind, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)
@@ -109,7 +110,7 @@ mod tests {
         assert!(half.numbers(&half.bytes(&[f64::NAN]))[0].is_nan());
     }
 
-    /// A little above the middle between two halves is not the middle.
+    /// A number slightly above the middle between two halves is not a tie.
     #[test]
     fn numbers_are_rounded_once() {
         let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-45);
@@ -119,7 +120,8 @@ mod tests {
         assert_eq!(Float::Bf16.bytes(&[f64::MAX, -1e-300]), [0x80, 0x7f, 0x00, 0x80]);
     }
 
-    /// Returns the distance of a number to the float with these bits; what is more than the largest has the next power of two.
+    /// Returns the distance of a number to the float with these bits; infinity counts as the next power of
+    /// two after the largest float.
     fn distance(float: Float, bits: u16, number: f64) -> f64 {
         let read = |bits: u16| float.numbers(&bits.to_le_bytes())[0];
         let value = read(bits);

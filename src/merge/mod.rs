@@ -1,7 +1,7 @@
-//! Merges copies of one training: weights in safetensors files, averaged by the steps of each copy.
+//! Merges copies of one training: averages weights in safetensors files by the number of steps of each copy.
 //!
-//! Sums are made in double precision in the order of the copies and rounded to the tensor's own type. `hsched_ddp/merge.py` does
-//! the same where the copies train.
+//! Sums are computed in double precision in the order of the copies and rounded to the type of the tensor.
+//! `hsched_ddp/merge.py` does the same at the copies' side.
 
 mod element;
 mod tensors;
@@ -14,9 +14,9 @@ use self::element::{Float, integer, is_integer};
 pub use self::tensors::{FileError, Tensors};
 use hsched_model::number::to_f64;
 
-/// The tensors of one copy, and the steps that it did.
-pub struct Part<'a> {
-    /// What messages call it.
+/// The tensors of one copy, and its number of steps.
+pub struct MergePart<'a> {
+    /// Name of the copy in messages.
     pub name: String,
     pub tensors: &'a Tensors,
     pub steps: u64,
@@ -37,11 +37,11 @@ pub enum MergeError {
     Integers { file: String, other: String, tensor: String },
 }
 
-/// Returns each copy's weight: its part of all steps.
+/// Returns each copy's weight: its fraction of all steps.
 ///
 /// # Errors
-/// When no copy did a step.
-pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
+/// If no copy has done a step.
+pub fn weights(parts: &[MergePart<'_>]) -> Result<Vec<f64>, MergeError> {
     let total: u64 = parts.iter().map(|part| part.steps).sum();
     if total == 0 {
         return Err(MergeError::NoSteps);
@@ -49,14 +49,15 @@ pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
     Ok(parts.iter().map(|part| to_f64(part.steps) / to_f64(total)).collect())
 }
 
-/// Returns the merged tensors: means by weight, the variance of the mixture for `running_var`, the largest of counters.
-/// Copies without steps are left out.
+/// Returns the merged tensors: weighted means, the variance of the mixture for `running_var`, and the maximum
+/// of counters. Ignores copies without steps.
 ///
 /// # Errors
-/// When the copies do not fit each other, or one has numbers that are not finite.
-pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
+/// If the copies do not match, or one contains NaN or infinities.
+pub fn merge(parts: &[MergePart<'_>]) -> Result<Tensors, MergeError> {
     let weights = weights(parts)?;
-    let taken: Vec<(&Part<'_>, f64)> = parts.iter().zip(weights).filter(|(part, _)| part.steps > 0).collect();
+    let taken: Vec<(&MergePart<'_>, f64)> =
+        parts.iter().zip(weights).filter(|(part, _)| part.steps > 0).collect();
     let first = taken[0].0;
     for (part, _) in &taken {
         check_names(first, part)?;
@@ -83,7 +84,7 @@ pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
     Ok(Tensors::new(merged, first.tensors.metadata().cloned()))
 }
 
-fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
+fn check_names(has: &MergePart<'_>, lacks: &MergePart<'_>) -> Result<(), MergeError> {
     match has.tensors.iter().find(|(name, _)| lacks.tensors.get(name).is_none()) {
         None => Ok(()),
         Some((name, _)) => Err(MergeError::Missing {
@@ -94,8 +95,8 @@ fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
     }
 }
 
-/// Returns a tensor's numbers of one copy.
-fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
+/// Returns the numbers of one copy's tensor.
+fn numbers(part: &MergePart<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
     let found =
         part.tensors.get(name).and_then(|tensor| Some(Float::of(tensor.kind)?.numbers(&tensor.bytes)));
     let numbers = found.unwrap_or_default();
@@ -105,7 +106,7 @@ fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
     Ok(numbers)
 }
 
-fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u8>, MergeError> {
+fn mean_of(taken: &[(&MergePart<'_>, f64)], name: &str, float: Float) -> Result<Vec<u8>, MergeError> {
     let mean_name = name.strip_suffix("running_var").filter(|base| base.is_empty() || base.ends_with('.'));
     let mean_name = mean_name.map(|base| format!("{base}running_mean"));
     let has_mean =
@@ -114,7 +115,7 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
         let sum = sum(taken, |part| numbers(part, name))?;
         return Ok(float.bytes(&sum));
     };
-    // Squares of the means themselves would cancel where these are large.
+    // Squares of the means themselves would cancel if these are large.
     let centres = sum(taken, |part| numbers(part, &mean_name))?;
     let variance = sum(taken, |part| {
         let (variances, means) = (numbers(part, name)?, numbers(part, &mean_name)?);
@@ -124,10 +125,10 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
     Ok(float.bytes(&variance))
 }
 
-/// Returns the sum of what copies have, by weight, in their order.
+/// Returns the weighted sum over the copies, in their order.
 fn sum(
-    taken: &[(&Part<'_>, f64)],
-    values: impl Fn(&Part<'_>) -> Result<Vec<f64>, MergeError>,
+    taken: &[(&MergePart<'_>, f64)],
+    values: impl Fn(&MergePart<'_>) -> Result<Vec<f64>, MergeError>,
 ) -> Result<Vec<f64>, MergeError> {
     let mut total: Option<Vec<f64>> = None;
     for (part, weight) in taken {
@@ -140,8 +141,8 @@ fn sum(
     Ok(total.unwrap_or_default())
 }
 
-/// Returns the largest of counters, which are single numbers; other integers must be equal.
-fn integers(taken: &[(&Part<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
+/// Returns the maximum of counters, which are single numbers; other integers must be equal.
+fn integers(taken: &[(&MergePart<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
     let first = taken[0].0;
     let mut largest: &[u8] = &[];
     for (part, _) in taken {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     fn merged(files: &[(&Tensors, u64)]) -> Result<Tensors, MergeError> {
-        let parts = files.iter().enumerate().map(|(number, &(tensors, steps))| Part {
+        let parts = files.iter().enumerate().map(|(number, &(tensors, steps))| MergePart {
             name: format!("copy {number}"),
             tensors,
             steps,

@@ -1,7 +1,7 @@
 //! The tensors of a safetensors file.
 //!
-//! The crate `safetensors` reads and checks headers. It would write `__metadata__` in another order each time, so the
-//! header is written here: the same tensors give the same bytes.
+//! The crate `safetensors` reads and checks headers. It would write `__metadata__` in a varying order, so
+//! this module writes the header itself: the same tensors give the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::element::{Float, is_integer};
 
-/// A tensor: its bytes in the order of its elements, little-endian.
+/// A tensor: its elements in order as little-endian bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tensor {
     pub(super) kind: Dtype,
@@ -20,14 +20,14 @@ pub(super) struct Tensor {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The tensors of a file by name, and what else its header says.
+/// The tensors of a file by name, and the other entries of its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensors {
     tensors: BTreeMap<String, Tensor>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
-/// Why bytes are no such file.
+/// Why bytes are not a valid file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FileError {
     #[error("is not a safetensors file: {0}")]
@@ -38,10 +38,10 @@ pub enum FileError {
     Kind(String, Dtype),
 }
 
-/// The bytes of the header's length.
+/// Size of the length field of the header, in bytes.
 const LENGTH: usize = 8;
 
-/// The key of the header that is no tensor.
+/// The header key that is not a tensor.
 const METADATA: &str = "__metadata__";
 
 impl Tensor {
@@ -67,10 +67,10 @@ impl Tensors {
         self.metadata.as_ref()
     }
 
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// When it is cut off, or anything in it does not fit the rest.
+    /// If it is truncated or inconsistent.
     pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
         let length = bytes.first_chunk::<LENGTH>().ok_or(FileError::Form("it is too short"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
@@ -108,7 +108,7 @@ impl Tensors {
     }
 }
 
-/// Returns what is wrong with the first tensor of a refused header whose entry is wrong by itself.
+/// Returns the problem of the first invalid entry in a refused header.
 fn wrong_entry(header: &[u8]) -> Option<String> {
     let entries: Map<String, Value> = serde_json::from_slice(header).ok()?;
     entries.into_iter().filter(|(name, _)| name != METADATA).find_map(|(name, entry)| {

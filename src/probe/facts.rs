@@ -1,52 +1,52 @@
-//! What a machine said of itself, as it said it.
+//! What a machine reported about itself, unprocessed.
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Host name, perhaps with a domain.
+    /// Host name, possibly with a domain.
     pub host: String,
     /// CPUs that this process may use; 0 if unknown.
     pub cpus: u64,
     /// Memory in bytes; 0 if unknown.
     pub memory: u64,
-    /// Memory in bytes that programs can still have.
+    /// Available memory in bytes.
     pub memory_available: u64,
     /// Version of NVIDIA's driver, such as `550.54.15`.
     pub driver: Option<String>,
-    /// Newest CUDA that the driver serves, such as `12.4`.
+    /// Newest CUDA version that the driver supports, such as `12.4`.
     pub cuda: Option<String>,
-    /// GPUs in NVML's order, which is that of their PCI addresses.
-    pub gpus: Vec<Gpu>,
-    /// What could not be told, a sentence each.
+    /// GPUs in NVML's order, which is the order of PCI addresses.
+    pub gpus: Vec<GpuDevice>,
+    /// Missing information, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gpu {
-    /// Name as NVML has it, such as `NVIDIA H100 80GB HBM3`.
+pub struct GpuDevice {
+    /// Name from NVML, such as `NVIDIA H100 80GB HBM3`.
     pub name: String,
     pub uuid: String,
     /// PCI address, such as `00000000:3B:00.0`.
     pub address: String,
-    /// Memory in bytes, where NVML tells.
+    /// Memory in bytes, if NVML reports it.
     pub memory: Option<u64>,
-    /// Part of the last sample period in which it computed, in percent.
+    /// Percentage of the last sample period in which it computed.
     pub utilisation: Option<u32>,
-    /// Process ids of those who compute on it, as far as this user may see.
+    /// Ids of the processes that use it, as far as this user may see them.
     pub processes: Vec<u32>,
-    /// Whether it is cut into MIG slices; then `slices` are what programs can have.
+    /// Whether it is partitioned by MIG; programs then use its `slices`.
     pub mig: bool,
-    pub slices: Vec<Slice>,
-    /// Links to other GPUs that are up.
+    pub slices: Vec<MigDevice>,
+    /// Active links to other GPUs.
     pub links: Vec<Link>,
     pub pcie: Option<Pcie>,
 }
 
 /// A MIG device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slice {
-    /// Name as NVML has it, such as `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
+pub struct MigDevice {
+    /// Name from NVML, such as `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
     pub name: String,
     pub uuid: String,
     pub memory: Option<u64>,
@@ -56,20 +56,20 @@ pub struct Slice {
 /// A link to another GPU or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// NVML's number of the generation; 0 where it does not tell.
+    /// NVML's version number of the link; 0 if unknown.
     pub version: u32,
     pub peer: Peer,
 }
 
-/// What is at the other end of a link.
+/// The other end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Something at this PCI address: another GPU, or a switch.
+    /// A device at this PCI address: another GPU, or a switch.
     Address(String),
     Unknown,
 }
 
-/// The PCI Express connection of a GPU at its best; when idle it is slower.
+/// The maximum speed of a GPU's PCI Express connection; the current speed is lower when idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pcie {
     pub generation: u32,

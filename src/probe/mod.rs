@@ -1,7 +1,7 @@
-//! This machine's GPUs, from NVML, and its host; no driver is a normal answer.
+//! The GPUs of this machine from NVML, and data about the host; a missing driver is not an error.
 //!
-//! [`look`] asks and gives plain [`Facts`]; [`node`] makes of them what the rest of hsched plans over and sees
-//! no machine, so that it can be tried with facts of any.
+//! [`look`] queries the machine and returns plain [`Facts`]. [`node`] converts these to the node that the
+//! rest of hsched uses; it does not access the machine, so tests can call it with any facts.
 
 mod facts;
 mod nvml;
@@ -9,17 +9,17 @@ mod translate;
 
 use sysinfo::System;
 
-pub use self::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+pub use self::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 pub use self::translate::{gpu_types, node};
 
-/// Returns the memory of this machine that is free or can be freed, in bytes.
+/// Returns the memory of this machine that is free or reclaimable, in bytes.
 pub fn available_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
     system.available_memory()
 }
 
-/// Returns what this machine says of itself; what cannot be told is missing, with a note where that matters.
+/// Returns what this machine reports about itself; unknown values are left out, with a note if they matter.
 pub fn look() -> Facts {
     let mut system = System::new();
     system.refresh_memory();

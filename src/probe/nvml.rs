@@ -1,11 +1,12 @@
-//! NVML's answers as facts: the library is loaded when asked, and everything it does not tell is left out.
+//! NVML's answers as facts: the library is loaded on request, and values that it does not report are left
+//! out.
 
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+use super::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 
-/// Most links of a GPU; NVML has this constant, too.
+/// Maximum number of links of a GPU, as in NVML.
 const MOST_LINKS: u32 = 18;
 
 /// Adds driver, GPUs and notes.
@@ -30,7 +31,7 @@ pub(super) fn ask(facts: &mut Facts) {
     }
 }
 
-/// Returns why there is no NVML, and what that means.
+/// Returns why NVML is missing, and the consequence.
 pub(super) fn absence(error: &NvmlError) -> String {
     match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
@@ -52,17 +53,17 @@ pub(super) fn absence(error: &NvmlError) -> String {
     }
 }
 
-/// Returns an error's text as the end of a sentence.
+/// Returns the text of an error as the end of a sentence.
 fn lower(error: &NvmlError) -> String {
     error.to_string().trim_end_matches('.').to_owned()
 }
 
-fn gpu(device: &Device<'_>) -> Gpu {
+fn gpu(device: &Device<'_>) -> GpuDevice {
     let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
     let pcie = || {
         Some(Pcie { generation: device.max_pcie_link_gen().ok()?, lanes: device.max_pcie_link_width().ok()? })
     };
-    Gpu {
+    GpuDevice {
         name: device.name().unwrap_or_default(),
         uuid: device.uuid().unwrap_or_default(),
         address: device.pci_info().map(|pci| pci.bus_id).unwrap_or_default(),
@@ -76,11 +77,11 @@ fn gpu(device: &Device<'_>) -> Gpu {
     }
 }
 
-fn slices(device: &Device<'_>) -> Vec<Slice> {
+fn slices(device: &Device<'_>) -> Vec<MigDevice> {
     let slice = |index| {
-        // Numbers between slices may be unused.
+        // Indices between slices may be unused.
         let mig_device = device.mig_device_by_index(index).ok()?;
-        Some(Slice {
+        Some(MigDevice {
             name: mig_device.name().unwrap_or_default(),
             uuid: mig_device.uuid().unwrap_or_default(),
             memory: memory(&mig_device),
@@ -95,7 +96,7 @@ fn memory(device: &Device<'_>) -> Option<u64> {
 }
 
 fn processes(device: &Device<'_>) -> Vec<u32> {
-    // Drivers before 510 know the older call only.
+    // Drivers before 510 only have the older call.
     let running = device.running_compute_processes().or_else(|_| device.running_compute_processes_v2());
     let mut ids: Vec<u32> = running.unwrap_or_default().iter().map(|process| process.pid).collect();
     ids.sort_unstable();

@@ -1,17 +1,17 @@
-//! Facts about a machine to a node of a cluster, spelled as Slurm would spell it.
+//! Converts facts about a machine to a node of a cluster, with the same spelling as in Slurm.
 
 use std::collections::BTreeSet;
 
-use super::facts::{Facts, Gpu, Peer};
+use super::facts::{Facts, GpuDevice, Peer};
 use hsched_model::{BitRate, Bytes, GpuStock, GpuType, Node, NodeName, Usage};
 
-/// What is behind " MIG " in the name of a MIG device is its profile.
+/// The text after " MIG " in the name of a MIG device is its profile.
 const MIG: &str = " MIG ";
 
 /// Returns the machine as a node.
 ///
-/// GPUs count as used while somebody computes on them. The rate between GPUs is what the hardware could
-/// reach at best; it is missing where there is only one GPU, or where NVML does not tell.
+/// A GPU counts as used while a process computes on it. The rate between GPUs is the maximum of the hardware;
+/// it is missing if there is only one GPU or NVML does not report it.
 pub fn node(facts: &Facts) -> Node {
     let short = facts.host.split('.').next().unwrap_or_default();
     let mut node = Node::new(NodeName::new(short).unwrap_or_else(|_| unnamed()));
@@ -35,19 +35,19 @@ pub fn node(facts: &Facts) -> Node {
     node
 }
 
-/// Returns the types of what programs can have of a GPU: itself, or its MIG slices.
-pub fn gpu_types(gpu: &Gpu) -> Vec<GpuType> {
+/// Returns the types of a GPU's units: the GPU itself, or its MIG slices.
+pub fn gpu_types(gpu: &GpuDevice) -> Vec<GpuType> {
     units(gpu).into_iter().map(|(gpu_type, ..)| gpu_type).collect()
 }
 
-/// Returns type and memory of each thing that programs can have of a GPU, and whether somebody has it.
-fn units(gpu: &Gpu) -> Vec<(GpuType, Option<Bytes>, bool)> {
+/// Returns type and memory of each unit of a GPU that programs can use, and whether it is in use.
+fn units(gpu: &GpuDevice) -> Vec<(GpuType, Option<Bytes>, bool)> {
     if !gpu.mig {
         return vec![(gpu_type(&gpu.name), gpu.memory.map(Bytes), !gpu.processes.is_empty())];
     }
     let slice = |name: &str| {
         let (_, profile) = name.split_once(MIG).unwrap_or(("", name));
-        // The device's own name is in front also where NVML gives the profile alone.
+        // The name of the GPU is the prefix even if NVML returns only the profile.
         gpu_type(&format!("{} {profile}", gpu.name))
     };
     let slices = gpu.slices.iter();
@@ -58,7 +58,7 @@ fn units(gpu: &Gpu) -> Vec<(GpuType, Option<Bytes>, bool)> {
         .collect()
 }
 
-/// Returns the type that Slurm's `AutoDetect=nvml` gives: small letters, underscores for blanks.
+/// Returns the type in the spelling of Slurm's `AutoDetect=nvml`: lower case, with underscores for spaces.
 fn gpu_type(name: &str) -> GpuType {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
     let spelled: String =
@@ -71,21 +71,21 @@ fn unnamed() -> NodeName {
     NodeName::new("localhost").expect("a name")
 }
 
-/// Returns what the slowest GPU could send to its neighbour in a ring; `None` where that cannot be told.
-fn rate(gpus: &[Gpu]) -> Option<BitRate> {
-    // Slices cannot talk to each other at all.
+/// Returns the rate at which the slowest GPU can send to its neighbour in a ring; `None` if it is unknown.
+fn rate(gpus: &[GpuDevice]) -> Option<BitRate> {
+    // Slices cannot communicate with each other.
     if gpus.len() < 2 || gpus.iter().any(|gpu| gpu.mig) {
         return None;
     }
     let rate = if linked(gpus) { nvlink } else { pcie };
     let slowest = gpus.iter().map(rate).collect::<Option<Vec<f64>>>()?;
-    // To tenths: more digits would promise what no estimate holds.
+    // Rounded to tenths; more digits would suggest a precision that the estimate does not have.
     BitRate::new((slowest.into_iter().fold(f64::INFINITY, f64::min) * 10.0).round() / 10.0)
 }
 
-/// Returns whether links join all GPUs, directly or through switches: bridged pairs do not.
-fn linked(gpus: &[Gpu]) -> bool {
-    let ends = |gpu: &Gpu| {
+/// Returns whether links connect all GPUs, directly or through switches; bridged pairs do not.
+fn linked(gpus: &[GpuDevice]) -> bool {
+    let ends = |gpu: &GpuDevice| {
         let peers = gpu.links.iter().filter_map(|link| match &link.peer {
             Peer::Address(address) => Some(address.to_ascii_lowercase()),
             Peer::Unknown => None,
@@ -93,7 +93,8 @@ fn linked(gpus: &[Gpu]) -> bool {
         peers.chain([gpu.address.to_ascii_lowercase()]).collect::<BTreeSet<_>>()
     };
     let mut outside: Vec<BTreeSet<String>> = gpus.iter().map(ends).collect();
-    // Machines with several switches name the first one that each link meets; all are one fabric.
+    // On machines with several switches, each link reports the first one that it reaches; all switches form
+    // one fabric.
     let mut reached = outside.pop().unwrap_or_default();
     while let Some(place) = outside.iter().position(|ends| !ends.is_disjoint(&reached)) {
         reached.extend(outside.swap_remove(place));
@@ -101,8 +102,8 @@ fn linked(gpus: &[Gpu]) -> bool {
     outside.is_empty()
 }
 
-/// Returns the rate of all links of a GPU together, one way, in Gbit/s.
-fn nvlink(gpu: &Gpu) -> Option<f64> {
+/// Returns the total one-way rate of all links of a GPU, in Gbit/s.
+fn nvlink(gpu: &GpuDevice) -> Option<f64> {
     let one = |version| match version {
         // NVML numbers 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and 5.0 from 1 to 7.
         1 => Some(160.0),
@@ -114,10 +115,10 @@ fn nvlink(gpu: &Gpu) -> Option<f64> {
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
-/// Returns the rate of a GPU's PCI Express lanes, one way, in Gbit/s.
-fn pcie(gpu: &Gpu) -> Option<f64> {
+/// Returns the one-way rate of a GPU's PCI Express lanes, in Gbit/s.
+fn pcie(gpu: &GpuDevice) -> Option<f64> {
     let pcie = gpu.pcie?;
-    // Transfers per second times the part that the line code leaves.
+    // Transfers per second times the efficiency of the line code.
     let lane = match pcie.generation {
         1 => 2.0,
         2 => 4.0,
@@ -132,10 +133,10 @@ fn pcie(gpu: &Gpu) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::facts::{Link, Pcie, Slice};
+    use crate::probe::facts::{Link, MigDevice, Pcie};
 
-    fn gpu(name: &str, address: &str, peers: &[&str]) -> Gpu {
-        Gpu {
+    fn gpu(name: &str, address: &str, peers: &[&str]) -> GpuDevice {
+        GpuDevice {
             name: name.to_owned(),
             address: address.to_owned(),
             memory: Some(32 << 30),
@@ -144,11 +145,11 @@ mod tests {
                 .map(|peer| Link { version: 2, peer: Peer::Address((*peer).to_owned()) })
                 .collect(),
             pcie: Some(Pcie { generation: 3, lanes: 16 }),
-            ..Gpu::default()
+            ..GpuDevice::default()
         }
     }
 
-    fn machine(gpus: Vec<Gpu>) -> Node {
+    fn machine(gpus: Vec<GpuDevice>) -> Node {
         node(&Facts {
             host: "Box7.example.org".into(),
             cpus: 8,
@@ -159,7 +160,7 @@ mod tests {
         })
     }
 
-    fn rate(gpus: Vec<Gpu>) -> Option<f64> {
+    fn rate(gpus: Vec<GpuDevice>) -> Option<f64> {
         machine(gpus).intra_node.map(BitRate::gigabits_per_second)
     }
 
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn equal_gpus_are_counted_and_busy_ones_are_used() {
-        let busy = Gpu { processes: vec![7], ..gpu("Tesla T4", "1", &[]) };
+        let busy = GpuDevice { processes: vec![7], ..gpu("Tesla T4", "1", &[]) };
         let seen = machine(vec![gpu("Tesla V100", "0", &[]), busy, gpu("Tesla T4", "2", &[])]);
         let stock: Vec<_> =
             seen.gpus.iter().map(|stock| (stock.gpu_type.as_str(), stock.total, stock.used)).collect();
@@ -188,12 +189,12 @@ mod tests {
 
     #[test]
     fn slices_are_types_of_their_own() {
-        let slice = |name: &str, pid: &[u32]| Slice {
+        let slice = |name: &str, pid: &[u32]| MigDevice {
             name: name.to_owned(),
             processes: pid.to_vec(),
-            ..Slice::default()
+            ..MigDevice::default()
         };
-        let cut = Gpu {
+        let cut = GpuDevice {
             mig: true,
             slices: vec![
                 slice("NVIDIA A100-SXM4-40GB MIG 3g.20gb", &[]),
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(types[..2], [format!("{whole}_3g.20gb"), format!("{whole}_1g.5gb+me")]);
         assert!(gpu_types(&cut).iter().all(GpuType::is_mig_slice), "{types:?}");
         assert_eq!(machine(vec![cut.clone(), gpu("A", "1", &[])]).intra_node, None);
-        assert_eq!(machine(vec![Gpu { slices: Vec::new(), ..cut }]).gpus, []);
+        assert_eq!(machine(vec![GpuDevice { slices: Vec::new(), ..cut }]).gpus, []);
     }
 
     #[test]
@@ -217,12 +218,12 @@ mod tests {
         // A chain, and GPUs on one switch.
         assert_eq!(rate(vec![v100("0", &["1"]), v100("1", &["0", "2"]), v100("2", &["1"])]), Some(200.0));
         assert_eq!(rate(vec![v100("A", &["s", "s"]), v100("B", &["S", "S"])]), Some(400.0));
-        // Two bridged pairs: between the pairs is PCI Express.
+        // Two bridged pairs, connected by PCI Express.
         let pairs =
             [("0", "1"), ("1", "0"), ("2", "3"), ("3", "2")].map(|(device, peer)| v100(device, &[peer]));
         assert_eq!(rate(pairs.to_vec()), Some(126.0));
         assert_eq!(rate(vec![v100("0", &[])]), None);
-        assert_eq!(rate(vec![v100("0", &[]), Gpu { pcie: None, ..v100("1", &[]) }]), None);
+        assert_eq!(rate(vec![v100("0", &[]), GpuDevice { pcie: None, ..v100("1", &[]) }]), None);
     }
 
     #[test]

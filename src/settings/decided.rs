@@ -1,4 +1,4 @@
-//! The settings as decided, and where each came from.
+//! The effective settings with their origins.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,46 +6,46 @@ use std::path::{Path, PathBuf};
 use super::entry::{Layer, Origin, SettingEntry, Typed};
 use super::environment::no_color;
 use super::forbidden::Feature;
-use super::given::Given;
+use super::given::TypedValue;
 use super::keys::{KEYS, Key, SetBy};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
 use hsched_model::formats::ValueError;
 use hsched_model::{BitRate, ErrorId, GpuType, JobDefaults, NodeName, Seconds};
 
-/// All settings, every default filled in.
+/// All settings, including defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What holds for jobs that do not say otherwise.
+    /// Defaults for keys that a job file leaves out.
     pub jobs: JobDefaults,
-    /// Rate between nodes for clusters that do not say.
+    /// Default rate between nodes.
     pub network: BitRate,
-    /// Rate between the GPUs of a node for clusters that do not say.
+    /// Default rate between the GPUs of a node.
     pub intra_node: BitRate,
-    /// Rate between the GPUs of single nodes.
+    /// Rate between the GPUs of individual nodes.
     pub node_rates: BTreeMap<NodeName, BitRate>,
-    /// GPUs that may be expected, by type; empty is no limit.
+    /// Maximum number of available GPUs by type; empty means no limit.
     pub capacity: BTreeMap<GpuType, u32>,
-    /// Types of GPUs that Slurm knows without one, by node names, feature or partition.
+    /// Types of the GPUs that have none in Slurm, by node names, feature or partition.
     pub untyped_gpus: BTreeMap<String, GpuType>,
-    /// What stopping and starting again costs, for jobs that do not say.
+    /// Default cost of stopping and restarting a job.
     pub restart_cost: Seconds,
-    /// The wait before a failed job is tried again.
+    /// Delay before a failed job is retried.
     pub retry_delay: Seconds,
     /// Directory of templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
-    /// Directory for state; `None` only where no home directory is known either.
+    /// Directory for state; `None` only if the home directory is unknown, too.
     pub state_dir: Option<PathBuf>,
-    /// Shell line that is told of ends; `None` for no notification.
+    /// Shell command that is notified of ends; `None` for no notification.
     pub notify: Option<String>,
-    /// What the site does not want.
+    /// Features that the site forbids.
     pub forbidden: Vec<Feature>,
-    /// Longest wait for one Slurm command, above 0.
+    /// Time limit of a Slurm command, above 0.
     pub slurm_timeout: Seconds,
     /// Weight of the newest measurement of a speed, in (0, 1].
     pub learning_rate: f64,
     pub color: ColorMode,
-    /// `node_rates` as typed, in the order in which they were applied.
+    /// `node_rates` as typed, in the order of application.
     pub(super) node_expressions: Vec<(String, BitRate)>,
     /// Origins by key and key inside a table.
     origins: BTreeMap<(&'static str, String), Origin>,
@@ -55,7 +55,7 @@ pub struct Settings {
 /// Whether output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColorMode {
-    /// On terminals.
+    /// On terminals only.
     Auto,
     Always,
     Never,
@@ -64,21 +64,21 @@ pub enum ColorMode {
 /// One line of `hsched config show`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingRow {
-    /// Key as `--set` takes it, such as `capacity.v100`.
+    /// Key in the syntax of `--set`, such as `capacity.v100`.
     pub key: String,
-    /// Value as text; empty when unset.
+    /// Value as text; empty if unset.
     pub value: String,
     pub origin: Origin,
-    /// One line about the key.
+    /// One-line description of the key.
     pub help: &'static str,
 }
 
 impl Settings {
-    /// Reads all layers and decides every key.
+    /// Reads all layers and determines every key.
     ///
     /// # Errors
-    /// When a file cannot be read or anything in any layer is wrong; all problems are listed, also
-    /// those of values that a higher layer replaces.
+    /// If a file cannot be read or any layer contains an error. All problems are listed, including those of
+    /// values that a higher layer overrides.
     pub fn load(sources: &Sources) -> Result<Self, SettingsProblems> {
         match Self::load_valid(sources)? {
             (settings, None) => Ok(settings),
@@ -86,10 +86,10 @@ impl Settings {
         }
     }
 
-    /// Reads all layers as [`Settings::load`] does, but passes over what is wrong, and returns that too.
+    /// Reads all layers as [`Settings::load`] does, but skips invalid values and returns their problems, too.
     ///
     /// # Errors
-    /// When not even the built-in defaults can be used.
+    /// If not even the built-in defaults are usable.
     pub fn load_valid(sources: &Sources) -> Result<(Self, Option<SettingsProblems>), SettingsProblems> {
         let (entries, mut problems) = sources.entries();
         let Some(mut settings) = Self::built_in(sources, &mut problems) else {
@@ -121,17 +121,17 @@ impl Settings {
         KEYS.iter().flat_map(of_key).collect()
     }
 
-    /// Returns where the value of a key, or of an entry of a table, was typed.
+    /// Returns the origin of the value of a key, or of an entry of a table.
     pub fn origin(&self, key: &'static str, item: &str) -> Origin {
         self.origins.get(&(key, item.to_owned())).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Returns what was left out and why, one sentence each, for people.
+    /// Returns what was skipped and why, one sentence each, for people.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the defaults, which go the way of all values: the table is the one place that states them.
+    /// Returns the defaults, parsed like all other values: the table of keys is their only definition.
     fn built_in(sources: &Sources, problems: &mut Vec<SettingsProblem>) -> Option<Self> {
         let mut settings = Self::blank()?;
         settings.state_dir = sources.state_home.as_ref().map(|home| home.join("hsched"));
@@ -146,7 +146,7 @@ impl Settings {
         Some(settings)
     }
 
-    /// Returns settings of which nothing is decided.
+    /// Returns settings without values.
     fn blank() -> Option<Self> {
         let some_rate = BitRate::new(1.0)?;
         Some(Self {
@@ -171,7 +171,7 @@ impl Settings {
         })
     }
 
-    /// Puts one value over what lower layers gave, or notes what is wrong with it.
+    /// Applies one value on top of the lower layers, or records its problem.
     fn apply(&mut self, entry: SettingEntry, sources: &Sources, problems: &mut Vec<SettingsProblem>) {
         let SettingEntry { key, item, typed, origin } = entry;
         let base = match &origin {
@@ -184,7 +184,7 @@ impl Settings {
             problems.push(SettingsProblem { origin, key: full_name(key, &item), error });
             return;
         }
-        let given = Given { item: &item, typed: &typed, base, home: sources.home.as_deref() };
+        let given = TypedValue { item: &item, typed: &typed, base, home: sources.home.as_deref() };
         match (key.set)(self, &given) {
             Ok(()) => {
                 self.origins.insert((key.name, item), origin);
@@ -198,7 +198,7 @@ impl ColorMode {
     /// All modes.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Never];
 
-    /// Returns the mode's name in files and flags.
+    /// Returns the name of the mode in files and flags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -208,7 +208,7 @@ impl ColorMode {
     }
 }
 
-/// Returns the key as `--set` takes it.
+/// Returns the key in the syntax of `--set`.
 pub(super) fn full_name(key: &Key, item: &str) -> String {
     if item.is_empty() { key.name.to_owned() } else { format!("{}.{item}", key.name) }
 }

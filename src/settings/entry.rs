@@ -1,11 +1,11 @@
-//! One value as it was typed, and the place where.
+//! A value as typed, and its origin.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::keys::Key;
 
-/// A layer of settings; later ones win.
+/// A layer of settings; later ones take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     Default,
@@ -21,7 +21,7 @@ pub enum Layer {
 pub enum Origin {
     /// Built in.
     Default,
-    /// A site, user or project file, and the line in it; 0 where the whole file is meant.
+    /// A site, user or project file and the line in it; 0 for the whole file.
     File { layer: Layer, path: PathBuf, line: usize },
     /// An environment variable, by its name.
     Environment { variable: String },
@@ -29,32 +29,32 @@ pub enum Origin {
     Flag { name: String },
 }
 
-/// A value for a key, not yet checked.
+/// An unchecked value for a key.
 #[derive(Clone, Debug)]
 pub(super) struct SettingEntry {
     pub(super) key: &'static Key,
-    /// Key inside a table; empty for others.
+    /// Key inside a table; empty for other settings.
     pub(super) item: String,
     pub(super) typed: Typed,
     pub(super) origin: Origin,
 }
 
-/// What was typed.
+/// The typed value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Typed {
-    /// Text without a type, from a variable, a flag or a default: any kind may be meant.
+    /// Text without a type from a variable, a flag or a default, which may stand for any type.
     Word(String),
     Text(String),
-    /// A TOML integer or float, in decimal digits.
+    /// A TOML integer or float in decimal digits.
     Number(String),
     Switch(bool),
     List(Vec<String>),
-    /// Something that no key takes, in words.
+    /// A value that no key accepts, described for messages.
     Other(&'static str),
 }
 
 impl Origin {
-    /// Returns the layer to which the place belongs.
+    /// Returns the layer of the origin.
     pub fn layer(&self) -> Layer {
         match self {
             Self::Default => Layer::Default,
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// Returns the line in a file; 0 for what has none.
+    /// Returns the line in a file; 0 for other origins.
     pub fn line(&self) -> usize {
         match self {
             Self::File { line, .. } => *line,

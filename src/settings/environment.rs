@@ -1,8 +1,8 @@
-//! Environment variables and flags to entries.
+//! Converts environment variables and flags to entries.
 //!
-//! `HSCHED_` and a key's name in capitals sets the key; a variable without text counts as unset. The
-//! variables that training processes get are left alone, and so are unknown ones unless they look like
-//! a slip of the pen: scripts have variables of their own.
+//! `HSCHED_` plus a key's name in capitals sets the key; an empty variable counts as unset. The variables of
+//! training processes are ignored, as are unknown ones unless they look like typing errors: scripts may have
+//! variables with this prefix.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use hsched_model::formats::{ValueError, nearest, quoted};
 
 /// A setting from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
+pub struct CommandLineSetting {
     /// The flag as typed, such as `--set` or `--account`.
     pub name: String,
     /// Key, such as `account` or `capacity.v100`.
@@ -24,15 +24,15 @@ pub struct Flag {
     pub value: String,
 }
 
-/// What a variable that sets a key begins with.
+/// Prefix of variables that set keys.
 const PREFIX: &str = "HSCHED_";
 
-/// Variable that names the site's settings file instead of the usual one.
+/// Variable with the path of the site's settings file, instead of the default one.
 pub const SITE_FILE_VARIABLE: &str = "HSCHED_SITE_CONFIG";
-/// Variable that names the user's settings file instead of the usual one.
+/// Variable with the path of the user's settings file, instead of the default one.
 pub const USER_FILE_VARIABLE: &str = "HSCHED_CONFIG";
 
-/// Variables that training processes get, without their prefix; a program that they start may be hsched.
+/// Variables of training processes, without their prefix; such a process may call hsched.
 const OF_TRAINING: [&str; 14] = [
     "JOB",
     "RUN",
@@ -50,18 +50,18 @@ const OF_TRAINING: [&str; 14] = [
     "STOP_GRACE_S",
 ];
 
-impl Flag {
-    /// Returns the setting that a flag named like its key gives, where it was given.
+impl CommandLineSetting {
+    /// Returns the setting of a flag that is named like its key, if it was given.
     pub fn of_key(key: &str, value: Option<&str>) -> Option<Self> {
         Some(Self { name: format!("--{key}"), key: key.to_owned(), value: value?.to_owned() })
     }
 
-    /// Returns the setting that `--set KEY=VALUE` gives.
+    /// Returns the setting of `--set KEY=VALUE`.
     ///
     /// # Errors
-    /// When there is no `=`, which the error says.
+    /// If there is no `=`, which the error says.
     pub fn set(text: &str) -> Result<Self, ValueError> {
-        // A hostlist may not hold `=`, a value may.
+        // A hostlist contains no `=`, but a value may.
         let (key, value) = text.split_once('=').ok_or_else(|| {
             ValueError::new(format!("--set takes KEY=VALUE, got {}", quoted(text)))
                 .id(ErrorId::Setting)
@@ -71,10 +71,11 @@ impl Flag {
     }
 }
 
-/// Variable by which users say to all programs that they want no colour (no-color.org): below whatever they say to hsched.
+/// Variable with which users ask all programs for uncoloured output (no-color.org); hsched's own settings
+/// take precedence.
 const NO_COLOR: &str = "NO_COLOR";
 
-/// Returns the setting that the variable for all programs gives, where it has a text.
+/// Returns the setting of the variable `NO_COLOR`, if it is not empty.
 pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<SettingEntry> {
     let key = KEYS.iter().find(|key| key.name == "color")?;
     let typed = Typed::Word("never".to_owned());
@@ -83,12 +84,12 @@ pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<Setting
     variables.get(NO_COLOR).is_some_and(|value| !value.is_empty()).then_some(entry)
 }
 
-/// Returns whether a variable may say something about settings.
+/// Returns whether a variable may be a setting.
 pub(super) fn is_ours(variable: &str) -> bool {
     variable.starts_with(PREFIX) || variable == NO_COLOR
 }
 
-/// Adds what the variables say.
+/// Adds the settings of environment variables.
 pub(super) fn read_environment(
     variables: &BTreeMap<String, OsString>,
     entries: &mut Vec<SettingEntry>,
@@ -114,13 +115,13 @@ pub(super) fn read_environment(
     }
 }
 
-/// Adds what the flags say, in their order.
+/// Adds the settings of flags, in their order.
 pub(super) fn read_flags(
-    flags: &[Flag],
+    flags: &[CommandLineSetting],
     entries: &mut Vec<SettingEntry>,
     problems: &mut Vec<SettingsProblem>,
 ) {
-    for Flag { name, key, value } in flags {
+    for CommandLineSetting { name, key, value } in flags {
         let origin = Origin::Flag { name: name.clone() };
         let (head, item) = key.split_once('.').unwrap_or((key, ""));
         match Key::named(head) {
@@ -138,7 +139,7 @@ pub(super) fn read_flags(
     }
 }
 
-/// Adds one value; a whole table is written `v100=8,t4=4`.
+/// Adds one value; a whole table has the form `v100=8,t4=4`.
 fn add(
     key: &'static Key,
     item: &str,
@@ -169,7 +170,7 @@ fn add(
     }
 }
 
-/// Splits at commas, but not at those inside a hostlist's brackets.
+/// Splits at commas outside of a hostlist's brackets.
 fn outside_brackets(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let splits = |c: char| {
@@ -183,7 +184,7 @@ fn outside_brackets(text: &str) -> Vec<&str> {
     text.split(splits).collect()
 }
 
-/// Returns a problem when an unknown variable is nearly one that is known.
+/// Returns a problem if an unknown variable is similar to a known one.
 fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> {
     let files = [SITE_FILE_VARIABLE, USER_FILE_VARIABLE];
     if OF_TRAINING.contains(&name) || files.contains(&variable) {

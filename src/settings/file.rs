@@ -1,4 +1,4 @@
-//! One settings file: TOML text to entries, each with its line.
+//! Parses one settings file: TOML text to entries with line numbers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::problem::SettingsProblem;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, NodeName};
 
-/// A file that is being read.
+/// A file that is being parsed.
 struct File<'a> {
     layer: Layer,
     path: &'a Path,
@@ -23,7 +23,7 @@ struct File<'a> {
     problems: Vec<SettingsProblem>,
 }
 
-/// Returns what a file's text says, and what is wrong with it.
+/// Returns the entries of a file's text, and its problems.
 pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<SettingEntry>, Vec<SettingsProblem>) {
     let mut file = File { layer, path, text, entries: Vec::new(), problems: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -32,7 +32,7 @@ pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<SettingEntry>
         let message = format!("not valid TOML: {}", error.message());
         file.report(&span, "", ValueError::new(message).id(ErrorId::Setting));
     }
-    // What was recovered from broken text may not be what was meant.
+    // Values that were recovered from broken text may be wrong.
     if errors.is_empty() {
         for (name, value) in table.get_ref() {
             file.take(name, value);
@@ -87,7 +87,7 @@ impl File<'_> {
         Origin::File { layer: self.layer, path: self.path.to_owned(), line }
     }
 
-    /// Reports nodes that two hostlists of the file name: TOML tables have no order in which one wins.
+    /// Reports nodes that two hostlists of the file contain: TOML tables have no order that could decide.
     fn check_overlaps(&mut self) {
         let mut first: BTreeMap<NodeName, &str> = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| entry.key.name == "node_gbps") {
@@ -124,7 +124,7 @@ fn typed(value: &DeValue<'_>) -> Typed {
     }
 }
 
-/// Returns the decimal digits of an integer in any of TOML's bases.
+/// Converts an integer in any of TOML's bases to decimal digits.
 fn decimal(number: &DeInteger<'_>) -> String {
     let parsed = i128::from_str_radix(number.as_str(), number.radix());
     parsed.map_or_else(|_| number.to_string(), |number| number.to_string())

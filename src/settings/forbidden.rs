@@ -1,13 +1,13 @@
-//! What a site's administrators may switch off for everybody.
+//! Features that a site's administrators can forbid for all users.
 
-/// A feature that can be switched off.
+/// A feature that can be forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// `hsched submit --race`: several requests for one job.
     Race,
-    /// `hsched submit --together`, and `hsched run` in a job of Slurm.
+    /// `hsched submit --together`, and `hsched run` inside a Slurm job.
     Together,
-    /// `hsched when` and `--queue`, which read the whole queue and what everybody ran.
+    /// `hsched when` and `--queue`, which read the whole queue and the jobs of all users.
     Queue,
 }
 
@@ -16,7 +16,7 @@ impl Feature {
     pub const NAMES: [(&'static str, Self); 3] =
         [("race", Self::Race), ("together", Self::Together), ("queue", Self::Queue)];
 
-    /// Returns the feature's name.
+    /// Returns the name of the feature.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, feature)| *feature == self).map_or("", |(name, _)| name)
     }

@@ -1,4 +1,4 @@
-//! A typed value to the value that a key wants.
+//! Converts a typed value to the type of its key.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use hsched_model::formats::{
 };
 use hsched_model::{BitRate, Bytes, ErrorId, Seconds};
 
-/// A typed value with what its meaning depends on.
-pub(super) struct Given<'a> {
-    /// Key inside a table; empty for others.
+/// A typed value with the context of its interpretation.
+pub(super) struct TypedValue<'a> {
+    /// Key inside a table; empty for other settings.
     pub(super) item: &'a str,
     pub(super) typed: &'a Typed,
-    /// Directory to which relative paths belong.
+    /// Base directory of relative paths.
     pub(super) base: &'a Path,
-    /// What `~/` stands for.
+    /// The meaning of `~/`.
     pub(super) home: Option<&'a Path>,
 }
 
-impl Given<'_> {
+impl TypedValue<'_> {
     /// Returns the name of an account, partition or quality of service; an empty text unsets it.
     pub(super) fn name(&self) -> Result<Option<String>, ValueError> {
         match self.text()? {
@@ -30,7 +30,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns shell lines: of a list its items, of a text its lines.
+    /// Returns shell lines: the items of a list, or the lines of a text.
     pub(super) fn lines(&self) -> Result<Vec<String>, ValueError> {
         match self.typed {
             Typed::List(items) => items.iter().map(|item| no_nul(item)).collect(),
@@ -39,7 +39,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns words: of a list its items, of a text what a shell makes of it.
+    /// Returns words: the items of a list, or a text split as by a shell.
     pub(super) fn words(&self) -> Result<Vec<String>, ValueError> {
         match self.typed {
             Typed::List(items) => items.iter().map(|item| one_line(item)).collect(),
@@ -48,7 +48,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns a number for which `fits` holds; `range` says so in words.
+    /// Returns a number for which `fits` is true; `range` describes the condition.
     pub(super) fn number(&self, fits: impl Fn(f64) -> bool, range: &str) -> Result<f64, ValueError> {
         let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
             return Err(self.not("a number"));
@@ -61,7 +61,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns a link's rate in Gbit/s.
+    /// Returns the rate of a link in Gbit/s.
     pub(super) fn rate(&self) -> Result<BitRate, ValueError> {
         let number = self.number(|_| true, "a number")?;
         BitRate::new(number).ok_or_else(|| {
@@ -69,7 +69,7 @@ impl Given<'_> {
         })
     }
 
-    /// Returns a whole number within the range.
+    /// Returns an integer within the range.
     pub(super) fn count(&self, range: RangeInclusive<u32>) -> Result<u32, ValueError> {
         let (Typed::Word(text) | Typed::Number(text)) = self.typed else {
             return Err(self.not("a whole number"));
@@ -91,7 +91,7 @@ impl Given<'_> {
         parse_duration(self.unit_text()?)
     }
 
-    /// Returns a switch.
+    /// Returns a boolean.
     pub(super) fn switch(&self) -> Result<bool, ValueError> {
         match self.typed {
             Typed::Switch(on) => Ok(*on),
@@ -101,7 +101,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns a path, made absolute where its base is; an empty text unsets it.
+    /// Returns a path, made absolute if its base is absolute; an empty text unsets it.
     pub(super) fn path(&self) -> Result<Option<PathBuf>, ValueError> {
         let text = one_line(self.text()?)?;
         if text.is_empty() {
@@ -125,7 +125,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns the error that something else was expected.
+    /// Returns an error that names the expected value.
     pub(super) fn not(&self, expected: &str) -> ValueError {
         let got = match self.typed {
             Typed::Word(text) | Typed::Text(text) => quoted(text),
@@ -137,7 +137,7 @@ impl Given<'_> {
         ValueError::new(format!("must be {expected}, got {got}")).id(ErrorId::Setting)
     }
 
-    /// Returns a text, or a number's digits so that its missing unit can be named.
+    /// Returns a text, or the digits of a number so that the error can say that its unit is missing.
     fn unit_text(&self) -> Result<&str, ValueError> {
         match self.typed {
             Typed::Number(digits) => Ok(digits),

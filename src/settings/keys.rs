@@ -1,4 +1,4 @@
-//! The one table of keys: name, form, default, help, and how each is checked, stored and shown.
+//! The table of all keys: name, form, default, help, and how each is checked, stored and shown.
 
 mod values;
 
@@ -10,25 +10,25 @@ use self::values::{
     set_untyped,
 };
 use super::decided::Settings;
-use super::given::Given;
+use super::given::TypedValue;
 use hsched_model::formats::{ValueError, duration_text, nearest, one_line};
 use hsched_model::{BitRate, Bytes, ErrorId, GpuType};
 
-/// A setting that can be given.
+/// A setting.
 pub struct Key {
     /// Name in files and for `--set`.
     pub name: &'static str,
-    /// What values look like, for people.
+    /// The form of its values, for people.
     pub form: &'static str,
-    /// Value where no layer gives one, as text; empty where there is none.
+    /// Default as text; empty if there is none.
     pub default: &'static str,
-    /// One line for people.
+    /// One-line description for people.
     pub help: &'static str,
-    /// Whether it is a table, whose entries merge over the layers one by one.
+    /// Whether it is a table, whose entries are merged over the layers one by one.
     pub table: bool,
     pub set_by: SetBy,
-    pub(super) set: fn(&mut Settings, &Given<'_>) -> Result<(), ValueError>,
-    /// Values as text, each with its key inside the table (empty for others).
+    pub(super) set: fn(&mut Settings, &TypedValue<'_>) -> Result<(), ValueError>,
+    /// Values as text, each with its key inside the table (empty for other settings).
     pub(super) show: fn(&Settings) -> Vec<(String, String)>,
 }
 
@@ -36,9 +36,9 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     All,
-    /// All but project files, which somebody else may have written.
+    /// All but project files, which may come from someone else.
     NoProject,
-    /// The site's file alone.
+    /// Only the site's file.
     Site,
 }
 
@@ -248,7 +248,7 @@ pub static KEYS: [Key; 27] = [
         name: "state_dir",
         form: "directory",
         help: "Directory for jobs, runs, reports and measured speeds; only you may have write access, and all nodes must see it; empty: hsched in the XDG state directory",
-        // Whoever wrote the project must not choose where the user's journal is read and written.
+        // The author of a project must not choose where the user's state is read and written.
         set_by: SetBy::NoProject,
         set: |settings, given| {
             given.path().map(|path| settings.state_dir = path.or(settings.state_dir.take()))
@@ -260,7 +260,7 @@ pub static KEYS: [Key; 27] = [
         name: "notify",
         form: "shell line",
         help: "Command that hsched watch and hsched run call when jobs complete, fail, or cannot start without your help; it gets one line per job on standard input, and is killed after 30 s",
-        // It runs on the login node without being asked.
+        // It runs on the login node without confirmation.
         set_by: SetBy::NoProject,
         set: |settings, given| {
             let text = one_line(given.text()?)?;
@@ -320,7 +320,7 @@ pub static KEYS: [Key; 27] = [
     },
 ];
 
-/// What most keys have in common.
+/// Common fields of most keys.
 const TEXT: Key = Key {
     name: "",
     form: "text",
@@ -333,10 +333,10 @@ const TEXT: Key = Key {
 };
 
 impl Key {
-    /// Returns the key of that name.
+    /// Returns the key with that name.
     ///
     /// # Errors
-    /// When there is none; the error names the nearest.
+    /// If there is none; the error suggests the nearest.
     pub fn named(name: &str) -> Result<&'static Self, ValueError> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
             let error = ValueError::new("is not a known key").id(ErrorId::UnknownKey);

@@ -1,9 +1,9 @@
 //! Settings from six layers: defaults < site file < user file < project file < environment < flags.
 //!
 //! [`Sources`] says where to look, [`Settings::load`] reads and decides, and every value keeps its
-//! [`Origin`]. A project file comes with a directory that somebody else may have written: it may set
-//! shell lines and templates, which run only when the user submits and show in `config show`, but not
-//! where state is kept. Nothing outside this module reads the environment.
+//! [`Origin`]. A project file belongs to a directory that someone else may have written. It may set shell
+//! lines and templates, which run only when the user submits and appear in `config show`, but not the state
+//! directory. Only this module reads the environment.
 
 mod decided;
 mod entry;
@@ -20,7 +20,7 @@ mod tests;
 
 pub use self::decided::{ColorMode, SettingRow, Settings};
 pub use self::entry::{Layer, Origin};
-pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
+pub use self::environment::{CommandLineSetting, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::forbidden::Feature;
 pub use self::keys::{KEYS, Key, SetBy};
 pub use self::problem::{SettingsProblem, SettingsProblems};

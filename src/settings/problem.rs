@@ -1,4 +1,4 @@
-//! What is wrong with the settings: each problem with its place, key and remedy, over all layers.
+//! Problems of the settings, each with its place, key and remedy, over all layers.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use thiserror::Error;
 use super::entry::Origin;
 use hsched_model::formats::ValueError;
 
-/// One thing wrong in one layer.
+/// One problem in one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsProblem {
     pub origin: Origin,
-    /// The key, such as `capacity.v100`; empty when the whole file is meant.
+    /// The key, such as `capacity.v100`; empty for the whole file.
     pub key: String,
     pub error: ValueError,
 }
 
-/// Everything wrong in all layers, lowest layer first and by line; never empty.
+/// All problems of all layers, lowest layer first and by line; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct SettingsProblems(Vec<SettingsProblem>);
 

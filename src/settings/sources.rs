@@ -1,4 +1,4 @@
-//! Where settings come from: the environment, directories, files and flags of one process.
+//! The sources of settings: the environment, directories, files and flags of one process.
 
 #![expect(clippy::disallowed_methods, reason = "this file is where the environment and settings are read")]
 
@@ -13,7 +13,7 @@ use etcetera::BaseStrategy;
 
 use super::entry::{Layer, Origin, SettingEntry};
 use super::environment::{
-    Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
+    CommandLineSetting, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
 };
 use super::file;
 use super::problem::SettingsProblem;
@@ -23,13 +23,13 @@ use hsched_model::formats::ValueError;
 /// Name of a project file.
 const PROJECT_FILE: &str = "hsched.toml";
 
-/// Longest settings file read, in bytes.
+/// Maximum size of a settings file, in bytes.
 const LENGTH_LIMIT: u64 = 1 << 20;
 
-/// What settings are read from.
+/// The sources from which settings are read.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Environment variables by name; only those with `HSCHED_` in front are looked at.
+    /// Environment variables by name; only those with the prefix `HSCHED_` are used.
     pub environment: BTreeMap<String, OsString>,
     /// Current directory.
     pub directory: Option<PathBuf>,
@@ -38,51 +38,51 @@ pub struct Sources {
     pub config_home: Option<PathBuf>,
     /// Directory of users' state, usually `~/.local/state`.
     pub state_home: Option<PathBuf>,
-    /// Site file where `HSCHED_SITE_CONFIG` names no other.
+    /// Site file, unless `HSCHED_SITE_CONFIG` names another.
     pub site_file: Option<PathBuf>,
-    /// Number of the user, who owns what may be trusted; `None` trusts every file.
+    /// Id of the user, whose own files are trusted; `None` trusts every file.
     pub user: Option<u32>,
-    /// Settings from the command line; later ones win.
-    pub flags: Vec<Flag>,
+    /// Settings from the command line; later ones take precedence.
+    pub flags: Vec<CommandLineSetting>,
 }
 
-/// What the search for a project file found.
+/// Result of the search for a project file.
 enum Project {
     Nothing,
     Found(PathBuf),
-    /// Somebody else's, in a directory that everybody may write to.
+    /// A file of another user in a directory that everybody may write to.
     Untrusted(PathBuf),
 }
 
-/// Returns the width for text, where the variable COLUMNS says one.
+/// Returns the width for text from the variable COLUMNS, if it is set.
 pub fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
-/// Returns the Slurm job that this process runs in, where it does.
+/// Returns the Slurm job in which this process runs, if any.
 pub fn own_slurm_job() -> Option<u32> {
     std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
 }
 
-/// Returns how often Slurm has requeued the job that this process runs in.
+/// Returns how often Slurm has requeued the job in which this process runs.
 pub fn own_slurm_restarts() -> u32 {
     let count = std::env::var("SLURM_RESTART_COUNT").ok();
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// What the variables of a Slurm job say, each where it is there.
+/// The values of a Slurm job's variables, each if it is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {
     pub nodes: Option<u32>,
-    /// When it ends, in seconds since 1970.
+    /// End of the job, in seconds since 1970.
     pub end: Option<f64>,
     /// CPUs of this node.
     pub cpus: Option<u64>,
-    /// What programs call the GPUs of this node: numbers or UUIDs.
+    /// The GPUs of this node as programs address them: indices or UUIDs.
     pub gpus: Vec<String>,
 }
 
-/// Returns what the variables of the Slurm job say that this process runs in, for where Slurm itself does not answer.
+/// Returns the values of the variables of the surrounding Slurm job, for use if Slurm does not answer.
 pub fn own_slurm_job_facts() -> SlurmJobFacts {
     let value = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
     let number = |name: &str| value(name)?.trim().parse::<u64>().ok();
@@ -96,8 +96,8 @@ pub fn own_slurm_job_facts() -> SlurmJobFacts {
     }
 }
 
-/// Returns whether the locale says that the terminal shows ASCII alone: the first that is set of `LC_ALL`, `LC_CTYPE` and `LANG`
-/// names no UTF-8. Where none is set nobody knows, and most terminals show it.
+/// Returns whether the locale limits the terminal to ASCII: the first variable that is set of `LC_ALL`,
+/// `LC_CTYPE` and `LANG` does not name UTF-8. If none is set, UTF-8 is assumed, as most terminals show it.
 pub fn is_ascii() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
@@ -118,7 +118,7 @@ pub fn is_dumb_terminal() -> bool {
 
 impl Sources {
     /// Returns the sources of this process, with settings from its command line.
-    pub fn of_process(flags: Vec<Flag>) -> Self {
+    pub fn of_process(flags: Vec<CommandLineSetting>) -> Self {
         let strategy = etcetera::base_strategy::Xdg::new().ok();
         let strategy = strategy.filter(|strategy| strategy.home_dir().is_absolute());
         let variables = std::env::vars_os();
@@ -135,7 +135,7 @@ impl Sources {
         }
     }
 
-    /// Returns what all layers say, lowest first, and what is wrong with them.
+    /// Returns the entries of all layers, lowest first, and their problems.
     pub(super) fn entries(&self) -> (Vec<SettingEntry>, Vec<SettingsProblem>) {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         let user_file = self.config_home.as_ref().map(|home| home.join("hsched/config.toml"));
@@ -167,7 +167,7 @@ impl Sources {
         (entries, problems)
     }
 
-    /// Returns what was left out and why.
+    /// Returns what was skipped and why.
     pub(super) fn notes(&self) -> Vec<String> {
         let Project::Untrusted(path) = self.project() else {
             return Vec::new();
@@ -183,12 +183,12 @@ impl Sources {
         }
     }
 
-    /// Looks for a project file in the current directory and its parents, not beyond the home directory.
+    /// Searches for a project file in the current directory and its parents, up to the home directory.
     fn project(&self) -> Project {
         let start = self.directory.as_deref().unwrap_or(Path::new(""));
         for directory in start.ancestors() {
             let path = directory.join(PROJECT_FILE);
-            // A file that cannot be looked at is found, so that reading it says what is wrong.
+            // A file that cannot be examined counts as found; reading it then reports the error.
             if !path.symlink_metadata().is_err_and(|error| is_missing(&error)) {
                 let trusted = self.trusts(directory, &path);
                 return if trusted { Project::Found(path) } else { Project::Untrusted(path) };
@@ -200,7 +200,7 @@ impl Sources {
         Project::Nothing
     }
 
-    /// Returns whether nobody but the user, root and the directory's owners can have put the file there.
+    /// Returns whether only the user, root or the directory's owners can have placed the file there.
     fn trusts(&self, directory: &Path, path: &Path) -> bool {
         const WRITABLE_BY_ALL: u32 = 0o002;
         let Some(user) = self.user else {
@@ -241,7 +241,7 @@ fn unreadable(layer: Layer, path: PathBuf, variable: Option<&str>, error: &io::E
     SettingsProblem { origin: Origin::File { layer, path, line: 0 }, key: String::new(), error }
 }
 
-/// Returns this process's environment, for the programs that it starts.
+/// Returns the environment of this process for the programs that it starts.
 pub fn process_environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }

@@ -1,20 +1,21 @@
-//! The settings file that `hsched init` writes: every key with its help, commented out unless it is known.
+//! The settings file that `hsched init` writes: every key with its help, commented out unless its value is
+//! known.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::keys::{KEYS, Key, SetBy};
 
-/// What is known of the site.
+/// Known facts about the site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Starter {
     /// Accounts that the user may charge.
     pub accounts: Vec<String>,
-    /// Partitions, each with a few words about it.
+    /// Partitions, each with a short description.
     pub partitions: Vec<(String, String)>,
-    /// Partition that jobs must name because the default one does not do.
+    /// Partition that jobs must name because the default one is unsuitable.
     pub partition: Option<String>,
-    /// GPUs by type.
+    /// Number of GPUs by type.
     pub gpus: BTreeMap<String, u32>,
 }
 
@@ -24,10 +25,10 @@ const HEAD: &str = "\
 ";
 
 impl Starter {
-    /// Returns the file's text: valid as it stands, and with any one of its keys uncommented.
+    /// Returns the text of the file, which is valid unchanged and with any one of its keys uncommented.
     pub fn to_toml(&self) -> String {
         let mut text = HEAD.to_owned();
-        // TOML wants tables behind everything else.
+        // TOML requires tables after all other keys.
         for key in KEYS.iter().filter(|key| key.set_by == SetBy::All && !key.table) {
             let _ = writeln!(text, "\n# {} ({}).", key.help, key.form);
             self.remarks(key).iter().for_each(|remark| comment(&mut text, remark));
@@ -44,7 +45,7 @@ impl Starter {
         text
     }
 
-    /// Returns what there is to choose from.
+    /// Returns the possible values as remarks.
     fn remarks(&self, key: &Key) -> Vec<String> {
         match key.name {
             "account" if self.accounts.len() > 1 => vec![format!("Yours are: {}", self.accounts.join(", "))],
@@ -80,7 +81,7 @@ impl Starter {
         }
     }
 
-    /// Returns a table's entries.
+    /// Returns the entries of a table.
     fn entries(&self, key: &Key) -> Vec<(String, String)> {
         match key.name {
             "node_gbps" => return vec![("gpu[01-04]".into(), "600".into())],
@@ -94,7 +95,7 @@ impl Starter {
     }
 }
 
-/// Returns a text as a TOML string on one line; as a key, too, it means itself.
+/// Returns a text as a one-line TOML string, which is also valid as a key.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -110,7 +111,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Adds a line of comment, whatever the text holds.
+/// Adds a comment line; the remark may contain any characters.
 fn comment(text: &mut String, remark: &str) {
     let clean: String = remark.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let _ = writeln!(text, "# {clean}");
@@ -134,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Checks a file with the given lines set, whole: syntax and values.
+    /// Checks the syntax and values of a whole file with the given lines set.
     fn check(text: &str) {
         let (entries, problems) = file::parse(Layer::Project, Path::new("hsched.toml"), text);
         assert!(problems.is_empty(), "{problems:?}\n{text}");
@@ -154,7 +155,7 @@ mod tests {
             check(&starter.to_toml());
         }
         let is_setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
-        // Account names with blanks or quotes are refused by the settings themselves: only the syntax counts.
+        // The settings refuse account names with spaces or quotes, so only the syntax matters here.
         let (_, problems) = file::parse(Layer::Project, Path::new("x"), &odd().to_toml());
         assert!(problems.is_empty(), "{problems:?}");
         let plain =
@@ -172,7 +173,7 @@ mod tests {
         {
             check(&text.replace(&format!("\n{line}\n"), &format!("\n{}\n", &line[1..])));
         }
-        // Everything at once.
+        // All keys at once.
         text = text
             .lines()
             .map(|line| if is_setting(&line) { &line[1..] } else { line })

@@ -1,4 +1,4 @@
-//! Tests of all layers together, on files in a temporary directory.
+//! Tests of all layers together, with files in a temporary directory.
 
 #![expect(clippy::disallowed_methods, reason = "tests use files")]
 
@@ -9,9 +9,9 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{Flag, Settings, Sources};
+use super::{CommandLineSetting, Settings, Sources};
 
-/// A machine with nothing but the given files under a temporary root.
+/// A machine with only the given files under a temporary root.
 struct World {
     root: TempDir,
     sources: Sources,
@@ -46,7 +46,7 @@ impl World {
     }
 
     fn flag(mut self, text: &str) -> Self {
-        self.sources.flags.push(Flag::set(text).expect("a flag"));
+        self.sources.flags.push(CommandLineSetting::set(text).expect("a flag"));
         self
     }
 
@@ -54,7 +54,7 @@ impl World {
         Settings::load(&self.sources).unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// Returns what `config show` would say of the keys that are not at their defaults, or the problems.
+    /// Returns the output of `config show` for the keys that differ from their defaults, or the problems.
     fn show(&self) -> String {
         let shown = match Settings::load(&self.sources) {
             Ok(settings) => {
@@ -214,7 +214,7 @@ fn variables_name_other_files() {
     assert_snapshot!(named("../../../x.toml").show(), @"qos = x (/home/project/deep/../../../x.toml:1)");
     assert_snapshot!(named("").show(), @"");
     assert_snapshot!(named("missing.toml").show(), @"/home/project/deep/missing.toml: cannot be read: No such file or directory (os error 2); HSCHED_CONFIG names this file");
-    assert!(Flag::set("account").is_err());
+    assert!(CommandLineSetting::set("account").is_err());
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_project_file_planted_by_another_user_is_ignored() {
     let owner = file.metadata().expect("data").uid();
     world.sources.user = Some(owner);
     assert_snapshot!(world.show(), @"qos = planted (/tmp/hsched.toml:1)");
-    // Files of root are trusted: where root runs the test, the file has to change hands.
+    // Files of root are trusted: if root runs the test, the owner of the file has to be changed.
     let of_another = if owner == 0 { chown(&file, Some(4321), None).is_ok() } else { true };
     world.sources.user = Some(if owner == 0 { 0 } else { owner + 1 });
     if of_another {
@@ -248,7 +248,7 @@ proptest! {
     #[test]
     fn no_text_panics(text in "[a-z_0-9=.'\"\\[\\]{},# \\n-]{0,60}|\\PC{0,30}", key in "[a-z_.]{0,20}") {
         let mut world = World::new().file(USER, &text).variable("HSCHED_NODE_GBPS", "x");
-        world.sources.flags.push(Flag { name: "--set".to_owned(), key, value: text });
+        world.sources.flags.push(CommandLineSetting { name: "--set".to_owned(), key, value: text });
         let _any = Settings::load(&world.sources);
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs at work on a terminal: a row for each that is redrawn as it goes on, and below them what happened last.
+//! A live table of running jobs on a terminal: one row for each job, and below it the latest events.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,39 +14,40 @@ use hsched_engine::{JobState, State};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// A table that is redrawn; nothing without a terminal.
+/// A table that is redrawn; absent without a terminal.
 #[derive(Debug)]
 pub struct Board {
     bar: Option<ProgressBar>,
     terminal: Terminal,
-    /// What happened last.
+    /// The latest events.
     lines: RefCell<VecDeque<String>>,
 }
 
-/// How much of what happened stays on the terminal.
+/// Maximum number of events on the terminal.
 const LINES: usize = 8;
 
-/// How many jobs have a row at most.
+/// Maximum number of jobs with a row.
 const ROWS: usize = 25;
 
-/// How much of what happened is shown at least.
+/// Minimum number of displayed events.
 const LEAST_LINES: usize = 2;
 
-/// Characters of a bar, and of a name at most: the first with which each job has one row. The bars are the first to make room.
+/// Maximum lengths of bars and of names: the first pair is used with which each job fits on one row. Bars
+/// shrink first.
 const FORMS: [(u64, usize); 7] =
     [(20, usize::MAX), (10, usize::MAX), (5, usize::MAX), (0, usize::MAX), (0, 20), (0, 14), (0, 8)];
 
-/// Characters that a terminal echoes where Ctrl-C is pressed twice: ^C^C.
+/// Characters that a terminal echoes if Ctrl-C is pressed twice: ^C^C.
 const ECHO: usize = 4;
 
-/// Rows of a terminal whose height is not known.
+/// Height of a terminal if it is unknown.
 const USUAL_HEIGHT: usize = 24;
 
-/// Lines that are neither jobs nor what happened: headings, the count of jobs, two that are empty, the prompt.
+/// Lines other than jobs and events: headings, the count of jobs, two empty lines, the prompt.
 const OTHER_LINES: usize = 5;
 
 impl Board {
-    /// Returns a table for a terminal that is watched, where one is `wanted`.
+    /// Returns a table if stderr is a terminal and a table is `wanted`.
     pub fn new(terminal: Terminal, wanted: bool) -> Self {
         let is_shown = wanted && terminal.is_watched();
         let bar = is_shown.then(|| {
@@ -59,7 +60,7 @@ impl Board {
         Self { bar, terminal, lines: RefCell::default() }
     }
 
-    /// Adds a line about what happened; returns whether it will be shown.
+    /// Adds a line about an event; returns whether it will be shown.
     pub fn tell(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
         lines.push_back(harmless(line));
@@ -69,7 +70,7 @@ impl Board {
         self.bar.is_some()
     }
 
-    /// Draws the jobs as they stand.
+    /// Draws the current state of the jobs.
     pub fn show(&self, state: &State, now: Time) {
         let Some(bar) = &self.bar else { return };
         let (width, height) = terminal_size()
@@ -81,8 +82,8 @@ impl Board {
         let lines = self.lines.borrow();
         let fit = room.saturating_sub(table.lines().count().saturating_sub(2)).max(LEAST_LINES);
         let lines = lines.iter().skip(lines.len().saturating_sub(fit));
-        // Shorter than the width: a full line would move on to the next, also by what is echoed behind it, and the table could not
-        // be taken off any more.
+        // Shorter than the width: a full line, also with echoed characters after it, would wrap, and the
+        // table could not be erased.
         let most = width.saturating_sub(1 + ECHO).max(1);
         let lines: Vec<String> = lines.map(|line| cut(line, most)).collect();
         let text = format!("{table}\n{}", lines.join("\n"));
@@ -90,7 +91,7 @@ impl Board {
         bar.tick();
     }
 
-    /// Writes something else to the terminal, above the table.
+    /// Writes other output to the terminal, above the table.
     pub fn aside(&self, write: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -106,9 +107,9 @@ impl Board {
     }
 }
 
-/// Returns a row for each job that has not ended, so many at most, and how many have.
+/// Returns a limited number of rows for jobs that have not ended, and the number of ended jobs.
 fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
-    // Those that run come first; the others in their order.
+    // Running jobs come first; the others keep their order.
     let mut open: Vec<&JobState> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
     open.sort_by_key(|tracked| tracked.phase.running().is_none());
     let shown = &open[..open.len().min(ROWS).min(rows)];
@@ -122,7 +123,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     format!("{table}{rest}{over} of {} jobs have ended\n", state.jobs.len())
 }
 
-/// Returns a row for each job, with bars and names of so many characters at most.
+/// Returns a row for each job, with bars and names of limited lengths.
 fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
@@ -152,7 +153,7 @@ fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
     table
 }
 
-/// Returns a bar of so many characters for a part of a whole.
+/// Returns a bar of this length for the completed fraction.
 fn bar(done: u64, all: u64, length: u64) -> String {
     let full = (done.min(all) * length).checked_div(all).unwrap_or(length);
     let characters = |count: u64, one: &str| one.repeat(usize::try_from(count).unwrap_or(0));
@@ -179,12 +180,12 @@ mod tests {
         assert!(rows[2].contains("██████████░░░░░░░░░░ 5/10"), "{text}");
         assert!(rows[3].contains("████████████████████ 10/10"), "{text}");
         assert_eq!(rows[4], "0 of 3 jobs have ended");
-        // The bar is the first to make room, then rows are left out.
+        // The bar shrinks first; then rows are left out.
         let text = board_table(&state, Time(1.0), 60, 10);
         assert!(text.contains("█████░░░░░ 5/10") && !text.contains("░░░░░░░░░░░"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
         assert_eq!(board_table(&state, Time(1.0), 45, 10).lines().count(), 4 + 1);
-        // Then names lose their middle: what tells variants apart is at their end.
+        // Then the middle of names is left out: variants differ at the end.
         for (place, tracked) in state.jobs.iter_mut().enumerate() {
             Arc::make_mut(&mut tracked.job).name =
                 JobName::new(&format!("resnet50-cifar-lr0.001-wd0.0005-seed{place}")).expect("a name");

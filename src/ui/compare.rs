@@ -1,30 +1,30 @@
-//! Several policies on the same problem, a line each.
+//! A comparison of several policies on the same problem, one line each.
 
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
-use hsched_plan::{Outcome, Quality};
+use hsched_plan::{PlanFigures, Quality};
 
-/// A policy, and what it made of a problem or why it could not treat it.
+/// A policy with its result, or the reason why it cannot handle the problem.
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub policy: &'static str,
     pub result: Result<PolicyResult, String>,
 }
 
-/// What a policy made of a problem.
+/// The result of a policy on a problem.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyResult {
-    /// Jobs placed.
+    /// Number of placed jobs.
     pub placed: usize,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<PlanFigures>,
     pub quality: Option<Quality>,
-    /// Time that the policy took.
+    /// Running time of the policy.
     pub time: Seconds,
 }
 
-/// Returns the table of what the policies made of a problem; means over fewer jobs than others placed are not compared.
+/// Returns the table of the policies' results; means over fewer jobs than others placed are not compared.
 pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("POLICY", Align::Left),
@@ -37,7 +37,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         ("SOLVED IN", Align::Right),
     ]);
     let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.placed)).max().unwrap_or(0);
-    // Figures over fewer jobs compare with nothing.
+    // Metrics over fewer jobs are not comparable.
     let value = |row: &Compared| match &row.result {
         Ok(PolicyResult { placed, outcome: Some(outcome), .. }) if *placed == most => {
             Some(outcome.objective_value)
@@ -50,7 +50,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         match &row.result {
             Ok(PolicyResult { placed, outcome, quality, time }) => {
                 let figure =
-                    |text: &dyn Fn(&Outcome) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
+                    |text: &dyn Fn(&PlanFigures) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
                 table.row([
                     row.policy.to_owned(),
                     placed.to_string(),
@@ -78,7 +78,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     if remarks.is_empty() { text } else { format!("{text}\n{remarks}") }
 }
 
-/// Says how far above the bound a plan is at most.
+/// Returns the maximum gap between a plan and the bound for people.
 fn gap(quality: Quality) -> String {
     if quality.is_optimal() { "none".to_owned() } else { percent(quality.gap) }
 }

@@ -1,31 +1,31 @@
-//! A learning curve and what is expected of it, drawn with characters.
+//! A learning curve and its expected continuation, drawn with characters.
 
 use std::fmt::Write as _;
 
 use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::curve::CurvePoint;
 
-/// What is drawn.
+/// The data of a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePicture<'a> {
     pub metric: &'a str,
     pub reports: &'a [CurvePoint],
-    /// What is expected after the last report: epoch, mean, and the bounds of nine cases in ten.
+    /// The expected values after the last report: epoch, mean, and the bounds of 90 % of cases.
     pub expected: Vec<(u64, f64, (f64, f64))>,
     pub target: Option<f64>,
     /// The last epoch.
     pub epochs: u64,
 }
 
-/// Lines of the drawing, and its columns in a wide terminal.
+/// Height of the picture in lines, and its width on a wide terminal.
 const LINES: usize = 12;
 const COLUMNS: usize = 64;
 
-/// Columns of the numbers beside it.
+/// Columns of the axis labels.
 const MARGIN: usize = 11;
 
 impl CurvePicture<'_> {
-    /// Returns the least and the greatest value that is drawn; never the same.
+    /// Returns the minimum and maximum of the drawn values, which always differ.
     pub(super) fn range(&self) -> (f64, f64) {
         let reports = self.reports.iter().map(|report| report.value);
         let expected = self.expected.iter().flat_map(|(_, mean, (low, high))| [*mean, *low, *high]);
@@ -34,13 +34,13 @@ impl CurvePicture<'_> {
         if high > low { (low, high) } else { (low - 0.5, high + 0.5) }
     }
 
-    /// Returns the part of the way from the first to the last epoch.
+    /// Returns the position between the first and the last epoch, from 0 to 1.
     pub(super) fn along(&self, epoch: u64) -> f64 {
         to_f64(epoch.saturating_sub(1)) / to_f64(self.epochs.saturating_sub(1).max(1))
     }
 }
 
-/// Returns the drawing: `●` reports, `─` what is expected, `░` where nine cases in ten are, `┄` the target.
+/// Returns the picture: `●` reports, `─` expected mean, `░` range of 90 % of cases, `┄` target.
 pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
     let columns = COLUMNS.min(width.saturating_sub(MARGIN + 1)).max(10);
     let (low, high) = picture.range();
@@ -68,7 +68,7 @@ pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
         let value = high - (high - low) * to_f64(number) / to_f64(LINES - 1);
         let label = if number % 4 == 0 || number == LINES - 1 { short(value) } else { String::new() };
         let row: String = row.iter().collect();
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{label:>9} │{}", row.trim_end());
     }
     let _ = writeln!(text, "{:>9} └{}", "", "─".repeat(columns));
@@ -77,13 +77,13 @@ pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
     text
 }
 
-/// Returns the cell of `count` in which a part from 0 to 1 is.
+/// Returns the cell of `count` that contains a position from 0 to 1.
 fn place(part: f64, count: usize) -> usize {
     let place = (part.clamp(0.0, 1.0) * to_f64(count - 1)).round();
     to_usize(place)
 }
 
-/// Returns a number in about four digits.
+/// Returns a number with about four digits.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     match () {

@@ -1,11 +1,11 @@
-//! A learning curve and what is expected of it as a picture for pages and papers (SVG).
+//! A learning curve and its expected continuation as an SVG picture for pages and papers.
 
 use std::fmt::Write as _;
 
 use crate::ui::CurvePicture;
 use crate::ui::curve::short;
 
-/// The picture in pixels, and the room around what is drawn: left, top, right, bottom.
+/// Size of the picture in pixels, and its margins: left, top, right, bottom.
 const SIZE: (f64, f64) = (720.0, 400.0);
 const ROOM: (f64, f64, f64, f64) = (70.0, 30.0, 20.0, 40.0);
 
@@ -24,7 +24,7 @@ pub fn curve_svg(picture: &CurvePicture<'_>) -> String {
         ROOM.0,
         escaped(picture.metric)
     );
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     for part in 0..5 {
         let value = low + (high - low) * f64::from(part) / 4.0;
         let (at, label) = (y(value), short(value));
@@ -67,7 +67,7 @@ pub fn curve_svg(picture: &CurvePicture<'_>) -> String {
     out
 }
 
-/// Returns a text as it may stand between tags.
+/// Returns a text with escaped characters for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -86,7 +86,7 @@ mod tests {
         let svg = curve_svg(&picture);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("a&lt;b"));
         assert_eq!((svg.matches("<polyline").count(), svg.matches("<polygon").count()), (3, 1));
-        // The first report is the highest, the least bound the lowest.
+        // The first report is the highest point, the lower bound at the end the lowest.
         assert!(svg.contains("70.0,30.0") && svg.contains("700.0,360.0"), "{svg}");
     }
 }

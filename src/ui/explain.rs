@@ -1,4 +1,4 @@
-//! Why a plan is as it is, for people: prices, what each job pays, and what other GPUs would do for it.
+//! The explanation of a plan for people: prices, what each job pays, and the effect of other GPUs.
 
 mod limits;
 
@@ -9,8 +9,8 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
 use hsched_plan::{
-    Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Limit, Objective, Obstacle,
-    Problem, TypeMarket, Verdict,
+    Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Objective, Obstacle,
+    PlacementLimit, Problem, TypeMarket, Verdict,
 };
 
 /// A plan with its explanation.
@@ -22,11 +22,11 @@ pub struct Explained<'a> {
     pub explanation: &'a Explanation,
 }
 
-/// Prices below this are what a computation leaves of zero.
+/// Lower prices are rounding errors of zero.
 const NOTHING: f64 = 1e-6;
 
 impl Explained<'_> {
-    /// Returns the prices, and every job in short.
+    /// Returns the prices and a line for every job.
     pub fn overview(&self, terminal: Terminal) -> String {
         let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
         let types = &self.explanation.types;
@@ -71,7 +71,7 @@ impl Explained<'_> {
         text
     }
 
-    /// Returns all that there is to say of the jobs asked for.
+    /// Returns the full explanation of the selected jobs.
     pub fn details(&self, terminal: Terminal) -> String {
         let job = |job: &JobExplanation| match job.jct {
             Some(jct) => self.placed(job, jct, terminal),
@@ -80,7 +80,7 @@ impl Explained<'_> {
         self.explanation.jobs.iter().map(job).collect::<Vec<_>>().join("\n")
     }
 
-    /// The GPUs on offer with their prices, and what a price is.
+    /// Returns the GPU types with their prices, and the meaning of a price.
     fn market(&self, terminal: Terminal) -> String {
         let mut table = Table::new(&[
             ("GPU", Align::Left),
@@ -155,7 +155,7 @@ impl Explained<'_> {
         text
     }
 
-    /// What the job could have instead, with what it would pay for it.
+    /// Returns the alternatives of a job with what it would pay for them.
     fn instead(&self, job: &JobExplanation, jct: f64, terminal: Terminal) -> String {
         let types = &self.explanation.types;
         let mut table = Table::new(&[
@@ -191,7 +191,7 @@ impl Explained<'_> {
                 }
                 None => format!("one type: {}", self.gpus(&alternative.counts)),
             };
-            // Of equal numbers and times those at hand are meant.
+            // With equal counts and times, the current choice is marked.
             let same = now.filter(|now| now.counts == best.counts && now.jct == best.jct);
             row(
                 name(same.unwrap_or(best)),
@@ -237,7 +237,7 @@ impl Explained<'_> {
         text
     }
 
-    /// Says why a job that waits or is rejected has no GPU of a type.
+    /// Says why a waiting or rejected job has no GPU of a type.
     fn why_not(&self, job: &JobExplanation, ty: usize, market: &TypeMarket) -> String {
         let least = self.problem.jobs[job.job].min_gpus;
         match (&job.types[ty].alone, &job.types[ty].alone_now) {
@@ -257,7 +257,7 @@ impl Explained<'_> {
         }
     }
 
-    /// Returns what binds a placed job, and which GPUs would be worth their price.
+    /// Returns what limits a placed job, and which GPUs would be worth their price.
     fn sentences(&self, job: &JobExplanation) -> Vec<String> {
         let market = &self.explanation.types;
         let limits = job.limits.iter().filter_map(|limit| self.limit(job, limit));
@@ -270,7 +270,7 @@ impl Explained<'_> {
             sentences.extend(types.map(|types| format!("{begin} {types} {end}")));
         };
         let worth = |ty: usize| job.is_more_worth_it(market, ty);
-        let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
+        let taken = |ty: &usize| job.limits.contains(&PlacementLimit::Taken { gpu_type: *ty });
         let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
         let (more, last) = if job.replicas.is_empty() {
             ("one more", "its last")
@@ -287,7 +287,7 @@ impl Explained<'_> {
         sentences
     }
 
-    /// Says how the GPUs of a job make replicas, and what is left over in nodes.
+    /// Says how the GPUs of a job form replicas, and which are left over on nodes.
     fn replicas(&self, job: &JobExplanation) -> Vec<String> {
         let of_type = |(ty, replica_explanation): (usize, &hsched_plan::ReplicaExplanation)| {
             let (count, size, name) = (job.counts[ty], replica_explanation.size, &self.problem.labels[ty]);
@@ -316,7 +316,7 @@ impl Explained<'_> {
         job.replicas.iter().enumerate().filter_map(of_type).collect()
     }
 
-    /// Returns what a line on a job begins with: its name, or that it waits and why.
+    /// Returns the beginning of a line about a job: its name, or that it waits and why.
     fn heading_of_line(&self, job: &JobExplanation) -> String {
         let name = self.name(job);
         match &self.plan.verdicts()[job.job] {
@@ -336,7 +336,7 @@ impl Explained<'_> {
     }
 }
 
-/// Returns names as alternatives: `a, b or c`; `None` for none.
+/// Returns names as alternatives, such as `a, b or c`; `None` for none.
 fn either(names: &[&str]) -> Option<String> {
     match names {
         [] => None,
@@ -345,7 +345,7 @@ fn either(names: &[&str]) -> Option<String> {
     }
 }
 
-/// Returns a time or price, `-` where there is none.
+/// Returns a time or price; `-` if there is none.
 fn time(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".into(),
@@ -354,14 +354,14 @@ fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// Says what another number of GPUs does: `saved` seconds, or that it cannot be.
+/// Says what another number of GPUs would change: the `saved` seconds, or that it is impossible.
 fn change(change: Option<&GpuCountEffect>, saved: Option<f64>) -> String {
     match (change, saved) {
         (Some(GpuCountEffect::Not(Obstacle::Unusable(_))), _) => "-".into(),
         (Some(GpuCountEffect::Not(Obstacle::HasAll)), _) => "has all".into(),
         (Some(GpuCountEffect::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
         (Some(GpuCountEffect::Not(Obstacle::OnlyReplica)), _) => "only replica".into(),
-        // A sentence below the table says why.
+        // A sentence below the table gives the reason.
         (Some(GpuCountEffect::Not(_)), _) => "no".into(),
         (_, Some(saved)) if saved.abs() < NOTHING => "the same".into(),
         (_, Some(saved)) if saved > 0.0 => format!("{} sooner", time(Some(saved))),

@@ -1,4 +1,5 @@
-//! How many GPUs of each model hold so much memory together: sizes of replicas, as a table and as JSON.
+//! How many GPUs of each model provide a given amount of memory together: sizes of replicas, as a table and
+//! as JSON.
 
 use std::fmt::Write as _;
 
@@ -8,14 +9,15 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_model::Bytes;
 use hsched_model::catalogue::{Recognised, count_for, gpus};
 
-/// A model, or a slice of one, its memory in GB, and how many are needed; `None` where one is too small and several do not work together.
+/// A model, or a slice of one, its memory in GB, and the required number; `None` if one is too small and
+/// several cannot work together.
 struct Fit {
     name: String,
     gb: u32,
     count: Option<u32>,
 }
 
-/// Returns what is needed of all models, or of those named.
+/// Returns the required number for all models, or for the named ones.
 fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
     if known.is_empty() {
         let fit = |gpu: &hsched_model::catalogue::Gpu| {
@@ -25,13 +27,13 @@ fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
         return gpus().iter().map(fit).collect();
     }
     let of_name = |(name, known): &(&String, Recognised)| {
-        // Of several models that a name may mean, the smallest is safe.
+        // If a name may mean several models, the smallest one is the safe choice.
         Fit { name: (*name).clone(), gb: known.least_memory_gb(), count: known.count_for(need) }
     };
     known.iter().map(of_name).collect()
 }
 
-/// Returns the table of them, and the key of a job that would say so.
+/// Returns the table, and the corresponding key of a job.
 pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Terminal) -> String {
     let fits = fits(need, known);
     let mut table = Table::new(&[

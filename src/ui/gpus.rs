@@ -1,9 +1,9 @@
-//! The catalogue of GPUs: a table of all, one entry in full, and the same as JSON.
+//! The catalogue of GPUs: a table of all, a single entry in full, and both as JSON.
 
 use serde_json::{Value, json};
 
 use crate::ui::{Align, Table, Terminal};
-use hsched_model::catalogue::{Gpu, Recognised, Slice, source, spellings};
+use hsched_model::catalogue::{Gpu, MigSlice, Recognised, source, spellings};
 
 /// Returns the table of GPUs.
 pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal) -> String {
@@ -33,7 +33,7 @@ pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal
     table.show(terminal)
 }
 
-/// Returns all that is known of what a name may mean, a block for each GPU.
+/// Returns all data about the GPUs that a name may mean, one block for each.
 pub fn gpu_details(name: &str, known: &Recognised, terminal: Terminal) -> String {
     let blocks: Vec<String> =
         known.gpus.iter().map(|gpu| details(gpu, known.slice.as_ref(), terminal)).collect();
@@ -44,7 +44,7 @@ pub fn gpu_details(name: &str, known: &Recognised, terminal: Terminal) -> String
     format!("{heading}\n\n{}", blocks.join("\n"))
 }
 
-fn details(gpu: &Gpu, slice: Option<&Slice>, terminal: Terminal) -> String {
+fn details(gpu: &Gpu, slice: Option<&MigSlice>, terminal: Terminal) -> String {
     let mut table = Table::new(&[("GPU", Align::Left), ("", Align::Left)]);
     let mut row = |key: &str, value: String| table.row([key.to_owned(), value]);
     row("name", gpu.name.clone());
@@ -75,12 +75,12 @@ fn details(gpu: &Gpu, slice: Option<&Slice>, terminal: Terminal) -> String {
     for key in &gpu.sources {
         row("source", source(key).unwrap_or(key).to_owned());
     }
-    // The heading over keys says nothing that the keys do not.
+    // The heading above the keys adds no information.
     let text = table.render(terminal.width(), false);
     text.split_once('\n').map_or_else(String::new, |(_, rows)| rows.to_owned())
 }
 
-/// Returns the short names that mean this GPU, among others perhaps.
+/// Returns the short names of this GPU, which may be ambiguous.
 fn other_names(gpu: &Gpu) -> Vec<&str> {
     let means =
         |full: &str| hsched_model::catalogue::recognise(full).is_some_and(|known| known.gpus.contains(&gpu));
@@ -89,7 +89,7 @@ fn other_names(gpu: &Gpu) -> Vec<&str> {
     model.into_iter().chain(short).collect()
 }
 
-fn slice_text(gpu: &Gpu, slice: &Slice) -> String {
+fn slice_text(gpu: &Gpu, slice: &MigSlice) -> String {
     let compute = gpu
         .compute_slices()
         .map_or_else(String::new, |all| format!("{}/{all} of the compute, ", slice.compute));
@@ -104,7 +104,7 @@ fn known(rate: Option<f64>) -> String {
     }
 }
 
-/// Returns an entry as JSON; what is not known is null.
+/// Returns an entry as JSON; unknown values are null.
 pub fn gpu_json(gpu: &Gpu) -> Value {
     let sources: Vec<&str> = gpu.sources.iter().map(|key| source(key).unwrap_or(key)).collect();
     json!({
@@ -131,7 +131,7 @@ pub fn gpu_json(gpu: &Gpu) -> Value {
     })
 }
 
-/// Returns what a name may mean as JSON.
+/// Returns the possible meanings of a name as JSON.
 pub fn recognised_json(name: &str, known: &Recognised) -> Value {
     let slice = known.slice.as_ref();
     json!({

@@ -1,4 +1,4 @@
-//! What jobs have used as a table and as JSON: a row a job, and one for all.
+//! The resource use of jobs as a table and as JSON: one row per job, and a total.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{EnergySource, GpuUsage, RunResult, SlowNode};
 use hsched_model::{Seconds, Time, Unit};
 
-/// A job with what it has used.
+/// A job with its resource use.
 #[derive(Clone, Debug)]
 pub struct HistoryRow {
     pub run: RunResult,
@@ -24,7 +24,7 @@ impl HistoryRow {
         Self { run, usage }
     }
 
-    /// Returns when it first started.
+    /// Returns the time of its first start.
     pub fn started(&self) -> Option<Time> {
         let starts = self.run.submissions.iter().filter_map(|submission| submission.started);
         starts.min_by(|a, b| a.0.total_cmp(&b.0))
@@ -36,12 +36,12 @@ impl HistoryRow {
     }
 }
 
-/// Returns what several jobs have used together.
+/// Returns the total resource use of several jobs.
 fn total(rows: &[HistoryRow]) -> GpuUsage {
     GpuUsage::sum(&rows.iter().map(|row| &row.usage).collect::<Vec<_>>())
 }
 
-/// Returns the rows as a table, with a last row for all.
+/// Returns the rows as a table, with the total as the last row.
 pub fn history_table(rows: &[HistoryRow], slow: &[SlowNode], now: Time, terminal: Terminal) -> String {
     let all = total(rows);
     let is_billed = all.billed_hours.is_some();
@@ -74,7 +74,7 @@ pub fn history_table(rows: &[HistoryRow], slow: &[SlowNode], now: Time, terminal
     text
 }
 
-/// Returns GPU hours, idle and lost ones, energy, and what was billed or else RGU hours as cells.
+/// Returns the cells for GPU hours, idle and lost hours, energy, and billing or else RGU hours.
 fn amounts(usage: &GpuUsage, is_billed: bool) -> [String; 5] {
     let hours = |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"));
     let energy = usage.energy.map(|energy| {
@@ -120,7 +120,7 @@ pub fn history_json(rows: &[HistoryRow], slow: &[SlowNode], now: Time) -> Value 
     })
 }
 
-/// Adds the keys of a usage to those of a job or of all.
+/// Adds the keys of a resource use to an object of a job or the total.
 fn add(value: &mut Value, usage: &GpuUsage) {
     let by_type: serde_json::Map<String, Value> =
         usage.held.iter().map(|(gpu_type, hours)| (gpu_type.to_string(), json!(hours))).collect();

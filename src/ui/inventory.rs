@@ -1,4 +1,4 @@
-//! What a cluster has: a table of types, a table of nodes, and the same as JSON.
+//! The resources of a cluster: a table of types, a table of nodes, and both as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_model::catalogue::recognise;
 use hsched_model::{Bytes, Cluster, GpuStock, GpuType, Holdings, Node, RankNeeds, hostlist, split_mig};
 
-/// Returns the tables of GPU types and nodes; nodes that look the same share a line.
+/// Returns the tables of GPU types and nodes; identical nodes share a line.
 pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, terminal: Terminal) -> String {
     let mut types = Table::new(&[
         ("GPU", Align::Left),
@@ -54,7 +54,7 @@ pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, ter
     format!("{}{models}\n{}", types.show(terminal), nodes.show(terminal))
 }
 
-/// Returns what the catalogue takes those types for whose names do not say it by themselves.
+/// Returns the catalogue's models of the types whose names differ from them.
 fn models(cluster: &Cluster) -> String {
     let types: BTreeSet<&GpuType> =
         cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| &stock.gpu_type).collect();
@@ -68,7 +68,7 @@ fn models(cluster: &Cluster) -> String {
     types.into_iter().filter_map(model).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the cells of lines with the names of the nodes that they describe, in the cluster's order.
+/// Returns rows with the names of the nodes that they describe, in the cluster's order.
 fn groups(cluster: &Cluster, needs: RankNeeds) -> Vec<([String; 5], Vec<&str>)> {
     let mut groups: Vec<([String; 5], Vec<&str>)> = Vec::new();
     let mut place: BTreeMap<[String; 5], usize> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! That a job will miss its deadline, and what would help.
+//! Warnings that a job will miss its deadline, with remedies.
 
 use crate::ui::quantity::duration;
 use hsched_engine::{JobState, Phase};
 use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 
-/// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.
+/// Returns a warning with remedies if a job misses or has missed its deadline; `None` if it is in time.
 pub(super) fn late(tracked: &JobState, now: Time) -> Option<String> {
     let late = tracked.lateness(now)?;
     let deadline = tracked.deadline()?;
@@ -21,13 +21,13 @@ pub(super) fn late(tracked: &JobState, now: Time) -> Option<String> {
     Some(format!("will end {} after its deadline{help}", duration(late)))
 }
 
-/// Returns that the curve would let it stop.
+/// Returns a remark if the curve would allow the job to stop.
 fn stopping(tracked: &JobState) -> Option<String> {
     let early = tracked.early.as_ref().filter(|early| !early.allowed)?;
     Some(format!("it could stop now: {}", early.why))
 }
 
-/// Returns how much faster GPUs would have to be, and which types of its job file are.
+/// Returns how much faster GPUs would have to be, and which types of its job file are fast enough.
 fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
     let Phase::Submitted(_) = tracked.phase else { return None };
     let end = tracked.expected_end(now)?;

@@ -1,33 +1,33 @@
-//! What is told of speeds that were learnt: the first of each, and changes that a reader may notice.
+//! Messages about learnt speeds: the first of each, and notable changes.
 
 use std::collections::BTreeMap;
 
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Speed};
-use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
+use hsched_plan::throughput::{Lesson, MeasuredSpeed, Sample, SpeedKey};
 
-/// Speeds as they were told, or as they were known when nothing was told.
+/// Speeds at the last message, or as known before any message.
 #[derive(Debug, Default)]
 pub(super) struct LearntSpeeds {
     known: BTreeMap<SpeedKey, Speed>,
 }
 
-/// What samples of one moment made of a speed.
-struct Change<'a> {
-    /// The one of most steps.
+/// The change of a speed through samples of one moment.
+struct SpeedChange<'a> {
+    /// The sample with the most steps.
     sample: &'a Sample,
-    before: Option<Measured>,
-    after: Measured,
+    before: Option<MeasuredSpeed>,
+    after: MeasuredSpeed,
 }
 
-/// Speeds that differ by less than this part are the same to a reader.
+/// Relative changes below this are not worth a message.
 const NOTABLE: f64 = 0.05;
 
 impl LearntSpeeds {
-    /// Returns what is news in lessons: speeds unlike what was told or known before, or at first unlike what the job file
-    /// said.
+    /// Returns messages about lessons: speeds that differ from the last message or from the known values, at
+    /// first from those of the job file.
     ///
-    /// `given` has the speeds of the job file, unless it has none and others were assumed.
+    /// `given` contains the speeds of the job file, unless it has none and others were assumed.
     pub(super) fn tell(
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,
@@ -45,7 +45,7 @@ impl LearntSpeeds {
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,
         key: &SpeedKey,
-        change: &Change<'_>,
+        change: &SpeedChange<'_>,
     ) -> Option<String> {
         let batch = to_f64(change.sample.batch);
         let rate = change.after.speed.rate_at(batch);
@@ -54,7 +54,7 @@ impl LearntSpeeds {
         let before = self.known.get(key).copied().or(change.before.map(|measured| measured.speed));
         let before = before.map(|speed| speed.rate_at(batch));
         if !before.or(of_file).is_none_or(is_notable) {
-            // Small changes may add up to one that is told.
+            // Small changes may add up to a notable one.
             self.known.entry(key.clone()).or_insert(change.before.unwrap_or(change.after).speed);
             return None;
         }
@@ -73,12 +73,12 @@ impl LearntSpeeds {
     }
 }
 
-/// Returns what changed, by speed.
-fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, Change<'a>> {
-    let mut changes: BTreeMap<&SpeedKey, Change<'_>> = BTreeMap::new();
+/// Returns the changes by speed.
+fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, SpeedChange<'a>> {
+    let mut changes: BTreeMap<&SpeedKey, SpeedChange<'_>> = BTreeMap::new();
     for (sample, lesson) in samples.iter().zip(lessons) {
         let Lesson::Learnt { before, after } = *lesson else { continue };
-        let change = changes.entry(&sample.key).or_insert(Change { sample, before, after });
+        let change = changes.entry(&sample.key).or_insert(SpeedChange { sample, before, after });
         change.after = after;
         if sample.steps > change.sample.steps {
             change.sample = sample;

@@ -1,10 +1,11 @@
-//! Pages of the documentation in the terminal: headings, paragraphs, lists, tables and code, without markup of links.
+//! Pages of the documentation in the terminal: headings, paragraphs, lists, tables and code, without link
+//! markup.
 
 use super::table::{Align, Table};
 use super::terminal::Terminal;
 use super::text::wrap;
 
-/// Widest column of prose: longer lines are hard to read.
+/// Maximum width of prose: longer lines are hard to read.
 const WIDEST: usize = 100;
 
 /// Indent of everything but headings.
@@ -33,7 +34,7 @@ enum Block<'a> {
     Paragraph(String),
 }
 
-/// Returns the blocks of a page. Pictures are left out.
+/// Returns the blocks of a page; pictures are left out.
 fn blocks(page: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     let mut lines = page.lines().peekable();
@@ -83,7 +84,7 @@ fn is_item(line: &str) -> bool {
     mark(line).is_some()
 }
 
-/// Returns what an item of a list begins with: its indent and mark.
+/// Returns the beginning of a list item: its indent and mark.
 fn mark(line: &str) -> Option<&str> {
     let inner = line.trim_start();
     let digits = inner.len() - inner.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -114,7 +115,7 @@ impl Block<'_> {
     }
 }
 
-/// Returns a text in lines that fit behind an indent, which lines after the first have.
+/// Wraps a text with a hanging indent.
 fn hanging(text: &str, width: usize, indent: &str) -> String {
     let lines = wrap(text, width.saturating_sub(indent.len()).max(1), "");
     lines.replace('\n', &format!("\n{indent}"))
@@ -161,14 +162,14 @@ fn cells(row: &str) -> Vec<String> {
         }
         is_escaped = character == '\\';
     }
-    // What stands behind the last bar is no cell.
+    // The text after the last bar is not a cell.
     if cells.last().is_some_and(|cell| cell.trim().is_empty()) {
         cells.pop();
     }
     cells.iter().map(|cell| plain(cell.trim())).collect()
 }
 
-/// Returns a text without the markup of links and of emphasis; code keeps its quotes.
+/// Returns a text without the markup of links and emphasis; code keeps its backticks.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

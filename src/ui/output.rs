@@ -1,4 +1,4 @@
-//! Files that the user named.
+//! Files whose names the user gave.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Writes a whole file under its name or not at all; where the name is a device or pipe, writes into it.
+/// Writes a file atomically; if the name is that of a device or pipe, writes into it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref();
     if path.metadata().is_ok_and(|data| !data.is_file()) {
@@ -19,19 +19,19 @@ pub fn write_output(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     whole(path, content)?.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Writes a whole new file under its name or not at all.
+/// Creates a new file atomically.
 ///
 /// # Errors
-/// When something of that name exists, or the file cannot be written.
+/// If a file of that name exists, or the file cannot be written.
 pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
     whole(path, text.as_bytes())?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
-/// Replaces a file as a whole or not at all; what it held before is kept under the name `older`. Both have its permissions; behind a
-/// symbolic link the file that it leads to is replaced.
+/// Replaces a file atomically and keeps the old content under the name `older`. Both have its permissions;
+/// for a symbolic link, the target is replaced.
 ///
 /// # Errors
-/// When something cannot be written, or the file does not hold `before` any more.
+/// If writing fails, or the file no longer contains `before`.
 #[expect(clippy::disallowed_methods, reason = "the user named this file")]
 pub fn rewrite_output(path: &Path, older: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
     let target = path.canonicalize()?;
@@ -49,19 +49,19 @@ pub fn rewrite_output(path: &Path, older: &Path, before: &[u8], after: &[u8]) ->
     new.persist(&target).map(drop).map_err(|error| error.error)
 }
 
-/// Makes a directory and those above it; one that exists is left as it is.
+/// Creates a directory and its parents; an existing one stays unchanged.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 #[expect(clippy::disallowed_methods, reason = "the user named this directory")]
 pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() { Ok(()) } else { std::fs::create_dir_all(path) }
 }
 
-/// Writes a temporary file beside the one that it is to become.
+/// Writes a temporary file next to the target.
 fn whole(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Like any file that a shell's redirection makes, readable for those whom the umask lets.
+    // Mode 666 minus the umask, as for files from a shell's redirection.
     let permissions = Permissions::from_mode(0o666);
     let file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
     let mut file = file.map_err(without_path)?;
@@ -70,7 +70,7 @@ fn whole(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Returns the error without the name of the temporary file, which says nothing to the user.
+/// Returns the error without the name of the temporary file, which means nothing to the user.
 fn without_path(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.split_once(" at path ") {

@@ -9,27 +9,28 @@ use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// A plan's figures.
+/// The metrics of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParetoRow {
-    /// Jobs placed.
+    /// Number of placed jobs.
     pub placed: usize,
     /// Mean completion time, in seconds.
     pub mean: f64,
     pub fairness: f64,
     pub cost: Option<f64>,
-    /// How far the mean is at most above the least of any plan as fair, relative.
+    /// Upper bound on the relative distance between its mean and the smallest mean of any plan that is as
+    /// fair.
     pub gap: f64,
 }
 
-/// Lines of the picture, and its columns in a wide terminal.
+/// Height of the picture in lines, and its width on a wide terminal.
 const LINES: usize = 10;
 const COLUMNS: usize = 60;
 
-/// Columns of the numbers beside it.
+/// Columns of the axis labels.
 const MARGIN: usize = 9;
 
-/// Returns the picture and the table of the plans, and what was left out; `jobs` counts all jobs.
+/// Returns the picture and the table of the plans, and which were left out; `jobs` is the number of all jobs.
 pub fn pareto_text(
     rows: &[ParetoRow],
     unit: Option<Unit>,
@@ -40,7 +41,7 @@ pub fn pareto_text(
     let mut text = String::new();
     if let Some(first) = rows.first() {
         let plans = if rows.len() == 1 { "1 plan".to_owned() } else { format!("{} plans", rows.len()) };
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
             "{plans} for {} of {jobs} jobs; no other plan found beats one of them\n",
@@ -93,12 +94,12 @@ fn table(rows: &[ParetoRow], unit: Option<Unit>) -> Table {
     table
 }
 
-/// Returns the character that stands for a plan: 1 to 9, then letters.
+/// Returns the character for a plan: 1 to 9, then letters.
 fn mark(number: usize) -> char {
     u32::try_from(number + 1).ok().and_then(|number| char::from_digit(number, 36)).unwrap_or('*')
 }
 
-/// Returns the plans by mean completion time, to the right, and fairness, upwards.
+/// Draws the plans with mean completion time to the right and fairness upwards.
 fn picture(rows: &[ParetoRow], width: usize) -> String {
     let columns = COLUMNS.min(width.saturating_sub(MARGIN + 2)).max(10);
     let range = |value: fn(&ParetoRow) -> f64| {
@@ -109,7 +110,7 @@ fn picture(rows: &[ParetoRow], width: usize) -> String {
     };
     let (means, fairness) = (range(|row| row.mean), range(|row| row.fairness));
     let mut cells = vec![vec![' '; columns]; LINES];
-    // Where several are on one spot, the first stays.
+    // If several fall into one cell, the first is shown.
     for (number, row) in rows.iter().enumerate().rev() {
         let line = LINES - 1 - place(row.fairness, fairness, LINES);
         cells[line][place(row.mean, means, columns)] = mark(number);
@@ -131,7 +132,7 @@ fn picture(rows: &[ParetoRow], width: usize) -> String {
     text
 }
 
-/// Returns the cell of `count` in which a value between two others is.
+/// Returns the cell of `count` that contains a value between two bounds.
 fn place(value: f64, (low, high): (f64, f64), count: usize) -> usize {
     let part = if high > low { (value - low) / (high - low) } else { 0.0 };
     to_usize((part.clamp(0.0, 1.0) * to_f64(count - 1)).round())

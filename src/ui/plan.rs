@@ -1,4 +1,4 @@
-//! A plan as a table: who gets what, how long it takes, who waits and why.
+//! A plan as a table: the GPUs of each job, its times, and why jobs wait.
 
 use hsched_model::number::to_f64;
 use std::fmt::Write as _;
@@ -8,19 +8,19 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{Job, Seconds, hostlist};
 use hsched_plan::{
-    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
-    Quality, Rank, Slot, Verdict, advice,
+    Bound, CheckedPlan, Deadlines, Due, Dues, FewerGpus, JobModel, Objective, Placement, PlanFigures,
+    Problem, Quality, Rank, Slot, Verdict, advice,
 };
 
-/// A job of the plan; of a training, all its copies.
+/// A job of the plan, or all copies of one training.
 struct PlanEntry<'a> {
     jobs: &'a [Job],
     models: &'a [JobModel],
     verdicts: &'a [Verdict],
 }
 
-/// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons; `jobs` are those of the
-/// problem.
+/// Returns the plan's summary, its table, and the unplaced jobs and unused GPU types with reasons; `jobs` are
+/// those of the problem.
 pub fn plan_table(
     jobs: &[Job],
     problem: &Problem,
@@ -65,7 +65,7 @@ pub fn plan_table(
 }
 
 impl<'a> PlanEntry<'a> {
-    /// Returns all jobs; copies of one training are next to each other, as their file has them.
+    /// Returns all jobs; copies of one training are adjacent, in the order of their file.
     fn all(jobs: &'a [Job], problem: &'a Problem, plan: &'a CheckedPlan) -> Vec<Self> {
         let mut begin = 0;
         let entry = |jobs: &'a [Job]| {
@@ -84,7 +84,7 @@ impl<'a> PlanEntry<'a> {
         self.verdicts.iter().filter_map(Verdict::placement)
     }
 
-    /// Returns its row, the deadline last; `None` where nothing of it is placed.
+    /// Returns its row, with the deadline last; `None` if none of its copies is placed.
     fn cells(&self, problem: &Problem) -> Option<[String; 7]> {
         let (first, job) = (self.placed().next()?, &self.models[0]);
         let mut slots: Vec<Slot> = Vec::new();
@@ -119,7 +119,7 @@ impl<'a> PlanEntry<'a> {
         ])
     }
 
-    /// Returns what people should know of it: of copies what the first says, and how many wait.
+    /// Returns remarks for people; for copies those of the first one, and how many wait.
     fn remarks(&self, problem: &Problem) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.placed().next().is_some() {
@@ -154,13 +154,13 @@ fn waits(verdict: &Verdict) -> Option<&String> {
     }
 }
 
-/// Returns how long those take together of which each alone takes so long; merging not counted.
+/// Returns the joint time of copies that each need a given time alone, without merging.
 fn together(times: impl Iterator<Item = f64>) -> f64 {
     let times: Vec<f64> = times.collect();
     if let [only] = times[..] { only } else { 1.0 / times.iter().map(|time| 1.0 / time).sum::<f64>() }
 }
 
-/// Returns when a job should be done, and whether it is late.
+/// Returns the deadline of a job, and whether it is late.
 fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
     let Some(deadline) = job.aims.deadline else { return "-".to_owned() };
     let within = Seconds(deadline.0 - problem.now.0);
@@ -168,8 +168,8 @@ fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
     if within.0 > 0.0 { format!("in {}{late}", duration(within)) } else { format!("passed{late}") }
 }
 
-/// Returns what is proven of deadlines and times where the gap of the objective is not closed.
-fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &Outcome) -> String {
+/// Returns what is proven about deadlines and times if the objective's gap is not zero.
+fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &PlanFigures) -> String {
     let dues = Dues::of(problem);
     let placed = plan.placed().len();
     let (least, late) = (dues.least_late(bound.lower, placed), dues.late_in(problem, plan));
@@ -181,7 +181,7 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
         };
     }
     let (count, all) = (to_f64(late), to_f64(placed));
-    // What the bound leaves to the times of any plan with as few late jobs.
+    // The part of the bound for the times of any plan with as few late jobs.
     let mean = bound.lower - count / all * dues.late().unwrap_or(0.0);
     let near = if mean > 0.0 {
         format!("at most {} above the optimum", percent(outcome.mean_jct / mean - 1.0))
@@ -191,8 +191,8 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
     format!("the number of late jobs is proven optimal, the mean completion time is {near}")
 }
 
-/// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
-fn fewer(problem: &Problem, advice: &Advice) -> String {
+/// Says that a job would finish sooner on fewer of its GPUs, and how to request that.
+fn fewer(problem: &Problem, advice: &FewerGpus) -> String {
     let job = &problem.jobs[advice.job];
     let count: u32 = job.replicas_by_type(&advice.slots).iter().flatten().sum();
     let key = if job.replica.is_some() { "max_replicas" } else { "max_gpus" };
@@ -213,7 +213,7 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     let plural = if all == 1 { "" } else { "s" };
     let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
     let mut is_unproven = false;
-    if let Some(outcome) = Outcome::of(problem, plan) {
+    if let Some(outcome) = PlanFigures::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
         let _ =
             writeln!(text, "mean completion time {mean}, makespan {last}, fairness {:.3}", outcome.fairness);
@@ -250,8 +250,8 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     text
 }
 
-/// Returns a job's GPUs in rank order; nodes with the same number of one type share an entry. Types on which its
-/// speed is an estimate are marked.
+/// Returns a job's GPUs in rank order; nodes with the same number of one type share an entry. Types with an
+/// estimated speed are marked.
 fn gpu_list(problem: &Problem, job: &JobModel, slots: &[Slot]) -> String {
     let same = slots.chunk_by(|a, b| (a.gpu_type, a.count) == (b.gpu_type, b.count));
     let entry = |slots: &[Slot]| {
@@ -264,7 +264,7 @@ fn gpu_list(problem: &Problem, job: &JobModel, slots: &[Slot]) -> String {
     same.map(entry).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the batches in rank order, equal neighbours once with their number.
+/// Returns the batches in rank order, with equal neighbours combined.
 fn batches(ranks: &[Rank]) -> String {
     let same = ranks.chunk_by(|a, b| a.batch == b.batch);
     let entry = |run: &[Rank]| match run {

@@ -1,4 +1,4 @@
-//! A line on the terminal while something takes long; nothing without a terminal.
+//! A progress line on the terminal during long operations; absent without a terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,15 +9,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Whether the terminal understands no control sequences.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// The one that is shown now.
+/// The progress line that is currently shown.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A spinner on stderr that ends with its scope; there is one at a time.
+/// A spinner on stderr that ends with its scope; only one is shown at a time.
 #[derive(Debug)]
 pub struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
-    /// Shows `message`; indicatif draws only where stderr is a terminal.
+    /// Shows `message`; indicatif draws only if stderr is a terminal.
     pub fn start(message: String) -> Self {
         let plain = FORBIDDEN.load(Ordering::Relaxed);
         let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -31,12 +31,12 @@ impl ProgressLine {
         Self(bar)
     }
 
-    /// Shows nothing from now on.
+    /// Disables progress lines from now on.
     pub fn forbid() {
         FORBIDDEN.store(true, Ordering::Relaxed);
     }
 
-    /// Takes what is shown off the terminal: the process ends.
+    /// Removes the progress line from the terminal because the process ends.
     pub fn clear() {
         if let Some(bar) = show(None) {
             bar.finish_and_clear();
@@ -56,7 +56,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Puts a bar into the place of the one that is shown, and returns that.
+/// Replaces the current progress bar and returns it.
 fn show(bar: Option<ProgressBar>) -> Option<ProgressBar> {
     std::mem::replace(&mut *SHOWN.lock().unwrap_or_else(PoisonError::into_inner), bar)
 }

@@ -1,17 +1,18 @@
-//! Quantities as people read them; JSON has the exact ones.
+//! Quantities for people; JSON has the exact values.
 
 use chrono::{DateTime, Local};
 
 use hsched_model::number::{to_i64, to_u64};
 use hsched_model::{Seconds, Time};
 
-/// Returns a moment in local time, as the log has it.
+/// Returns a time as local time in the format of the log.
 pub fn date(at: Time) -> String {
     let moment = DateTime::from_timestamp(to_i64(at.0), 0).unwrap_or_default();
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Returns a moment as people say it at another one, in local time: `19:10`, `tomorrow 02:00`, `Wed 02:00`, `2 Dec 02:00`.
+/// Returns a time relative to another one, in local time: `19:10`, `tomorrow 02:00`, `Wed 02:00`, `2 Dec
+/// 02:00`.
 pub fn moment(at: Time, now: Time) -> String {
     let local =
         |time: Time| DateTime::from_timestamp(to_i64(time.0), 0).unwrap_or_default().with_timezone(&Local);
@@ -52,7 +53,7 @@ pub fn duration(time: Seconds) -> String {
     }
 }
 
-/// Returns a part of one in percent, with as many digits as tell it from nothing: `4.8 %`, `0.02 %`.
+/// Returns a fraction in percent with enough digits to distinguish it from zero: `4.8 %`, `0.02 %`.
 pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part;
     match percent {

@@ -1,4 +1,4 @@
-//! Results of runs as a table, as CSV and as JSON: a row a run, with its parameters as columns.
+//! Results of runs as a table, as CSV and as JSON: one row per run, with its parameters as columns.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_engine::RunResult;
 use hsched_model::GoalMode;
 
-/// A run with the metric that it is shown by.
+/// A run with the metric to show.
 #[derive(Clone, Debug)]
 pub struct ResultRow {
     pub run: RunResult,
-    /// `None` where it has reported none.
+    /// `None` if it has reported none.
     pub metric: Option<RowMetric>,
 }
 
@@ -28,14 +28,14 @@ pub struct RowMetric {
     pub last: f64,
 }
 
-/// The columns of CSV beside the parameters; parameters of these names are prefixed.
+/// The columns of the CSV besides parameters; a parameter with such a name gets a prefix.
 const RESULT_COLUMNS: [&str; 11] =
     ["name", "sweep", "metric", "best", "best_epoch", "last", "epoch", "epochs", "gpu_hours", "state", "why"];
 
 /// Returns the rows as a table.
 pub fn results_table(rows: &[ResultRow], terminal: Terminal) -> String {
     let parameters = parameters(rows);
-    // One column for all of them: headings are fixed, and sweeps have different keys.
+    // A single column for all parameters: headings are fixed, and sweeps have different keys.
     let mut columns = vec![("RUN", Align::Left)];
     columns.extend((!parameters.is_empty()).then_some(("PARAMETERS", Align::Left)));
     columns.extend([
@@ -72,10 +72,10 @@ pub fn results_table(rows: &[ResultRow], terminal: Terminal) -> String {
     table.show(terminal)
 }
 
-/// Returns the rows as CSV: a column for each parameter, empty cells for what is not known.
+/// Returns the rows as CSV: one column per parameter, empty cells for unknown values.
 ///
 /// # Errors
-/// Never for rows of memory; a fault of hsched otherwise.
+/// Only through a bug of hsched.
 pub fn results_csv(rows: &[ResultRow]) -> Result<String, csv::Error> {
     let parameters = parameters(rows);
     let heading = |name: &&str| {
@@ -120,6 +120,7 @@ pub fn results_json(rows: &[ResultRow]) -> Value {
             "name": run.name.as_str(),
             "sweep": run.sweep,
             "parameters": run.parameters,
+            "tags": run.tags,
             "metric": metric.map(|metric| &metric.name),
             "mode": metric.map(mode),
             "best": metric.map(|metric| metric.best),
@@ -138,18 +139,18 @@ pub fn results_json(rows: &[ResultRow]) -> Value {
     json!({ "schema": "hsched.results/1", "runs": rows.iter().map(run).collect::<Vec<_>>() })
 }
 
-/// Returns the names of all parameters, in order.
+/// Returns the names of all parameters in order.
 fn parameters(rows: &[ResultRow]) -> Vec<&str> {
     let names = rows.iter().flat_map(|row| row.run.parameters.keys().map(String::as_str));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns a parameter's value as a file would have it, without quotes.
+/// Returns the value of a parameter as in a file, without quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Orders numbers before texts, numbers by size, and what is missing last.
+/// Orders numbers by size before texts; missing values come last.
 pub fn parameter_order(value: Option<&Value>) -> (u8, f64, String) {
     match value {
         Some(value) => match value.as_f64() {

@@ -1,4 +1,4 @@
-//! What past runs used of what they asked for, as a table, and what to ask for next time.
+//! The past runs' use of their requests as a table, with recommendations.
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use hsched_slurm::review::{ENOUGH, NameReview, Quantity};
 
 use super::when::about;
 
-/// Reviews and what belongs to them.
+/// Reviews with the data for their presentation.
 pub struct Reviewed<'a> {
     pub names: &'a [NameReview],
-    /// The hours of waiting that each saves.
+    /// The waiting hours that each recommendation saves.
     pub saved: &'a [Option<f64>],
     pub accounting: &'a Accounting,
-    /// Between which moments the runs ended; `None` if there are none.
+    /// The first and last end of the runs; `None` if there are none.
     pub since: Option<Time>,
     pub until: Option<Time>,
 }
 
-/// The most rows that are named.
+/// Maximum number of rows.
 const NAMED: usize = 20;
 
-/// What the columns mean.
+/// The meaning of the columns.
 const LEGEND: &str = "TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY is per node; FAILED: not completed; WAITED: all runs together";
 
 /// Returns the table, the recommendations and the notes.
@@ -98,7 +98,7 @@ fn table(names: &[NameReview]) -> Table {
     table
 }
 
-/// Returns a use and what was asked for: `4.8 h/24 h`; nothing if neither is known.
+/// Returns used and requested amount, such as `4.8 h/24 h`; empty if both are unknown.
 fn of_asked(quantity: &Quantity, words: impl Fn(f64) -> String) -> String {
     match (quantity.used_p95.map(&words), quantity.asked.map(&words)) {
         (None, None) => String::new(),
@@ -112,18 +112,18 @@ fn memory(mib: f64) -> String {
     if mib < 1024.0 { format!("{mib:.0}M") } else { format!("{}G", count(mib / 1024.0)) }
 }
 
-/// Returns a number with a decimal where that matters.
+/// Returns a number with a decimal if it is small.
 fn count(number: f64) -> String {
     let rounded = (number * 10.0).round() / 10.0;
     if rounded >= 10.0 || rounded.fract() == 0.0 { format!("{number:.0}") } else { format!("{rounded:.1}") }
 }
 
-/// Returns a name in one line.
+/// Returns a name on one line.
 fn shown(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Returns the options for a name and why, which to copy into its script.
+/// Returns the recommended options for a name, to be copied into its script, with the reason.
 fn recommendation(name_review: &NameReview, saved: Option<f64>, width: usize) -> String {
     let mut why = vec![match name_review.cut {
         0 => format!("would have cut none of {}", counted(name_review.ended, "past run")),
@@ -184,14 +184,14 @@ fn notes(reviewed: &Reviewed) -> Vec<String> {
     notes
 }
 
-/// Idle more than this, the GPUs of a job are of little use to it.
+/// Idle fraction above which GPUs are of little use to a job.
 const IDLE: f64 = 0.8;
 
 fn is_idle(name_review: &NameReview) -> bool {
     name_review.gpus.recommended.is_none() && name_review.idle_share.is_some_and(|share| share > IDLE)
 }
 
-/// What part of runs that do not complete is often.
+/// Fraction of incomplete runs that counts as frequent.
 const OFTEN: f64 = 0.25;
 
 fn failed_share(name_review: &NameReview) -> f64 {

@@ -1,4 +1,4 @@
-//! Where the jobs of scripts stand, as a table and as JSON.
+//! The state of scripts as a table and as JSON.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{End, Outcome, RequestPart, ScriptJob, Stage};
 use hsched_model::Time;
 
-/// Returns a row for each script; nothing for none.
+/// Returns a row for each script; an empty text if there is none.
 pub fn scripts_table(scripts: &[&ScriptJob], now: Time, terminal: Terminal) -> String {
     if scripts.is_empty() {
         return String::new();
@@ -40,7 +40,7 @@ pub fn scripts_table(scripts: &[&ScriptJob], now: Time, terminal: Terminal) -> S
     table.show(terminal)
 }
 
-/// Returns when it starts, ends at the latest, or ended.
+/// Returns when it starts, when it ends at the latest, or when it ended.
 fn when(script: &ScriptJob, now: Time) -> Option<String> {
     let submission = &script.submission;
     if let Some(end) = &script.end {
@@ -60,7 +60,7 @@ fn when(script: &ScriptJob, now: Time) -> Option<String> {
     }
 }
 
-/// Returns what its row does not say.
+/// Returns the information that its row lacks.
 fn note(script: &ScriptJob) -> Option<String> {
     if let Some(end) = &script.end {
         return match &end.outcome {
@@ -79,7 +79,7 @@ fn note(script: &ScriptJob) -> Option<String> {
     }
 }
 
-/// Returns a script in full; `output` is the file that it prints to, where its name is known.
+/// Returns a script in full; `output` is its output file, if known.
 pub fn script_details(script: &ScriptJob, output: Option<&str>, now: Time) -> String {
     let submission = &script.submission;
     let mut lines = vec![
@@ -101,7 +101,7 @@ fn parts(script: &ScriptJob) -> Vec<&'static str> {
     script.may.iter().map(|part| part_word(*part)).collect()
 }
 
-/// Returns a part of a request in one word.
+/// Returns a part of a request as one word.
 pub fn part_word(part: RequestPart) -> &'static str {
     match part {
         RequestPart::Type => "type",
@@ -111,7 +111,7 @@ pub fn part_word(part: RequestPart) -> &'static str {
     }
 }
 
-/// Returns a script as `hsched status` shows it in JSON; times are Unix seconds.
+/// Returns a script as in the JSON of `hsched status`; times are Unix seconds.
 pub fn script_json(script: &ScriptJob, output: Option<&str>) -> Value {
     let submission = &script.submission;
     let facts = &submission.facts;
@@ -140,7 +140,7 @@ pub fn script_json(script: &ScriptJob, output: Option<&str>) -> Value {
     })
 }
 
-/// Returns an end in Slurm's word for it.
+/// Returns an end as the name of Slurm's state.
 fn slurm_state(end: &End) -> String {
     match end {
         End::Completed => "COMPLETED",

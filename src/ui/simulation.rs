@@ -1,4 +1,5 @@
-//! What policies made of a trace: a table, the share of jobs done by time, and the GPUs in use over time.
+//! The results of policies on a trace: a table, the fraction of completed jobs over time, and the GPUs in use
+//! over time.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,61 +7,61 @@ use std::sync::Arc;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_lab::replay::{Figures, Options, Record, Trace};
+use hsched_lab::replay::{Figures, Options, ReplayRecord, Trace};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::TraceBound;
 
-/// One way in which a trace is replayed.
+/// One combination of varied parameters.
 #[derive(Clone)]
-pub struct Cell {
+pub struct SweepCell {
     pub trace: Arc<Trace>,
     pub options: Options,
-    /// What a sweep varies and does not average, with its value here; names are those of the JSON.
+    /// The varied parameters that are not averaged, with their values; names as in the JSON.
     pub values: Vec<(&'static str, f64)>,
-    /// What no schedule of the trace undercuts, where it was computed.
+    /// The lower bound for all schedules of the trace, if it was computed.
     pub bound: Option<Arc<TraceBound>>,
 }
 
-/// What one policy made of a trace.
+/// The result of one policy on a trace.
 pub struct Simulated {
-    pub cell: Cell,
+    pub cell: SweepCell,
     pub policy: String,
-    pub record: Record,
+    pub record: ReplayRecord,
     pub figures: Option<Figures>,
-    /// Why the policy cannot treat the trace; its record is empty then.
+    /// Why the policy cannot handle the trace; its record is then empty.
     pub error: Option<String>,
 }
 
-/// Levels of a column, from nothing to all.
+/// Levels of a column, from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The most columns of a picture.
+/// Maximum number of columns of a picture.
 const WIDEST: usize = 72;
 
 impl Simulated {
-    /// Returns a replay with its figures.
-    pub fn new(cell: Cell, policy: String, record: Result<Record, String>) -> Self {
+    /// Returns a replay with its metrics.
+    pub fn new(cell: SweepCell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
-            Err(error) => (Record::default(), Some(error)),
+            Err(error) => (ReplayRecord::default(), Some(error)),
         };
         let figures = Figures::of(&cell.trace, &record);
         Self { cell, policy, record, figures, error }
     }
 
-    /// Returns the lower bound on the mean completion time, in seconds, where it was computed.
+    /// Returns the lower bound on the mean completion time in seconds, if it was computed.
     pub(super) fn lower_bound(&self) -> Option<f64> {
         self.cell.bound.as_ref().map(|bound| bound.lower)
     }
 
-    /// Returns whether every job trains on GPUs that it holds together, neither in copies nor task by task.
+    /// Returns whether every job trains on all its GPUs at once, neither in copies nor task by task.
     fn keeps_jobs_whole(&self) -> bool {
         self.record.tasks.is_none() && self.record.cru.is_none()
     }
 
-    /// Returns the mean completion time over the lower bound; `None` where there is none, or where it does not apply: it is a
-    /// bound for all jobs, each with all its epochs on GPUs that it holds together.
+    /// Returns the mean completion time divided by the lower bound; `None` if there is no bound or it does
+    /// not apply. It is valid for all jobs with all their epochs, each on GPUs that it holds together.
     pub(super) fn ratio(&self) -> Option<f64> {
         let whole = self.keeps_jobs_whole()
             && self.has_all_ended()
@@ -68,7 +69,8 @@ impl Simulated {
         Some(self.figures?.mean_jct / self.lower_bound()?).filter(|_| whole)
     }
 
-    /// Returns how far Σ weight × completion is above its own lower bound, where jobs are replayed task by task and it has one.
+    /// Returns the relative distance of Σ weight × completion from its lower bound, if jobs are replayed task
+    /// by task and there is one.
     pub(super) fn task_gap(&self) -> Option<f64> {
         let lower = self.record.tasks.as_ref()?.lower_bound.filter(|lower| *lower > 0.0)?;
         Some(self.figures?.weighted_completion / lower - 1.0)
@@ -79,7 +81,7 @@ impl Simulated {
         self.figures.is_some_and(|figures| figures.ended == self.record.jobs.len())
     }
 
-    /// Returns the times from arrival to completion, the shortest first.
+    /// Returns the times from arrival to completion in ascending order.
     fn times(&self) -> Vec<f64> {
         let jobs = self.cell.trace.jobs.iter().zip(&self.record.jobs);
         let times = jobs.filter_map(|(entry, job)| Some(job.completed?.since(entry.arrival).0));
@@ -89,7 +91,7 @@ impl Simulated {
     }
 }
 
-/// Returns the table of some replays of one trace, with their pictures.
+/// Returns the table and the pictures of some replays of one trace.
 pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let gpus: u32 = first.cell.trace.problem.offered().iter().sum();
@@ -158,7 +160,7 @@ fn table(runs: &[Simulated]) -> Table {
             continue;
         };
         let time = |seconds: f64| duration(Seconds(seconds));
-        // Means over fewer jobs compare with nothing.
+        // Means over fewer jobs are not comparable.
         let compared = if bounded {
             run.ratio().map(|ratio| format!("{ratio:.3}"))
         } else {
@@ -181,7 +183,7 @@ fn table(runs: &[Simulated]) -> Table {
     table
 }
 
-/// Returns why there are no figures, or how many jobs have not ended and why the first has not.
+/// Returns why there are no metrics, or how many jobs have not ended, with the reason for the first one.
 fn unfinished(run: &Simulated) -> Option<String> {
     if let Some(error) = &run.error {
         return Some(error.clone());
@@ -199,14 +201,14 @@ fn unfinished(run: &Simulated) -> Option<String> {
     })
 }
 
-/// Returns how many jobs ended by their own rules.
+/// Returns how many jobs ended by their stopping rules.
 fn stopped_early(run: &Simulated) -> Option<String> {
     let count = run.figures?.stopped_early;
     let jobs = if count == 1 { "job" } else { "jobs" };
     (count > 0).then(|| format!("{}: {count} {jobs} stopped before the last epoch", run.policy))
 }
 
-/// Returns that jobs were replayed task by task, and how near the best possible that comes.
+/// Returns a note that jobs were replayed task by task, with the distance from the optimum.
 fn task_by_task(run: &Simulated) -> Option<String> {
     let facts = run.record.tasks.as_ref()?;
     let near = match (facts.lower_bound, run.figures, run.task_gap()) {
@@ -223,7 +225,7 @@ fn task_by_task(run: &Simulated) -> Option<String> {
     ))
 }
 
-/// Adds a line per policy: the part of all jobs that are done by each time after their arrival.
+/// Adds a line per policy: the fraction of all jobs that complete within each time after their arrival.
 fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let times: Vec<Vec<f64>> = runs.iter().map(Simulated::times).collect();
     let shortest = times.iter().filter_map(|time| time.first()).copied().fold(f64::INFINITY, f64::min);
@@ -246,7 +248,7 @@ fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut Strin
     axis(names, width, [low, (low * longest).sqrt(), longest], text);
 }
 
-/// Adds a line per policy: the mean part of the GPUs in use, over time.
+/// Adds a line per policy: the mean fraction of GPUs in use over time.
 fn gpus_in_use(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let Some(first) = runs.first() else { return };
     let start = first.cell.trace.first_arrival().0;
@@ -263,7 +265,7 @@ fn gpus_in_use(runs: &[Simulated], names: usize, width: usize, text: &mut String
     axis(names, width, [start, f64::midpoint(start, end), end], text);
 }
 
-/// Returns the mean of a step function in equal parts of a time.
+/// Returns the means of a step function over equal parts of a period.
 fn mean_use(steps: &[(f64, u32)], start: f64, end: f64, parts: usize) -> Vec<f64> {
     let long = (end - start) / to_f64(parts);
     let mut sums = vec![0.0; parts];
@@ -273,7 +275,7 @@ fn mean_use(steps: &[(f64, u32)], start: f64, end: f64, parts: usize) -> Vec<f64
         while at < until {
             let part = to_usize((at - start) / long).min(parts - 1);
             let edge = |part: usize| if part + 1 >= parts { end } else { start + long * to_f64(part + 1) };
-            // Rounding may put an edge into the part before it.
+            // Rounding may assign an edge to the previous part.
             let part = if edge(part) > at { part } else { (part + 1).min(parts - 1) };
             let step = edge(part).min(until);
             sums[part] += (step - at) * f64::from(count);

@@ -1,17 +1,17 @@
-//! What policies made of a trace, as JSON and CSV: the names and units of the figures that other programs read.
+//! The results of policies on a trace as JSON and CSV: names and units of the metrics for other programs.
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::simulation::{Cell, Simulated};
-use hsched_lab::replay::{Event, TaskFacts};
+use crate::ui::simulation::{Simulated, SweepCell};
+use hsched_lab::replay::{ReplayEvent, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
-use hsched_plan::kit::{Gpu, TaskRun};
+use hsched_plan::kit::{TaskGpu, TaskRun};
 
-/// Takes one of a run's figures; `None` where it has none.
+/// Returns a metric of a run; `None` if it has none.
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
 
-/// The figures of a run by their names, in the order of the CSV.
+/// The metrics of a run by name, in the order of the CSV.
 const FIGURES: [(&str, Figure); 16] = [
     ("mean_jct_s", |run| Some(run.figures?.mean_jct)),
     ("lower_bound_s", Simulated::lower_bound),
@@ -31,15 +31,16 @@ const FIGURES: [(&str, Figure); 16] = [
     ("stopped_early", |run| Some(to_f64(run.figures?.stopped_early))),
 ];
 
-/// Quantiles of Student's distribution at 97.5 %, by degrees of freedom from 1; beyond them the normal one's.
+/// 97.5 % quantiles of Student's distribution by degrees of freedom from 1; beyond them, that of the normal
+/// distribution is used.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 const NORMAL: f64 = 1.960;
 
-/// Returns the summary of one trace under some policies: `hsched.simulation/1`; with the prices that prove the bound if
-/// `certificate`.
+/// Returns the results of some policies on one trace: `hsched.simulation/1`. With `certificate`, it includes
+/// the prices that prove the bound.
 pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     let first = runs.first();
     let mut summary = json!({
@@ -56,9 +57,9 @@ pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     summary
 }
 
-/// Returns prices over time by GPU type, and the bound that they prove: the bound itself, unless a simpler argument proves
-/// more.
-fn certificate_json(cell: &Cell) -> Value {
+/// Returns prices over time by GPU type, and the bound that they prove, which is the bound itself unless a
+/// simpler argument proves more.
+fn certificate_json(cell: &SweepCell) -> Value {
     let Some((proves, certificate)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
         return Value::Null;
     };
@@ -132,7 +133,7 @@ fn policy(run: &Simulated) -> Value {
     Value::Object(entry)
 }
 
-/// Returns what a policy of single tasks says of all jobs.
+/// Returns the results for all jobs under a policy of single tasks.
 fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
     let problem = &run.cell.trace.problem;
     let mut fields = Map::new();
@@ -144,13 +145,13 @@ fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
         put("gap", json!(run.task_gap()));
         put("prices", prices.map(|(label, price)| (label.clone(), json!(price))).collect());
     } else {
-        let group = |gpus: &Vec<Gpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
+        let group = |gpus: &Vec<TaskGpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
         put("groups", facts.groups.iter().map(group).collect());
     }
     fields
 }
 
-/// Adds what a policy of single tasks says of one job.
+/// Adds the results for one job under a policy of single tasks.
 fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
     if let Some(middles) = facts.middles.get(number) {
         value["middle_s"] = json!(middles);
@@ -160,7 +161,7 @@ fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
     }
 }
 
-fn gpu_json(problem: &Problem, gpu: &Gpu) -> Value {
+fn gpu_json(problem: &Problem, gpu: &TaskGpu) -> Value {
     json!({
         "node": problem.nodes[gpu.node].name.as_str(),
         "type": problem.gpu_types[gpu.gpu_type].as_str(),
@@ -179,7 +180,7 @@ fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
 }
 
 /// The runs of one policy at one point of a sweep, over its seeds.
-pub(super) struct Point<'a> {
+pub(super) struct PolicyPoint<'a> {
     pub policy: &'a str,
     pub values: &'a [(&'static str, f64)],
     pub runs: Vec<&'a Simulated>,
@@ -188,26 +189,28 @@ pub(super) struct Point<'a> {
 /// A mean with its confidence interval.
 pub(super) struct Mean {
     pub mean: f64,
-    /// Half the width of the interval that holds the true mean with 95 %; `None` unless there are runs that differ.
+    /// Half the width of the 95 % confidence interval; `None` unless some runs differ.
     pub margin: Option<f64>,
 }
 
 /// Returns the points of a sweep, in the order of the runs.
-pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
-    let mut points: Vec<Point<'_>> = Vec::new();
+pub(super) fn points(runs: &[Simulated]) -> Vec<PolicyPoint<'_>> {
+    let mut points: Vec<PolicyPoint<'_>> = Vec::new();
     for run in runs {
         let known =
             points.iter_mut().find(|point| point.policy == run.policy && point.values == run.cell.values);
         match known {
             Some(point) => point.runs.push(run),
-            None => points.push(Point { policy: &run.policy, values: &run.cell.values, runs: vec![run] }),
+            None => {
+                points.push(PolicyPoint { policy: &run.policy, values: &run.cell.values, runs: vec![run] })
+            }
         }
     }
     points
 }
 
-impl Point<'_> {
-    /// Returns whether any two of its runs differ; of equal runs there is no interval.
+impl PolicyPoint<'_> {
+    /// Returns whether any two of its runs differ; equal runs have no interval.
     pub(super) fn differs(&self) -> bool {
         self.runs.windows(2).any(|pair| {
             let (one, other) = (&pair[0].record, &pair[1].record);
@@ -215,7 +218,7 @@ impl Point<'_> {
         })
     }
 
-    /// Returns a figure's mean over the seeds; `None` where a run has none.
+    /// Returns the mean of a metric over the seeds; `None` if a run lacks it.
     pub(super) fn mean(&self, figure: Figure) -> Option<Mean> {
         let values: Vec<f64> = self.runs.iter().map(|run| figure(run)).collect::<Option<_>>()?;
         let count = to_f64(values.len());
@@ -229,9 +232,9 @@ impl Point<'_> {
     }
 }
 
-/// Returns the summary of a sweep: `hsched.sweep/1`.
+/// Returns the results of a sweep: `hsched.sweep/1`.
 pub fn sweep_json(runs: &[Simulated]) -> Value {
-    let point = |point: &Point<'_>| {
+    let point = |point: &PolicyPoint<'_>| {
         let mut entry = Map::new();
         for (name, value) in point.values {
             entry.insert((*name).to_owned(), json!(value));
@@ -250,7 +253,7 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
     json!({ "schema": "hsched.sweep/1", "points": points(runs).iter().map(point).collect::<Vec<_>>() })
 }
 
-/// Returns a line for each run, with what is varied and the figures.
+/// Returns a line for each run, with the varied parameters and the metrics.
 pub fn simulation_csv(runs: &[Simulated]) -> String {
     let varied: Vec<&str> =
         runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());
@@ -269,8 +272,15 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
     text
 }
 
-/// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
+/// Returns the line of an event; `names` are those of the jobs by index in the file, `gpus` those of the
+/// problem.
+pub fn event_json(
+    problem: &Problem,
+    gpus: &[TaskGpu],
+    names: &[&str],
+    policy: &str,
+    event: &ReplayEvent,
+) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

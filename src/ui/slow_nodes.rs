@@ -1,4 +1,4 @@
-//! Slow nodes in words and as JSON.
+//! Slow nodes as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn slow_lines(slow: &[SlowNode], now: Time) -> Vec<String> {
     slow.iter().map(line).collect()
 }
 
-/// Returns what is said of a slow node when it is new.
+/// Returns the message about a new slow node.
 pub fn slow_note(slow: &SlowNode) -> String {
     let SlowNode { node, gpu_type, model, .. } = slow;
     format!(

@@ -1,4 +1,4 @@
-//! Where the jobs stand, as a table: what each runs on, how far it is, when it ends, what happened last.
+//! The state of the jobs as a table: GPUs, progress, expected end, last event.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,26 +14,26 @@ use hsched_engine::{JobState, Outcome, PastAttempt, Phase, State, SubmissionReco
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
-/// The words for where a job stands, in the order of the summary.
+/// The words for the states of jobs, in the order of the summary.
 pub(super) const WORDS: [&str; 8] =
     ["running", "pending", "submitting", "stopping", "waiting", "completed", "failed", "cancelled"];
 
-/// Files of a submission, each with its name.
-pub type Files = Vec<(&'static str, String)>;
+/// Files of a submission, each with a label.
+pub type SubmissionFiles = Vec<(&'static str, String)>;
 
-/// A job with what its submission now, or else its last one, says of it.
+/// A job with the data of its current or last submission.
 #[derive(Clone, Copy, Debug)]
 pub struct JobSummary<'a> {
     pub tracked: &'a JobState,
-    /// The submission that Slurm has or may have; of an ended job the last one.
+    /// The submission that Slurm has or may have; for an ended job, the last one.
     pub attempt: Option<&'a SubmissionRecord>,
 }
 
 /// A metric of each job, by name and value.
 pub type Metrics = BTreeMap<JobName, (String, f64)>;
 
-/// Returns all jobs as a table, each with what its row does not say, and a summary; with a column for metrics where there
-/// are any. A sweep of many jobs has one row.
+/// Returns all jobs as a table with remarks below the rows, and a summary; the table has a metric column if
+/// there are metrics. A sweep of many jobs has one row.
 pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     table(state, &rows(state), metrics, now, terminal)
 }
@@ -114,7 +114,7 @@ pub(in crate::ui) fn metric((name, value): &(String, f64)) -> String {
     format!("{} {}", harmless(name), number(*value))
 }
 
-/// The best of several jobs of one model by the metric that they share, such as the variants of a sweep.
+/// The best of several jobs of one model by a common metric, such as the variants of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best<'a> {
     pub model: &'a str,
@@ -123,7 +123,8 @@ pub struct Best<'a> {
     pub value: f64,
 }
 
-/// Returns the best of each model and metric; none where nobody said whether it is to fall, and it is no loss.
+/// Returns the best job for each model and metric; none if the metric is no loss and its direction is
+/// unknown.
 pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
     let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, f64)>> = BTreeMap::new();
     for tracked in &state.jobs {
@@ -154,7 +155,7 @@ fn best_lines(bests: &[Best<'_>]) -> Vec<String> {
     bests.iter().map(line).collect()
 }
 
-/// Returns a number with four digits that count.
+/// Returns a number with four significant digits.
 pub(in crate::ui) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 || (size < 1e-3 && size > 0.0) {
@@ -164,7 +165,7 @@ pub(in crate::ui) fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Returns how many jobs there are of each kind; when all have ended, how long that took.
+/// Returns the number of jobs in each state; once all have ended, also their total time.
 fn summary(state: &State) -> String {
     let count = |word: &str| state.jobs.iter().filter(|tracked| tracked.phase.word() == word).count();
     let counts: Vec<String> = WORDS
@@ -174,22 +175,22 @@ fn summary(state: &State) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let counts = counts.join(", ");
-    let Some(times) = Times::of(state) else { return counts };
+    let Some(times) = JobTimes::of(state) else { return counts };
     let mean = times.mean.map(|mean| format!(", mean completion time {}", duration(mean)));
     format!("{counts}: {} in total{}", duration(times.total), mean.unwrap_or_default())
 }
 
-/// How long jobs took that have all ended.
+/// The times of jobs that have all ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Times {
-    /// From the first that was added to the end of the last.
+pub(super) struct JobTimes {
+    /// From the first addition of a job to the last end.
     pub total: Seconds,
-    /// From its addition to its end, the mean over those that completed.
+    /// Mean time from addition to end of the completed jobs.
     pub mean: Option<Seconds>,
 }
 
-impl Times {
-    /// Returns the times of jobs that have all ended; `None` of others, and of none.
+impl JobTimes {
+    /// Returns the times if all jobs have ended; `None` otherwise or without jobs.
     pub(super) fn of(state: &State) -> Option<Self> {
         let mut ends = Vec::new();
         for tracked in &state.jobs {
@@ -210,7 +211,7 @@ impl Times {
 }
 
 impl<'a> JobSummary<'a> {
-    /// Returns where a job stands.
+    /// Returns the summary of a job.
     pub fn new(tracked: &'a JobState) -> Self {
         let last = || {
             let past = tracked.past.last().filter(|_| tracked.phase.is_over());
@@ -219,7 +220,7 @@ impl<'a> JobSummary<'a> {
         Self { tracked, attempt: tracked.phase.attempt().or_else(last) }
     }
 
-    /// Returns the attempts of a race that nobody has won: the job will have the GPUs of one of them.
+    /// Returns the attempts of an undecided race: the job will get the GPUs of one of them.
     fn race(&self) -> Option<Vec<&'a SubmissionRecord>> {
         let tracked = self.tracked;
         let waits = tracked.phase.running().is_none();
@@ -234,13 +235,13 @@ impl<'a> JobSummary<'a> {
         Some(all.join(" or "))
     }
 
-    /// Returns the length of its last epoch, where this submission has done one.
+    /// Returns the length of the last epoch of this submission, if it has completed one.
     pub(super) fn observed(&self) -> Option<Seconds> {
         let before = self.attempt?.epochs_before;
         self.tracked.epoch.filter(|_| self.tracked.epochs_done > before)
     }
 
-    /// Returns the predicted time of an epoch, where a speed was known, and the observed one.
+    /// Returns the predicted epoch time, if a speed was known, and the observed one.
     pub(super) fn epoch_time(&self) -> Option<String> {
         let attempt = self.attempt?;
         let predicted = (!attempt.unmeasured).then(|| duration(attempt.epoch));
@@ -250,7 +251,7 @@ impl<'a> JobSummary<'a> {
         }
     }
 
-    /// Returns when it ends, or ended; of one that is overdue since when it has been silent.
+    /// Returns when it ends or ended; for an overdue job, since when it has been silent.
     pub(super) fn ends(&self, now: Time) -> Option<String> {
         if let Phase::Ended { at, .. } = &self.tracked.phase {
             return Some(ago(*at, now));
@@ -262,7 +263,7 @@ impl<'a> JobSummary<'a> {
         Some(if left.0 < 1.0 { "any moment".to_owned() } else { format!("in {}", duration(left)) })
     }
 
-    /// Returns what people should know of it beside its state, epochs and times, if there is anything.
+    /// Returns the remarks for people beyond its state, epochs and times, if there are any.
     fn note(&self, now: Time) -> Option<String> {
         let note = match &self.tracked.phase {
             Phase::Submitted(_) if self.tracked.phase.running().is_some() => None,
@@ -291,14 +292,14 @@ impl<'a> JobSummary<'a> {
         Some(attempt.stall.as_ref()?.text(attempt.gpus.total()))
     }
 
-    /// Returns why it could stop, if its owner does not let it.
+    /// Returns why it could stop, if it is not allowed to.
     fn would_stop(&self) -> Option<String> {
         let early =
             self.tracked.early.as_ref().filter(|early| !early.allowed && !self.tracked.phase.is_over())?;
         Some(format!("could stop: {}", early.why))
     }
 
-    /// Returns what its curve says, as a sentence.
+    /// Returns the prediction of its curve as a sentence.
     pub(super) fn outlook(&self) -> Option<String> {
         let target = self.tracked.job.target.as_ref()?;
         let verdict = self.tracked.free_verdict()?;
@@ -318,7 +319,7 @@ impl<'a> JobSummary<'a> {
         ))
     }
 
-    /// Returns what happened last and how long ago, or why it waits.
+    /// Returns the last event and its age, or why the job waits.
     pub fn last(&self, now: Time) -> String {
         let (at, what) = &self.tracked.last;
         match &self.tracked.phase {
@@ -348,13 +349,13 @@ impl<'a> JobSummary<'a> {
     }
 }
 
-/// Returns how long ago something was.
+/// Returns how long ago a time was.
 pub(super) fn ago(at: Time, now: Time) -> String {
     let time = now.since(at);
     if time.0 < 1.0 { "just now".to_owned() } else { format!("{} ago", duration(time)) }
 }
 
-/// Returns nodes as Slurm writes lists of them.
+/// Returns nodes in Slurm's hostlist format.
 pub(super) fn nodes<'a>(names: impl Iterator<Item = &'a NodeName>) -> String {
     hostlist::compress(names.map(NodeName::as_str))
 }

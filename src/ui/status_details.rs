@@ -1,20 +1,21 @@
-//! One job in full: where it stands, each of its submissions, and its files.
+//! A job in full: its state, its submissions, and its files.
 
 use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status::{Files, JobSummary, ago, metric, nodes};
+use crate::ui::status::{JobSummary, SubmissionFiles, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
 use hsched_model::{Seconds, Time};
 
-/// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
+/// Returns all data about a job, with a metric that it has reported; `files` are its script, output and
+/// reports, each with a label.
 pub fn status_details(
     summary: JobSummary<'_>,
     named_metric: Option<&(String, f64)>,
-    files: &Files,
+    files: &SubmissionFiles,
     now: Time,
     terminal: Terminal,
 ) -> String {
@@ -24,6 +25,9 @@ pub fn status_details(
         let _ = writeln!(text, "  {what:<11}{}", harmless(value));
     };
     line("last", &summary.last(now));
+    if !tracked.job.tags.is_empty() {
+        line("tags", &tracked.job.tags.join(", "));
+    }
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
     if let Some(named_metric) = named_metric {
@@ -66,7 +70,7 @@ pub fn status_details(
     text
 }
 
-/// Returns the submissions, the present one last.
+/// Returns the submissions, the current one last.
 fn runs(summary: JobSummary<'_>, now: Time) -> Table {
     let tracked = summary.tracked;
     let mut table = Table::new(&[

@@ -7,27 +7,27 @@ use crate::ui::status::{JobSummary, Metrics, WORDS, bests, metric};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, State};
 use hsched_model::Time;
 
-/// Jobs from which a sweep has one line.
+/// Number of jobs from which a sweep has a single line.
 const MANY: usize = 6;
 
-/// Failed jobs of a sweep that are named below its line.
+/// Number of failed jobs of a sweep that are named below its line.
 const NAMED: usize = 3;
 
-/// What has a line of its own.
+/// A row of the table.
 #[derive(Debug)]
 pub(super) enum StatusRow<'a> {
     Job(&'a JobState),
-    Sweep(Sweep<'a>),
+    Sweep(SweepFold<'a>),
 }
 
 /// A sweep with its jobs in order.
 #[derive(Debug)]
-pub(super) struct Sweep<'a> {
+pub(super) struct SweepFold<'a> {
     pub(super) name: &'a str,
     jobs: Vec<&'a JobState>,
 }
 
-/// Returns the rows of a state's jobs; a sweep stands where its first job does.
+/// Returns the rows of a state's jobs; a sweep is in the place of its first job.
 pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
     let name = |tracked: &'_ JobState| tracked.job.variant.as_ref().map(|variant| variant.sweep.clone());
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -47,14 +47,15 @@ pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
         });
         match known {
             Some(sweep) => sweep.jobs.push(tracked),
-            None => rows.push(StatusRow::Sweep(Sweep { name, jobs: vec![tracked] })),
+            None => rows.push(StatusRow::Sweep(SweepFold { name, jobs: vec![tracked] })),
         }
     }
     rows
 }
 
-impl Sweep<'_> {
-    /// Returns the cells of its line: name, states, GPUs in use, epochs of all jobs, an epoch's time, end, best metric.
+impl SweepFold<'_> {
+    /// Returns the cells of its line: name, states, GPUs in use, epochs of all jobs, epoch time, end, best
+    /// metric.
     pub(super) fn cells(&self, metrics: &Metrics, now: Time) -> [String; 7] {
         let sum = |count: fn(&JobState) -> u64| self.jobs.iter().map(|tracked| count(tracked)).sum::<u64>();
         let none = || "-".to_owned();
@@ -69,14 +70,14 @@ impl Sweep<'_> {
         ]
     }
 
-    /// Returns how many jobs are in each state.
+    /// Returns the number of jobs in each state.
     fn states(&self) -> String {
         let count = |word: &str| self.jobs.iter().filter(|tracked| tracked.phase.word() == word).count();
         let counts = WORDS.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
         counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the GPUs that its running jobs hold.
+    /// Returns the GPUs of its running jobs.
     fn gpus(&self) -> Option<String> {
         let mut all = Gpus::default();
         for attempt in self.jobs.iter().filter_map(|tracked| tracked.phase.running()) {
@@ -87,7 +88,7 @@ impl Sweep<'_> {
         (all.total() > 0).then(|| all.to_string())
     }
 
-    /// Returns when the last of its jobs ended, or is expected to.
+    /// Returns when the last of its jobs ended, or is expected to end.
     fn end(&self, now: Time) -> Option<String> {
         if self.jobs.iter().all(|tracked| tracked.phase.is_over()) {
             let last = self.jobs.iter().max_by(|a, b| ended(a).0.total_cmp(&ended(b).0))?;
@@ -103,7 +104,7 @@ impl Sweep<'_> {
         Some(format!("in {}", duration(Time(last).since(now))))
     }
 
-    /// Returns the best metric of its jobs; the last one that was reported where nobody knows which is best.
+    /// Returns the best metric of its jobs, or the last reported one if the direction is unknown.
     fn best(&self, metrics: &Metrics) -> Option<String> {
         let jobs: Vec<JobState> = self.jobs.iter().map(|tracked| (*tracked).clone()).collect();
         let state = State { jobs, ..State::default() };
@@ -112,7 +113,7 @@ impl Sweep<'_> {
             .map(|best| format!("best {}", metric(&(best.metric.to_owned(), best.value))))
     }
 
-    /// Returns why jobs failed: the first few by name, and how many more there are.
+    /// Returns why jobs failed: the first few by name, and the number of the others.
     pub(super) fn note(&self) -> Option<String> {
         let failed: Vec<String> = self
             .jobs

@@ -1,19 +1,20 @@
-//! Where the jobs stand, as JSON (schema `hsched.status/1`). Times are Unix seconds, and null where not known.
+//! The state of the jobs as JSON (schema `hsched.status/1`). Times are Unix seconds; unknown values are null.
 
 use serde_json::{Map, Value, json};
 
 use crate::ui::slow_nodes::slow_json;
-use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
+use crate::ui::status::{JobSummary, JobTimes, Metrics, SubmissionFiles, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
-/// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
+/// Returns the jobs of a state with a metric that each has reported; `files` returns those of a submission,
+/// each with a label.
 pub fn status_json(
     state: &State,
     chosen: &[&JobState],
     metrics: &Metrics,
     now: Time,
-    files: &dyn Fn(&JobState, &SubmissionRecord) -> Files,
+    files: &dyn Fn(&JobState, &SubmissionRecord) -> SubmissionFiles,
 ) -> Value {
     let mut counts: Map<String, Value> = Map::new();
     for tracked in &state.jobs {
@@ -21,7 +22,7 @@ pub fn status_json(
         let count = counts.get(word).and_then(Value::as_u64).unwrap_or(0);
         counts.insert(word.to_owned(), json!(count + 1));
     }
-    let times = Times::of(state);
+    let times = JobTimes::of(state);
     let metric = |tracked: &JobState| {
         metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
     };
@@ -45,7 +46,11 @@ pub fn status_json(
     })
 }
 
-fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecord) -> Files) -> Value {
+fn job(
+    tracked: &JobState,
+    now: Time,
+    files: &dyn Fn(&JobState, &SubmissionRecord) -> SubmissionFiles,
+) -> Value {
     let summary = JobSummary::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
@@ -75,6 +80,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
     let attempt = summary.attempt;
     json!({
         "name": tracked.job.name.as_str(),
+        "tags": tracked.job.tags,
         "state": tracked.phase.word(),
         "reason": reason,
         "job_id": tracked.phase.attempt().and_then(|record| record.job_id).map(number),
@@ -109,7 +115,7 @@ fn stall_json(stall: &Stall, attempt: Option<&SubmissionRecord>) -> Value {
     json!({ "kind": stall.kind, "since": stall.since.0, "ranks": stall.ranks, "cause": stall.cause, "text": stall.text(all) })
 }
 
-/// Returns what is known and expected of the target's metric.
+/// Returns the known and expected values of the target's metric.
 fn curve(tracked: &JobState) -> Option<Value> {
     let target = tracked.job.target.as_ref()?;
     let verdict = tracked.free_verdict()?;
@@ -125,7 +131,12 @@ fn curve(tracked: &JobState) -> Option<Value> {
     }))
 }
 
-fn run(attempt: &SubmissionRecord, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
+fn run(
+    attempt: &SubmissionRecord,
+    epochs: u64,
+    end: Option<(String, Time)>,
+    files: SubmissionFiles,
+) -> Value {
     let (end, ended) = end.unzip();
     let files: Map<String, Value> =
         files.into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
@@ -155,7 +166,7 @@ fn seconds(time: Option<Time>) -> Option<f64> {
     time.map(|time| time.0)
 }
 
-/// Returns Slurm's number of a job as other outputs have it: as text.
+/// Returns a Slurm job id as text, as in other outputs.
 fn number(id: JobId) -> String {
     id.to_string()
 }

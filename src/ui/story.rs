@@ -1,4 +1,4 @@
-//! What happens to jobs and nodes, a line each: the log of `watch`, and the demo's.
+//! Events of jobs and nodes, one line each: the log of `watch` and of the demo.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,67 +12,67 @@ use hsched_engine::{
 };
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
-/// Makes lines of what is told, and leaves out what is no news.
+/// Turns events into lines and leaves out repetitions.
 #[derive(Debug, Default)]
 pub struct Story {
-    /// What was told since the last lines.
+    /// Events since the last lines.
     events: Vec<Event>,
     actions: Vec<Action>,
-    /// The jobs of which was said that they wait.
+    /// Jobs whose waiting was already reported.
     waits: BTreeSet<JobName>,
     speeds: LearntSpeeds,
-    /// What the world has said since the last lines.
+    /// Messages of the world since the last lines.
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
     backend: BackendKind,
-    /// What was noticed before, and is told first.
+    /// Earlier events, which are printed first.
     recalled: Vec<StoryLine>,
 }
 
 /// One line of a story.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoryLine {
-    /// When it was noticed, where that was before the turn that tells it.
+    /// When it was noticed, if that was before the turn that prints it.
     pub at: Option<Time>,
-    /// The job that it is about; nodes are about no job.
+    /// The job of the line; lines about nodes have none.
     pub job: Option<JobName>,
-    pub topic: Topic,
-    /// Without the job's name.
+    pub topic: StoryTopic,
+    /// Without the name of the job.
     pub text: String,
 }
 
-/// What a line is about.
+/// The topic of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
-    /// What an owner wants.
+pub enum StoryTopic {
+    /// An order of the owner.
     Order,
     Submission,
-    /// A submission waits, or Slurm does not show it.
+    /// A submission is pending, or Slurm does not list it.
     Queue,
-    /// A submission waits, and will not start by itself; or a training is stuck.
+    /// A submission is pending and will not start by itself, or a training is stuck.
     Stuck,
     Start,
     Epoch,
-    /// Reports that do not count.
+    /// Reports that are not counted.
     Report,
-    /// An attempt was asked to end, or for another reason saved what it did, and the job goes on.
+    /// An attempt was asked to end or saved for another reason, and the job continues.
     Saved,
-    /// An attempt failed, and the job goes on.
+    /// An attempt failed, and the job continues.
     End,
     Completed,
-    /// The job is over without being complete.
+    /// The job has ended without completing.
     GivenUp,
     NodeDown,
     NodeBack,
     Stop,
-    /// How devices go from one job to another under `hsched run`.
+    /// The transfer of devices between jobs under `hsched run`.
     Switch,
     Cancel,
     Wait,
     Speed,
 }
 
-impl Topic {
+impl StoryTopic {
     const ALL: [Self; 18] = [
         Self::Order,
         Self::Submission,
@@ -94,7 +94,7 @@ impl Topic {
         Self::Speed,
     ];
 
-    /// Returns the topic in one word, for JSON.
+    /// Returns the topic as one word for JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Order => "order",
@@ -118,12 +118,12 @@ impl Topic {
         }
     }
 
-    /// Returns the topic of a word.
+    /// Returns the topic for a word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.word() == word)
     }
 
-    /// Returns the terminal's code for the colour of such lines.
+    /// Returns the terminal code for the colour of such lines.
     fn colour(self) -> Option<&'static str> {
         match self {
             Self::Completed | Self::NodeBack => Some("32"),
@@ -135,7 +135,7 @@ impl Topic {
 }
 
 impl StoryLine {
-    /// Returns the line, the job's name first.
+    /// Returns the line with the job's name in front.
     pub fn plain(&self) -> String {
         match &self.job {
             Some(job) => format!("{job}: {}", self.text),
@@ -143,7 +143,7 @@ impl StoryLine {
         }
     }
 
-    /// Returns lines in the colour of this one's topic, where colour is wanted.
+    /// Returns text in the colour of this line's topic, if colour is enabled.
     pub fn paint(&self, text: String, colour: bool) -> String {
         match self.topic.colour().filter(|_| colour) {
             Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
@@ -153,12 +153,12 @@ impl StoryLine {
 }
 
 impl Story {
-    /// Returns a story of submissions that go there.
+    /// Returns a story of submissions to this backend.
     pub fn of(backend: BackendKind) -> Self {
         Self { backend, ..Self::default() }
     }
 
-    /// Records what a turn of the engine tells.
+    /// Records the events of a turn of the engine.
     pub fn hear(&mut self, told: Update<'_>) {
         match told {
             Update::Event(event) => self.events.push(event.clone()),
@@ -166,19 +166,19 @@ impl Story {
         }
     }
 
-    /// Adds lines of before, which are told first.
+    /// Adds earlier lines, which are printed first.
     pub fn recall(&mut self, lines: Vec<StoryLine>) {
         self.recalled.extend(lines);
     }
 
-    /// Records how a job gives up its devices, or gets them back.
+    /// Records how a job gives up its devices or gets them back.
     pub fn switch(&mut self, job: JobName, text: String) {
         self.switches.push((job, text));
     }
 
-    /// Returns the lines of what was heard since the last call; `state` is what has come of it.
+    /// Returns the lines for the events since the last call; `state` is the state after them.
     ///
-    /// What was done because of the events comes after them, an action and its answer in one line.
+    /// Actions come after the events that caused them; an action and its answer share one line.
     pub fn lines(&mut self, state: &State) -> Vec<StoryLine> {
         let (events, actions) = (std::mem::take(&mut self.events), std::mem::take(&mut self.actions));
         let mut told = std::mem::take(&mut self.recalled);
@@ -199,7 +199,7 @@ impl Story {
         }
         shorten_waits(&mut lines);
         for line in &lines {
-            if let (Some(job), Topic::Submission) = (&line.job, line.topic) {
+            if let (Some(job), StoryTopic::Submission) = (&line.job, line.topic) {
                 self.waits.remove(job);
             }
         }
@@ -228,7 +228,7 @@ impl Story {
                     }
                     _ => format!("stopping to move: {why}"),
                 };
-                vec![line(job, Topic::Stop, what)]
+                vec![line(job, StoryTopic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
                 let is_one_of_several = state.find(job).is_some_and(|job| job.phase.submissions().len() > 1);
@@ -237,7 +237,7 @@ impl Story {
                 } else {
                     format!("cancelling: {why}")
                 };
-                vec![line(job, Topic::Cancel, what)]
+                vec![line(job, StoryTopic::Cancel, what)]
             }
             Action::Amend { of: SubmissionKey { job, .. }, to, why, .. } => {
                 let gpus = Gpus::of(&to.ranks);
@@ -250,30 +250,30 @@ impl Story {
                     named("partition", queue_choice.and_then(|queue_choice| queue_choice.partition.as_ref()));
                 let place = [account, partition].into_iter().flatten().collect::<String>();
                 let what = format!("changing its request to {gpus}, limit {limit}{place}: {why}");
-                vec![line(job, Topic::Queue, what)]
+                vec![line(job, StoryTopic::Queue, what)]
             }
             Action::Share { of: SubmissionKey { job, .. }, why, .. } => {
-                vec![line(job, Topic::Speed, format!("new batch shares while it runs: {why}"))]
+                vec![line(job, StoryTopic::Speed, format!("new batch shares while it runs: {why}"))]
             }
             Action::Wait { job, why } => {
-                // Why changes with every job before it; that it waits is news once.
+                // The reason changes with every job ahead of it, so waiting is reported only once.
                 let is_news = self.waits.insert(job.clone());
-                is_news.then(|| line(job, Topic::Wait, format!("waiting: {why}"))).into_iter().collect()
+                is_news.then(|| line(job, StoryTopic::Wait, format!("waiting: {why}"))).into_iter().collect()
             }
-            Action::GiveUp { job, why } => vec![line(job, Topic::GivenUp, format!("failed: {why}"))],
+            Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then_some(&tracked.job.throughput);
                     self.speeds.tell(given, samples, lessons)
                 });
-                said.map(|said| line(job, Topic::Speed, said)).into_iter().collect()
+                said.map(|said| line(job, StoryTopic::Speed, said)).into_iter().collect()
             }
         }
     }
 }
 
-/// Returns whether an event says that a submission waits which has ended by now.
+/// Returns whether an event reports that a submission is pending which has ended since.
 fn is_overtaken(event: &Event, events: &[Event]) -> bool {
     let Event::News { of, news: News::Queued { .. } | News::Waits(_) } = event else { return false };
     let ended =
@@ -281,13 +281,13 @@ fn is_overtaken(event: &Event, events: &[Event]) -> bool {
     events.iter().any(ended)
 }
 
-/// Adds Slurm's reasons to the lines of submissions that were just seen in the queue; of others that a job is stuck is
-/// news, and that another one is before it is none.
+/// Adds Slurm's reasons to the lines of submissions that were just found in the queue. For other submissions,
+/// it reports that a job is stuck, but not that another job is ahead.
 fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
     for event in events {
         let Event::News { of, news: News::Waits(reason) } = event else { continue };
         let job = &of.job;
-        // A job that races has several submissions in the queue, each with a reason of its own.
+        // A racing job has several pending submissions, each with a different reason.
         let queued = events.iter().find_map(|event| match event {
             Event::News { of: key, news: News::Queued { job_id, .. } } if key == of => {
                 Some(format!("job {job_id}"))
@@ -297,28 +297,28 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
         let is_meant = |line: &&mut StoryLine| {
             let is_queued = queued.as_ref().is_some_and(|queued| line.text.ends_with(queued.as_str()));
-            line.job.as_ref() == Some(job) && line.topic == Topic::Queue && is_queued
+            line.job.as_ref() == Some(job) && line.topic == StoryTopic::Queue && is_queued
         };
         if let Some(line) = lines.iter_mut().find(is_meant) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
             if reason.is_stuck {
-                line.topic = Topic::Stuck;
+                line.topic = StoryTopic::Stuck;
             }
         } else if reason.is_stuck {
-            lines.push(line(job, Topic::Stuck, format!("pending: {}{stuck}", reason.text)));
+            lines.push(line(job, StoryTopic::Stuck, format!("pending: {}{stuck}", reason.text)));
         }
     }
 }
 
-/// The most jobs that a line of several names.
+/// Maximum number of jobs that a combined line names.
 const NAMED: usize = 3;
 
-/// Returns lines for people: what is true of several jobs in a row is said once, of all of them.
+/// Combines consecutive lines with the same text about several jobs.
 pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()
             && b.job.is_some()
-            && matches!(a.topic, Topic::Queue | Topic::Stuck)
+            && matches!(a.topic, StoryTopic::Queue | StoryTopic::Stuck)
             && (a.at, a.topic, &a.text) == (b.at, b.topic, &b.text)
     };
     let one = |alike: &[StoryLine]| {
@@ -334,26 +334,26 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     lines.chunk_by(same).map(one).collect()
 }
 
-/// The most jobs whose waiting is told one by one.
+/// Maximum number of jobs whose waiting is reported individually.
 const WAITS_TOLD: usize = 3;
 
-/// Makes one line of the waiting of many jobs.
+/// Combines the lines about many waiting jobs.
 fn shorten_waits(lines: &mut Vec<StoryLine>) {
-    let waits = lines.iter().filter(|line| line.topic == Topic::Wait).count();
+    let waits = lines.iter().filter(|line| line.topic == StoryTopic::Wait).count();
     if waits <= WAITS_TOLD {
         return;
     }
     let mut told = 0;
     lines.retain(|line| {
-        told += usize::from(line.topic == Topic::Wait);
-        line.topic != Topic::Wait || told < WAITS_TOLD
+        told += usize::from(line.topic == StoryTopic::Wait);
+        line.topic != StoryTopic::Wait || told < WAITS_TOLD
     });
     let more = waits - WAITS_TOLD + 1;
     let text = format!("{more} more jobs are waiting: hsched status shows why");
-    lines.push(StoryLine { at: None, job: None, topic: Topic::Wait, text });
+    lines.push(StoryLine { at: None, job: None, topic: StoryTopic::Wait, text });
 }
 
-pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
+pub(super) fn line(job: &JobName, topic: StoryTopic, text: String) -> StoryLine {
     StoryLine { at: None, job: Some(job.clone()), topic, text }
 }
 
@@ -363,10 +363,11 @@ fn planned(run: &Run, intent: &PlannedSubmission, state: &State) -> StoryLine {
     let is_unmeasured = state.find(name).is_some_and(|job| job.unmeasured);
     let prediction = prediction(Seconds(intent.placement.epoch.total()), is_unmeasured);
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
-    line(name, Topic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
+    line(name, StoryTopic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
 }
 
-/// Returns a line for all nodes that went away in the same way and for the same reason, and one for all that are back.
+/// Returns one line for all nodes that were lost in the same way and for the same reason, and one for all
+/// that are back.
 fn nodes(events: &[Event]) -> Vec<StoryLine> {
     let mut away: BTreeMap<(Availability, Option<&str>), Vec<&NodeName>> = BTreeMap::new();
     let mut back = Vec::new();
@@ -389,11 +390,11 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         .map(|((state, reason), names)| {
             let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
             let jobs = if *state == Availability::Drained { "; jobs running there continue" } else { "" };
-            about(Topic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
+            about(StoryTopic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
         })
         .collect();
     if !back.is_empty() {
-        lines.push(about(Topic::NodeBack, named(&back, "back")));
+        lines.push(about(StoryTopic::NodeBack, named(&back, "back")));
     }
     lines
 }

@@ -1,4 +1,4 @@
-//! Plain tables without borders that fit a width: wide cells wrap between words.
+//! Plain tables without borders that fit a width; wide cells wrap between words.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use tabled::settings::{Alignment, Color, Modify, Padding, Style};
 use crate::ui::Terminal;
 use crate::ui::text::{shortened, unbroken, wrap, wrap_cut};
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
 
-/// What notes below rows begin with.
+/// Indent of notes below rows.
 const NOTE: &str = "  ";
 
-/// What no column is made narrower than.
+/// Minimum width of columns.
 const NARROWEST: usize = 6;
 
 /// Rows of text under headings.
@@ -23,11 +23,11 @@ const NARROWEST: usize = 6;
 pub struct Table {
     headings: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
-    /// What stands below a row, by its number.
+    /// Notes below rows, by row number.
     notes: BTreeMap<usize, String>,
 }
 
-/// On which side a column's text stands.
+/// Alignment of a column's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -42,7 +42,7 @@ impl Table {
         Self::of_headings(headings.iter().map(|(heading, align)| ((*heading).to_owned(), *align)).collect())
     }
 
-    /// Returns a table without rows, with headings that are known only now.
+    /// Returns a table without rows whose headings are computed at run time.
     pub(super) fn of_headings(headings: Vec<(String, Align)>) -> Self {
         Self { headings, rows: Vec::new(), notes: BTreeMap::new() }
     }
@@ -52,7 +52,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Puts a sentence below the row that was added last.
+    /// Adds a sentence below the last row.
     pub fn note(&mut self, text: String) {
         if let Some(last) = self.rows.len().checked_sub(1) {
             self.notes.insert(last, text);
@@ -64,17 +64,18 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Returns the table as it is shown there. In a pipe or a file no word is cut: who reads it looks for whole words.
+    /// Returns the table for a terminal. In a pipe or a file, words are never cut, so that programs find
+    /// whole words.
     pub fn show(&self, terminal: Terminal) -> String {
         self.lines(terminal.width(), terminal.colour(), terminal.cuts())
     }
 
-    /// Returns the table's lines, none longer than `width` columns, each ended.
+    /// Returns the table's lines, each terminated and at most `width` columns long.
     pub fn render(&self, width: usize, colour: bool) -> String {
         self.lines(width, colour, true)
     }
 
-    /// Returns the table's lines; words that are longer than their column are not cut.
+    /// Returns the table's lines without cutting words that are longer than their column.
     pub(super) fn render_whole(&self, width: usize, colour: bool) -> String {
         self.lines(width, colour, false)
     }
@@ -84,11 +85,12 @@ impl Table {
         let mut builder = Builder::default();
         builder.push_record(self.headings.iter().map(|(heading, _)| heading.as_str()));
         let widths = self.widths(width, cuts);
-        // The lines that each row takes, headings first.
+        // Heights of the rows in lines, headings first.
         let mut heights = vec![1];
         for row in &self.rows {
             let cell = |(cell, &width): (&String, &usize)| {
-                // A single word that does not fit is shortened; its parts in several lines would look like several words.
+                // A single word that does not fit is shortened, because its parts on several lines would look
+                // like several words.
                 if cuts && unbroken(cell).len() == 1 { shortened(cell, width) } else { wrap(cell, width, "") }
             };
             let cells: Vec<String> = row.iter().zip(&widths).map(cell).collect();
@@ -97,7 +99,7 @@ impl Table {
         }
         let mut table = builder.build();
         table.with(Style::empty());
-        // Blanks between columns; those behind the last are cut off below.
+        // Spaces between columns; those after the last column are removed below.
         table.with(Padding::new(0, GAP, 0, 0));
         for (column, (_, align)) in self.headings.iter().enumerate() {
             if *align == Align::Right {
@@ -125,8 +127,8 @@ impl Table {
         text
     }
 
-    /// Returns how wide each column may be: the widest give way until all fit, first between words, and only then
-    /// within them, if words may be cut.
+    /// Returns the widths of the columns: the widest are narrowed until all fit, first between words, and
+    /// then within words if these may be cut.
     fn widths(&self, total: usize, cuts: bool) -> Vec<usize> {
         let column = |(index, (heading, _)): (usize, &(String, Align))| {
             let cells = self.rows.iter().map(|row| length(&row[index]));
@@ -138,7 +140,7 @@ impl Table {
             self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
         let words: Vec<usize> = words.collect();
-        // Names may lose their middle before numbers lose a digit.
+        // Names are shortened in the middle before numbers lose a digit.
         let is_text = |place: usize| self.headings[place].1 == Align::Left;
         let names = (0..words.len()).map(|place| if is_text(place) { headings[place] } else { words[place] });
         let names: Vec<usize> = names.collect();
@@ -154,7 +156,7 @@ impl Table {
         widths
     }
 
-    /// Returns the length of the longest word of a column that no line break may cut.
+    /// Returns the length of the longest word of a column that cannot be broken.
     fn longest_word(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| row[column].as_str());
         cells.flat_map(unbroken).map(|word| length(&word)).max().unwrap_or(0)

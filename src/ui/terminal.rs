@@ -1,4 +1,4 @@
-//! stdout and stderr, with what is known about them.
+//! stdout and stderr, with their properties.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -9,9 +9,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::error::Failure;
-use hsched_model::formats::Problem;
+use hsched_model::formats::FileProblem;
 
-/// Where output goes.
+/// The destination of output.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of it")]
 pub struct Terminal {
@@ -22,27 +22,27 @@ pub struct Terminal {
     ascii: bool,
 }
 
-/// What the environment says of the terminal.
+/// Properties of the terminal from the environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalKind {
-    /// Columns, where the user says so.
+    /// Columns, if the user has set them.
     pub columns: Option<usize>,
     /// Whether it understands no control sequences.
     pub is_dumb: bool,
-    /// Whether it shows ASCII alone.
+    /// Whether it can show only ASCII.
     pub is_ascii: bool,
 }
 
-/// Width of a terminal that does not tell: what every terminal shows.
+/// Width of a terminal whose width is unknown.
 const USUAL: usize = 80;
 
-/// Width of tables in pipes and files: no line is ever that long.
+/// Width of tables in pipes and files, which is practically unlimited.
 const UNLIMITED: usize = 100_000;
 
-/// What no terminal is taken to be narrower than: tables need some room.
+/// Minimum assumed width of a terminal: tables need some room.
 const NARROWEST: usize = 40;
 
-/// What stands for characters of pictures and sentences in ASCII.
+/// ASCII replacements for characters of pictures and sentences.
 const PLAIN: [(&str, char); 12] = [
     ("█▇▆", '#'),
     ("▒▅▄", '+'),
@@ -58,15 +58,16 @@ const PLAIN: [(&str, char); 12] = [
     ("…", '~'),
 ];
 
-/// Returns a text with ASCII in place of what hsched draws; what it does not draw stays.
+/// Returns a text with hsched's own special characters replaced by ASCII; other characters stay.
 fn plain(text: &str) -> String {
     let stands_for = |c: char| PLAIN.iter().find(|(all, _)| all.contains(c)).map_or(c, |(_, ascii)| *ascii);
     text.replace('±', "+/-").chars().map(stands_for).collect()
 }
 
 impl Terminal {
-    /// Returns the terminal as it is; `colour` is the user's wish, `None` for colour where stdout is a terminal that has
-    /// some. Where stdout is none, lines are as long as `columns` says, or else as they come.
+    /// Returns the current terminal. `colour` is the user's wish; with `None`, colour is enabled if stdout is
+    /// a terminal with colours. If stdout is not a terminal, lines are limited to `columns`, or unlimited
+    /// without it.
     pub fn new(colour: Option<bool>, kind: TerminalKind) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
@@ -82,7 +83,7 @@ impl Terminal {
         }
     }
 
-    /// Returns the number of columns that tables may take: of a terminal those that it has now.
+    /// Returns the number of columns for tables; for a terminal, its current width.
     pub fn width(self) -> usize {
         let known = terminal_size::terminal_size().filter(|_| self.cuts);
         known.map_or(self.width, |(width, _)| usize::from(width.0).max(NARROWEST))
@@ -98,15 +99,15 @@ impl Terminal {
         self.colour
     }
 
-    /// Returns whether stdout is a terminal, with somebody before it.
+    /// Returns whether stdout is a terminal, which a person presumably reads.
     pub fn is_watched(self) -> bool {
         self.watched
     }
 
-    /// Writes text to stdout. JSON is UTF-8 wherever it goes.
+    /// Writes text to stdout. JSON is always UTF-8.
     ///
     /// # Errors
-    /// When stdout cannot be written; a closed pipe among them.
+    /// If stdout cannot be written, for example because the pipe is closed.
     pub fn print(self, text: &str) -> io::Result<()> {
         if text.starts_with('{') {
             return self.pass_on(text.as_bytes());
@@ -114,49 +115,50 @@ impl Terminal {
         self.pass_on(self.shown(text).as_bytes())
     }
 
-    /// Returns a text as the terminal can show it: pictures and dashes in ASCII if it shows nothing else.
+    /// Returns a text in a form that the terminal can show: with pictures and dashes in ASCII if it shows
+    /// nothing else.
     pub(super) fn shown(self, text: &str) -> Cow<'_, str> {
         if self.ascii && !text.is_ascii() { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
     }
 
-    /// Writes bytes of other programs to stdout as they are.
+    /// Writes bytes of other programs to stdout unchanged.
     ///
     /// # Errors
-    /// The same as [`Self::print`].
+    /// As for [`Self::print`].
     pub fn pass_on(self, bytes: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
         stdout.flush()
     }
 
-    /// Waits for this long, or until the program that reads stdout has ended; returns whether it has.
+    /// Waits for this time or until the program that reads stdout has ended; returns whether it has.
     pub fn loses_reader_within(self, wait: Duration) -> bool {
         self.loses_reader_before(wait, None)
     }
 
-    /// Does the same, and waits no longer once there is something to read from `news`.
+    /// Does the same, but also returns once data is available from `news`.
     pub fn loses_reader_before(self, wait: Duration, news: Option<BorrowedFd<'_>>) -> bool {
         let stdout = io::stdout();
-        // A terminal that was closed has no say: a watch in the background goes on without it.
+        // A closed terminal does not count: a watch in the background continues without it.
         let is_read =
             fstat(stdout.as_fd()).is_ok_and(|stat| is_pipe(SFlag::from_bits_truncate(stat.st_mode)));
-        // Without events to ask for, only a reader that has gone wakes it.
+        // Without requested events, only a closed reader wakes `poll`.
         let asked = PollFd::new(stdout.as_fd(), PollFlags::empty());
         let mut asked = if is_read { vec![asked] } else { Vec::new() };
         asked.extend(news.map(|news| PollFd::new(news, PollFlags::POLLIN)));
-        // What a signal interrupts is a short wait.
+        // A signal may only shorten the wait.
         let heard = poll(&mut asked, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
         heard.is_ok() && is_read && asked[0].any() == Some(true)
     }
 
-    /// Writes a line for people to stderr; a stderr that cannot be written has nobody to tell.
+    /// Writes a line for people to stderr; errors are ignored because they cannot be reported.
     ///
-    /// Other programs' texts and files have no power over the terminal: control characters are escaped.
+    /// Control characters are escaped, so that texts of other programs and files cannot control the terminal.
     pub fn say(self, line: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", self.shown(&harmless(line)));
     }
 
-    /// Writes a failure to stderr, and as JSON to stdout for those who asked for JSON.
+    /// Writes a failure to stderr, and as JSON to stdout if JSON was requested.
     pub fn fail(self, failure: &Failure, json: bool) {
         self.say(&failure.to_string());
         if json {
@@ -169,15 +171,15 @@ impl Terminal {
             }
             let _ = self.print(&format!("{}\n", serde_json::json!({ "error": error })));
         }
-        // Programs that read stderr know the text without this line.
+        // Programs that read stderr expect the text without this line.
         if io::stderr().is_terminal() && failure.id != failure.exit.id() {
             self.say(&format!("more: hsched help error {}", failure.id.word()));
         }
     }
 }
 
-fn problem_json(problem: &Problem) -> serde_json::Value {
-    let Problem { line, id, path, message, hint } = problem;
+fn problem_json(problem: &FileProblem) -> serde_json::Value {
+    let FileProblem { line, id, path, message, hint } = problem;
     serde_json::json!({ "line": line, "id": id.word(), "key": path, "message": message, "hint": hint })
 }
 
@@ -185,7 +187,7 @@ fn is_pipe(mode: SFlag) -> bool {
     [SFlag::S_IFIFO, SFlag::S_IFSOCK].contains(&(mode & SFlag::S_IFMT))
 }
 
-/// Returns a text of other programs with its control characters escaped, so that it has no power over the terminal.
+/// Returns a text of other programs with escaped control characters, so that it cannot control the terminal.
 pub(super) fn harmless(line: &str) -> String {
     let mut text = String::new();
     for character in line.chars() {

@@ -1,12 +1,13 @@
-//! Text for people: lines broken between words.
+//! Text for people, with line breaks between words.
 
-/// Returns the text with line breaks between words so that no line is longer than `width` characters, if no word is; a word
-/// longer than a line is cut behind commas and pluses alone. Lines after the first begin with `indent`.
+/// Breaks a text between words so that no line is longer than `width` characters unless a word is. A word
+/// longer than a line is broken only after commas and pluses. Lines after the first begin with `indent`.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, false)
 }
 
-/// Does the same, and cuts words that are longer than a line: no line is longer than `width` characters.
+/// Does the same, but also cuts words that are longer than a line, so no line is longer than `width`
+/// characters.
 pub(super) fn wrap_cut(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, true)
 }
@@ -34,7 +35,7 @@ fn broken(text: &str, width: usize, indent: &str, cuts: bool) -> String {
     lines
 }
 
-/// Returns a name of so many characters at most, without its middle where it is longer: variants of one job differ at its end.
+/// Shortens a name to a maximum length by leaving out its middle: variants of one job differ at the end.
 pub(super) fn shortened(name: &str, most: usize) -> String {
     let count = name.chars().count();
     if count <= most {
@@ -45,7 +46,7 @@ pub(super) fn shortened(name: &str, most: usize) -> String {
     name.chars().take(head).chain(['…']).chain(tail).take(most).collect()
 }
 
-/// Returns a line of so many characters at most, with a mark where its end is missing.
+/// Truncates a line to a maximum length and marks the missing end.
 pub(super) fn cut(line: &str, most: usize) -> String {
     if line.chars().count() <= most {
         return line.to_owned();
@@ -53,7 +54,7 @@ pub(super) fn cut(line: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(1)).chain(['…']).take(most).collect()
 }
 
-/// Returns the parts of a text that `wrap` keeps whole where it can.
+/// Returns the parts of a text that `wrap` keeps whole if possible.
 pub(super) fn unbroken(text: &str) -> Vec<String> {
     let parts = |word: &String| word.split_inclusive([',', '+']).map(str::to_owned).collect::<Vec<_>>();
     words(text).iter().flat_map(parts).collect()
@@ -74,7 +75,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns a word in parts of at most `room` characters, or of more if it must not be cut elsewhere than behind a comma or plus.
+/// Splits a word into parts of at most `room` characters; unless it may be cut anywhere, only after commas
+/// and pluses, so parts can be longer.
 fn parts(word: &str, room: usize, cuts: bool) -> Vec<String> {
     let is_break = |c: &char| matches!(c, ',' | '+');
     let mut rest: Vec<char> = word.chars().collect();

@@ -1,4 +1,4 @@
-//! When each request of a job would start and be done, as a table with a picture.
+//! When each request of a job would start and finish, as a table with a picture.
 
 use std::fmt::Write as _;
 
@@ -12,21 +12,21 @@ use hsched_queue::{Estimate, Forecast, Start};
 #[derive(Clone, Debug)]
 pub struct When<'a> {
     pub jobs: Vec<WhenJob<'a>>,
-    /// The unit of costs, if any is known.
+    /// The unit of costs, if any are known.
     pub unit: Option<&'static str>,
-    /// Whether the rows of a job are in the order of the mean time to the end.
+    /// Whether the rows of a job are ordered by their mean time to completion.
     pub is_sorted: bool,
 }
 
 /// A job and its requests.
 #[derive(Clone, Debug)]
 pub struct WhenJob<'a> {
-    /// Its name, and those of the jobs for which the same holds.
+    /// Its name, and the names of jobs with the same estimates.
     pub names: Vec<&'a str>,
-    /// Its place in line, in words.
+    /// Its position in the queue as text.
     pub place: Option<String>,
     pub rows: Vec<WhenRow<'a>>,
-    /// The row to submit, and why.
+    /// The row to submit, with the reason.
     pub chosen: Option<(usize, &'static str)>,
     pub notes: Vec<String>,
 }
@@ -35,7 +35,7 @@ pub struct WhenJob<'a> {
 #[derive(Clone, Debug)]
 pub struct WhenRow<'a> {
     pub gpus: String,
-    /// Cluster, partition and account, as far as they differ between rows.
+    /// Cluster, partition and account, if they differ between rows.
     pub cluster: Option<&'a str>,
     pub partition: Option<&'a str>,
     pub account: Option<&'a str>,
@@ -44,39 +44,41 @@ pub struct WhenRow<'a> {
     pub run: Seconds,
     pub done: Option<Estimate>,
     pub cost: Option<f64>,
-    /// What its reader should know, in a word or two.
+    /// A short remark for the reader.
     pub mark: String,
 }
 
-/// Columns of the picture in a wide terminal,
+/// Columns of the picture on a wide terminal.
 const PICTURE: usize = 24;
-/// in a narrow one,
+/// Columns of the picture on a narrow terminal.
 const SMALL_PICTURE: usize = 14;
-/// and of what stands beside it, at most.
+/// Maximum columns of the text beside the picture.
 const BESIDE: usize = 64;
 
-/// A terminal of fewer columns has no room for partition, account and note beside the numbers.
+/// A narrower terminal has no room for partition, account and remark beside the numbers.
 const NARROW: usize = 72;
 
-/// What the picture's blocks mean.
+/// The meaning of the picture's blocks.
 const LEGEND: &str = "· waits, ░ may start, █ runs, ▒ may run; STARTS IN: median, DONE IN: mean";
 const SORTED: &str = " (sorts the rows)";
 const INTERVAL: &str = ", 80 % interval in brackets";
 
-/// What a time without an interval means.
+/// The meaning of a time without an interval.
 const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
 
-/// The most that the picture shows, as a multiple of the best time to the end; of several jobs, of the last one's.
+/// The longest time in the picture, as a multiple of the best time to completion; for several jobs, of the
+/// largest of these.
 const REACH: f64 = 3.0;
 const COMMON_REACH: f64 = 1.5;
 
-/// What is said of a job without any request.
+/// Printed for a job without requests.
 const NOTHING: &str = "no start can be estimated";
 
-/// Names of jobs that a sentence lists.
+/// Number of names that a sentence lists.
 const NAMED: usize = 3;
 
-/// Returns what the blocks and words of [`when_table`] mean, and in what its costs are; nothing if it has no row.
+/// Returns the meaning of the blocks and words of [`when_table`], and the unit of its costs; empty if it has
+/// no rows.
 pub fn when_legend(when: &When) -> Vec<String> {
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
     if rows().next().is_none() {
@@ -120,7 +122,7 @@ fn one_job(when: &When, terminal: Terminal) -> String {
     text
 }
 
-/// Returns what is to be said of several jobs; what holds for many is said once.
+/// Returns sentences about several jobs; those that apply to many are printed once.
 fn common_sentences(jobs: &[WhenJob]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for job in jobs.iter().filter(|job| job.names.len() > 1) {
@@ -162,7 +164,7 @@ fn listed(labels: &[String]) -> String {
 }
 
 fn table(when: &When, width: usize) -> Table {
-    // A narrow table has one column for all that tells requests apart; its notes stand below the rows.
+    // A narrow table has one column for all distinguishing parts of a request; its notes are below the rows.
     let is_narrow = width < NARROW;
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
     let named = |has: fn(&WhenRow) -> bool| !is_narrow && rows().any(has);
@@ -232,7 +234,7 @@ fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
     cells
 }
 
-/// Returns the time that the whole width of the picture stands for, the same in all rows.
+/// Returns the time that corresponds to the whole width of the picture, which is the same in all rows.
 fn reach(when: &When) -> f64 {
     let best = |job: &WhenJob| {
         let done = job.rows.iter().filter_map(|row| row.done);
@@ -244,7 +246,7 @@ fn reach(when: &When) -> f64 {
     }
 }
 
-/// How far into the future starts are estimated, in seconds: 30 days.
+/// The farthest estimated start, in seconds: 30 days.
 const FARTHEST: f64 = 30.0 * 86_400.0;
 
 fn is_sampled(start: &Start) -> bool {
@@ -261,7 +263,8 @@ pub fn start(start: &Start) -> String {
     }
 }
 
-/// Returns one number of an estimate with its interval: `1.2 h (0.3–4.0)`; one with all at their limits has none and says so.
+/// Returns one number of an estimate with its interval, such as `1.2 h (0.3–4.0)`; an estimate by time limits
+/// has no interval and says so.
 fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
     if is_sampled && estimate.high.0 < 60.0 {
         return "now".to_owned();
@@ -278,7 +281,7 @@ fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
         let value = time.0 / unit;
         if unit > 60.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
     };
-    // A mean may be outside of what eight cases of ten are: one more case shows it.
+    // A mean may be outside of the 80 % interval; the interval is then extended to it.
     let (low, high) = (estimate.low.0.min(middle.0), estimate.high.0.max(middle.0));
     format!("{} {name} ({}–{})", number(middle), number(Seconds(low)), number(Seconds(high)))
 }
@@ -294,14 +297,14 @@ pub fn about(time: Seconds) -> String {
     }
 }
 
-/// Returns a limit as Slurm takes it: `20:45:00` is `20:45` here, a day and more `1-06:00`.
+/// Returns a limit in Slurm's format: `20:45:00` becomes `20:45`, and a day or more `1-06:00`.
 fn clock(time: Seconds) -> String {
     let minutes = to_u64((time.0 / 60.0).max(0.0));
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
     if days > 0 { format!("{days}-{hours:02}:{minutes:02}") } else { format!("{hours}:{minutes:02}") }
 }
 
-/// Returns the wait, its interval and the run as so many blocks, up to `reach` seconds from now.
+/// Returns the wait, its interval and the run as blocks, up to `reach` seconds from now.
 fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
     let (Start::Estimated(forecast), true) = (row.start, reach.is_finite() && reach > 0.0) else {
         return String::new();

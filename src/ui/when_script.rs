@@ -1,22 +1,22 @@
-//! When a script would start, and the changes that bring that forward, as text.
+//! When a script would start, and the changes that make it start sooner, as text.
 
 use std::fmt::Write as _;
 
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// A change of a script in words.
+/// A change of a script for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRow {
     pub starts: String,
     pub sooner: String,
-    /// When the job is done, where that is known.
+    /// When the job finishes, if known.
     pub done: Option<String>,
     pub change: String,
     pub costs: String,
 }
 
-/// A line of a script that is changed or added.
+/// A changed or added line of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffLine<'a> {
     pub line: usize,
@@ -59,7 +59,7 @@ fn table(rows: &[ScriptRow]) -> Table {
     table
 }
 
-/// Returns what changes in a script, line by line.
+/// Returns the changes of a script, line by line.
 pub fn script_diff(name: &str, lines: &[DiffLine]) -> String {
     let mut text = format!("--- {name}\n+++ {name}\n");
     for DiffLine { line, before, after } in lines {

@@ -9,25 +9,25 @@ use hsched_model::number::to_u64;
 use hsched_model::{Seconds, Time};
 use hsched_queue::Start;
 
-/// A job and what is said of it.
+/// A job with its explanation.
 #[derive(Clone, Debug)]
 pub struct WhyJob<'a> {
-    /// What it is, as a sentence or two.
+    /// A description of the job in one or two sentences.
     pub headline: String,
     pub why: &'a [String],
     pub way_out: &'a [String],
-    /// `None` where nothing can be said.
+    /// `None` if no estimate is possible.
     pub start: Option<&'a Start>,
     pub now: Time,
     pub advice: Vec<WhyAdvice<'a>>,
 }
 
-/// A remedy that starts the job sooner.
+/// A remedy with which the job starts sooner.
 #[derive(Clone, Debug)]
 pub struct WhyAdvice<'a> {
     pub number: usize,
     pub command: String,
-    /// What it changes, and what it costs.
+    /// What it changes and costs.
     pub change: String,
     pub drawbacks: Vec<String>,
     pub start: &'a Start,
@@ -81,7 +81,7 @@ pub fn why_text(job: &WhyJob, terminal: Terminal) -> String {
 }
 
 impl WhyAdvice<'_> {
-    /// Returns when the job starts with it, what it changes and what it costs, as a sentence.
+    /// Returns a sentence about the remedy: the new start, the change and its cost.
     fn words(&self, now: Time) -> String {
         let start = match self.start.forecast() {
             Some(forecast) if is_now(forecast.start.median) => "starts now".to_owned(),
@@ -99,10 +99,10 @@ impl WhyAdvice<'_> {
     }
 }
 
-/// What is shorter than this is now, in seconds.
+/// Shorter waits, in seconds, are shown as now.
 const NOW: f64 = 60.0;
 
-/// How far starts are estimated, in seconds: 30 days.
+/// The farthest estimated start, in seconds: 30 days.
 const FARTHEST: f64 = 30.0 * 86_400.0;
 
 fn is_now(wait: Seconds) -> bool {

@@ -16,6 +16,7 @@ const JOBS: &str = r#"jobs:
     throughput: {cpu: 100}
     env: {NOTE: "a b"}
     command: 'for e in 1 2; do echo "{\"epoch\": $e, \"metrics\": {\"val_loss\": 1$SEED.$LR, \"acc\": 0.$((9 - e))}}" >>"$HSCHED_REPORT"; done; [ $LR$SEED != 13 ]'
+    tags: [grid, "seed{seed}"]
     sweep: {lr: [2, 1], seed: [1, 2, 3]}
 "#;
 
@@ -79,6 +80,78 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
     assert!(table.contains("lr-lr2-seed3") && !table.contains("(6 jobs)"), "{table}");
     let json = sandbox.run("status lr --format json").json();
     assert_eq!(json["jobs"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn the_best_is_named_after_two_sweeps_and_a_restart() {
+    let sandbox = ran();
+    let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
+    // The first time, its runs end before their last epoch, as by a crash.
+    let crashing = other
+        .replace("2$SEED", "3$SEED")
+        .replace("for e in 1 2", "for e in 1")
+        .replace("[ $LR$SEED != 13 ]", "[ -e go ]");
+    let sandbox = sandbox.file("wd.yaml", crashing);
+    sandbox.run("run wd.yaml --devices cpu:2").exits(1);
+    let best = |sweep: &str| {
+        let json = sandbox.run(&format!("results {sweep} --best --format json")).json();
+        let run = &json["runs"][0];
+        (run["name"].clone(), run["best"].clone(), run["epoch"].clone())
+    };
+    assert_eq!(best("lr"), ("lr-lr1-seed1".into(), 11.1.into(), 2.into()));
+    assert_eq!(best("wd"), ("wd-lr1-seed1".into(), 31.1.into(), 1.into()));
+    let sandbox = sandbox.file("wd.yaml", other.replace("2$SEED.$LR", "2$SEED.$((3 - LR))"));
+    sandbox.run("run wd.yaml --devices cpu:2 --restart").exits(1);
+    let best =
+        |sweep: &str| sandbox.run(&format!("results {sweep} --best --format json")).json()["runs"][0].clone();
+    let (lr, wd) = (best("lr"), best("wd"));
+    assert_eq!((&lr["name"], &lr["best"]), (&"lr-lr1-seed1".into(), &11.1.into()));
+    assert_eq!(
+        (&wd["name"], &wd["best"], &wd["state"]),
+        (&"wd-lr2-seed1".into(), &21.1.into(), &"completed".into())
+    );
+    let several = sandbox.run("results --best").fails(2);
+    assert!(several.contains("they are: lr, wd"), "{several}");
+}
+
+#[test]
+fn jobs_are_chosen_by_their_tags() {
+    let sandbox = ran();
+    let json = sandbox.run("results --tag seed2 --format json").json();
+    assert_eq!(rows(&json, "name"), ["lr-lr2-seed2", "lr-lr1-seed2"]);
+    assert_eq!(json["runs"][0]["tags"], serde_json::json!(["grid", "seed2"]));
+    let json = sandbox.run("results *lr2* --tag seed2 --tag seed1 --format json").json();
+    assert_eq!(rows(&json, "name"), ["lr-lr2-seed1", "lr-lr2-seed2"], "names and tags: both must fit");
+    let json = sandbox.run("status --tag seed3 --format json").json();
+    let names: Vec<&Value> = json["jobs"].as_array().expect("jobs").iter().map(|job| &job["name"]).collect();
+    assert_eq!(names, ["lr-lr2-seed3", "lr-lr1-seed3"]);
+    let table = sandbox.run("status --tag seed3").succeeds();
+    assert!(table.contains("lr-lr2-seed3") && !table.contains("seed1"), "{table}");
+    assert!(sandbox.run("status lr-lr1-seed3").succeeds().contains("tags       grid, seed3"));
+    let told = sandbox.run("results --tag seed4").fails(2);
+    assert!(told.contains("no job has the tag \"seed4\"") && told.contains("did you mean seed"), "{told}");
+    let wrong = sandbox.file("wrong.yaml", JOBS.replace("[grid, ", "['a b', "));
+    let told = wrong.run("run wrong.yaml --devices cpu:2").fails(78);
+    assert!(told.contains("tags[0]: \"a b\" is not a tag: use letters, digits and - _ ."), "{told}");
+}
+
+#[test]
+fn cancel_ends_the_jobs_of_a_tag_alone() {
+    let two = crate::sandbox::JOBS.replace("{name: vgg19,", "{name: vgg19, tags: old,");
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", two);
+    sandbox.run("add jobs.yaml").succeeds();
+    assert_eq!(
+        sandbox.run("cancel --tag old --dry-run").succeeds(),
+        "vgg19: would be cancelled (was waiting)\n"
+    );
+    assert_eq!(sandbox.run("cancel --tag old").succeeds(), "vgg19: cancelled (was waiting)\n");
+    assert_eq!(sandbox.run("cancel --tag old").succeeds(), "all jobs have already ended\n");
+    sandbox.run("cancel").fails(2);
+    let json = sandbox.run("status --format json").json();
+    assert_eq!(
+        (&json["jobs"][0]["state"], &json["jobs"][1]["state"]),
+        (&"waiting".into(), &"cancelled".into())
+    );
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! `hsched ask` and `hsched tell`, sweeps that get more runs, `hsched logs SWEEP`, and how many runs of a sweep there are at a time.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::sandbox::{Ran, Sandbox};
+use crate::schemas;
 
 /// One run whose loss follows from its learning rate; with the rate 9 it fails.
 const JOB: &str = r#"jobs:
@@ -28,7 +32,11 @@ fn lines(text: &str) -> Vec<Value> {
 fn ask(sandbox: &Sandbox, trials: &[(u32, &str)]) -> Ran {
     let line =
         |(trial, rate): &(u32, &str)| format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n");
-    sandbox.run_with_input("ask job.yaml", &trials.iter().map(line).collect::<String>())
+    let input: String = trials.iter().map(line).collect();
+    for trial in lines(&input) {
+        schemas::check_as("hsched.trial/1", &trial);
+    }
+    sandbox.run_with_input("ask job.yaml", &input)
 }
 
 #[test]
@@ -103,6 +111,92 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
     assert_eq!(lines(&dry.exits(0).stdout)[0]["state"], "added");
     assert!(!sandbox.state("wishes").exists());
     assert!(sandbox.run("ask -").fails(2).contains("standard input has the trials"));
+}
+
+#[test]
+fn an_optimiser_that_is_killed_asks_again_and_loses_nothing() {
+    let sandbox = sandbox();
+    let mut command = sandbox.command(&["ask", "job.yaml"]);
+    let mut asking = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut input = asking.stdin.take().expect("its input");
+    input.write_all(b"{\"trial\": 0, \"parameters\": {\"lr\": 2}}\n{\"trial\": 1, \"para").expect("it reads");
+    let mut answer = String::new();
+    BufReader::new(asking.stdout.take().expect("its output")).read_line(&mut answer).expect("an answer");
+    assert_eq!(lines(&answer)[0]["state"], "added");
+    asking.kill().expect("it is there");
+    asking.wait().expect("it ends");
+    let asked = lines(&ask(&sandbox, &[(0, "2"), (1, "3")]).exits(0).stdout);
+    assert_eq!((&asked[0]["state"], &asked[1]["state"]), (&json!("kept"), &json!("added")));
+    sandbox.run("run --devices cpu:1").exits(0);
+    let told = lines(&sandbox.run("tell net").succeeds());
+    assert_eq!(told.iter().filter(|line| line["state"] == "completed").count(), 2, "{told:?}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_loses_no_result() {
+    let sandbox = sandbox();
+    ask(&sandbox, &[(0, "2")]).exits(0);
+    sandbox.run("run --devices cpu:1").exits(0);
+    let told = sandbox.run("tell net").succeeds();
+    // No file can grow, as on a full disk.
+    let full = |arguments: &str, input: &str| {
+        let line = format!(
+            "trap '' XFSZ; ulimit -f 0; printf '%s' '{input}' | {} {arguments}",
+            env!("CARGO_BIN_EXE_hsched")
+        );
+        sandbox.ran(&sandbox.start("/bin/sh", &["-c", &line]).output().expect("runs"))
+    };
+    let refused = full("ask job.yaml", "{\"trial\": 1, \"parameters\": {\"lr\": 3}}");
+    assert_eq!(refused.stdout, "");
+    let refused = refused.fails(1);
+    assert!(refused.contains("cannot write ROOT") && refused.contains("no job was added"), "{refused}");
+    let cancelled = full("cancel net-t0", "");
+    assert_eq!(full("tell net", "").succeeds(), told, "{cancelled:?}");
+    assert_eq!(sandbox.run("tell net").succeeds(), told);
+    // Once there is room, all goes on.
+    assert_eq!(lines(&ask(&sandbox, &[(1, "3")]).exits(0).stdout)[0]["state"], "added");
+    sandbox.run("run --devices cpu:1").exits(0);
+    let results = sandbox.run("results net --format json").json();
+    let values: Vec<&Value> =
+        results["runs"].as_array().expect("runs").iter().map(|run| &run["best"]).collect();
+    assert_eq!(values, [1.2, 1.3]);
+}
+
+#[test]
+fn values_that_are_no_numbers_are_said_and_the_others_count() {
+    for word in ["NaN", "-Infinity", "\\\"text\\\"", "[1]"] {
+        let job = JOB.replace(
+            "\\\"val_loss\\\": $e.$LR",
+            &format!("\\\"val_loss\\\": $([ $e = 1 ] && echo \"{word}\" || echo 0.$LR)"),
+        );
+        let sandbox = self::sandbox().file("job.yaml", job);
+        ask(&sandbox, &[(0, "2")]).exits(0);
+        let ran = sandbox.run("run --devices cpu:1").exits(0);
+        assert!(ran.stdout.contains("val_loss is ") && ran.stdout.contains(" in line 1"), "{ran:?}");
+        let told = lines(&sandbox.run("tell net").succeeds());
+        let metrics: Vec<&Value> = told.iter().map(|line| &line["metric"]).collect();
+        assert_eq!(metrics, [&Value::Null, &json!(0.2), &json!(0.2)], "{word}");
+    }
+}
+
+#[test]
+fn of_those_that_ask_for_one_trial_at_once_one_gets_it() {
+    let sandbox = sandbox();
+    ask(&sandbox, &[(0, "1")]).exits(0);
+    // Another hsched is at work there, so that what is asked for has to wait.
+    let held = std::fs::File::open(sandbox.state("lock")).expect("a lock");
+    held.lock().expect("the lock");
+    let asked: Vec<Value> = std::thread::scope(|scope| {
+        let rates = ["1", "2", "3", "4", "5", "6"];
+        let asking = rates.map(|rate| scope.spawn(|| lines(&ask(&sandbox, &[(1, rate)]).stdout)));
+        asking.into_iter().flat_map(|asking| asking.join().expect("an answer")).collect()
+    });
+    let count = |state: &str| asked.iter().filter(|line| line["state"] == state).count();
+    assert_eq!((count("added"), count("refused")), (1, 5), "{asked:?}");
+    drop(held);
+    sandbox.run("run --devices cpu:1").exits(0);
+    let told = lines(&sandbox.run("tell net").succeeds());
+    assert_eq!(told.iter().filter(|line| line["trial"] == 1 && line["state"] == "completed").count(), 1);
 }
 
 /// The same job as a search of so many samples, one of which fails where `rate` is a value that does.

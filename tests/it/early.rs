@@ -144,6 +144,19 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
     assert_eq!(at(2), ["stop c", "stop e", "stop f", "stop g"]);
     // Two are no comparison.
     assert_eq!(at(3), ["stop c", "stop e", "stop f", "stop g"]);
+    // Who is in which bracket stays as it was when jobs before it are forgotten, and new ones come after them.
+    let placed = sweep.map(|run| member(run, 0)).to_vec();
+    let mut begun = take(state(placed), 300.0, &lab(), &how(Moves::Never)).state;
+    begun.jobs.drain(..2);
+    begun.jobs.extend([("i", 0.7), ("j", 0.8)].map(|run| member(run, 0)));
+    for (tracked, value) in begun.jobs.iter_mut().zip([0.3, 0.9, 0.4, 0.5, 0.6, 1.0, 0.7, 0.8]) {
+        tracked.curve = (1..=2).map(|epoch| CurvePoint { epoch, value }).collect();
+    }
+    // In their first bracket: c, e, f, g, i, j. In the second: d, h.
+    let later = take(begun, 301.0, &lab(), &how(Moves::Never));
+    assert_eq!(words(&later.actions), ["stop f", "stop g", "stop i", "stop j"]);
+    let places = later.state.jobs.iter().map(|tracked| tracked.place);
+    assert!(places.eq((2..10).map(Some)));
 }
 
 #[test]

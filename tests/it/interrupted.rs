@@ -47,6 +47,25 @@ fn status(bench: &Bench) -> Value {
 }
 
 #[test]
+fn a_notice_of_slurm_after_jobs_were_asked_to_save_takes_no_time_from_them() {
+    let command = "trap 'touch asked; while [ ! -e told ]; do sleep 0.01; done; sleep 0.5; touch saved; exit 85' USR1; touch up; \
+                   while :; do sleep 0.05; done";
+    let entry = format!(
+        "  - {{name: a, samples_per_epoch: 30, epochs: 1, global_batch: 30, model_size: 0, max_gpus: 1, \
+         checkpoint: {{grace: 60s}}, throughput: {{cpu: 200}}, command: \"{command}\"}}\n"
+    );
+    let bench = Bench::new(&[entry]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    bench.await_that("a start", || bench.sandbox.work("up").exists());
+    session.signal(Signal::SIGTERM);
+    bench.await_that("a request", || bench.sandbox.work("asked").exists());
+    session.signal(Signal::SIGUSR1);
+    std::fs::write(bench.sandbox.work("told"), "").expect("a file");
+    bench.end(session).exits(85);
+    assert!(bench.sandbox.work("saved").exists());
+}
+
+#[test]
 fn jobs_that_are_asked_to_stop_are_interrupted_whatever_their_commands_return() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 85), (Signal::SIGUSR1, 85)] {
         let bench = Bench::new(&all());

@@ -79,6 +79,7 @@ mod modules;
 mod parking;
 mod pieces;
 mod preflight;
+mod promising;
 mod python;
 mod queue_calibration;
 mod queue_fixtures;

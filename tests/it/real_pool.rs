@@ -1,7 +1,7 @@
 //! A pool of allocations on a real Slurm: each run is executed once, whatever happens to an allocation.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,8 +31,8 @@ struct Pool<'a> {
     allocations: usize,
     /// When each Slurm job was first seen to run, and again after each requeue.
     began: RefCell<BTreeMap<String, Vec<f64>>>,
-    /// Those that were seen running at the last look.
-    running: RefCell<Vec<String>>,
+    /// Those that have begun, and were not seen to be pending since.
+    running: RefCell<BTreeSet<String>>,
 }
 
 /// Something that happened to a Slurm job: its number, and when.
@@ -85,15 +85,29 @@ impl<'a> Pool<'a> {
         (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
     }
 
+    /// Returns how often a run was asked to save before it had ended, as its scripts say.
+    fn interruptions(&self, run: u32) -> usize {
+        let runs = self.state.join("runs");
+        let ends = |folder: fs::DirEntry| {
+            fs::read_to_string(folder.path().join(format!("report/s-i{run}/ends"))).unwrap_or_default()
+        };
+        let folders = runs.read_dir().expect("runs").map(|entry| entry.expect("a run"));
+        folders.map(ends).map(|ends| ends.matches(" interrupted").count()).sum()
+    }
+
     /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
-    /// killed, before its script could say so, may have been repeated.
+    /// killed, before its script could say so, may have been repeated; so may what ended in the moment in which it was asked to save.
     fn check(&self, kills: &[f64]) {
         for run in 1..=self.runs {
             let mut log = self.log(run);
             let is_cut = |(what, _, at): &(String, String, f64)| {
                 what == "end" && kills.iter().any(|kill| (kill - TO_LEAVE_WORD..kill + 1.0).contains(at))
             };
-            if log.len() > 2 && log.get(1).is_some_and(is_cut) {
+            let is_end = |(what, ..): &(String, String, f64)| what == "end";
+            if log.len() > 2
+                && (log.get(1).is_some_and(is_cut)
+                    || log.get(1).is_some_and(is_end) && self.interruptions(run) > 0)
+            {
                 log.drain(..2);
             }
             let ends: Vec<_> = log.iter().filter(|(what, ..)| what == "end").collect();
@@ -118,13 +132,16 @@ impl<'a> Pool<'a> {
             Some((words.next()?, (words.next()?, words.next().unwrap_or_default())))
         };
         let queue: BTreeMap<String, (String, String)> = text.lines().filter_map(job).collect();
-        let running =
-            |(id, (state, _)): (&String, &(String, String))| (state == "RUNNING").then(|| id.clone());
-        let running: Vec<String> = queue.iter().filter_map(running).collect();
-        for id in running.iter().filter(|id| !self.running.borrow().contains(id)) {
-            self.began.borrow_mut().entry(id.clone()).or_default().push(now());
+        let mut running = self.running.borrow_mut();
+        for (id, (state, _)) in &queue {
+            // Before its end it is SIGNALING for a moment.
+            if state == "PENDING" {
+                running.remove(id);
+            } else if state == "RUNNING" && running.insert(id.clone()) {
+                self.began.borrow_mut().entry(id.clone()).or_default().push(now());
+            }
         }
-        self.running.replace(running);
+        drop(running);
         queue
     }
 

@@ -11,8 +11,13 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Schema of an error, which has no name of its own in the output.
-const ERROR: &str = "hsched.error/1";
+/// Schemas of outputs that do not name theirs, with the keys by which each is known.
+const UNNAMED: [(&str, &[&str]); 4] = [
+    ("hsched.error/1", &["error"]),
+    ("hsched.event/1", &["at", "topic", "text"]),
+    ("hsched.ask/1", &["trial", "job", "message"]),
+    ("hsched.tell/1", &["trial", "epoch", "state"]),
+];
 
 /// Returns the schemas as they are written, by the names that outputs have.
 fn schemas() -> &'static BTreeMap<String, Value> {
@@ -83,14 +88,18 @@ pub fn check(printed: &str) {
     }
 }
 
-/// Asserts that a value keeps to the schema that it names; one that names none is not checked, but for errors.
+/// Asserts that a value conforms to the schema that it names, or to that of [`UNNAMED`] with its keys; others are not checked.
 #[track_caller]
 pub fn check_value(value: &Value) {
-    let name = match value["schema"].as_str() {
-        Some(name) => name,
-        None if value.get("error").is_some_and(Value::is_object) => ERROR,
-        None => return,
-    };
+    let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
+    let unnamed = || UNNAMED.iter().find(|(_, keys)| has(keys)).map(|(name, _)| *name);
+    let Some(name) = value["schema"].as_str().or_else(unnamed) else { return };
+    check_as(name, value);
+}
+
+/// Asserts that a value conforms to the schema of this name.
+#[track_caller]
+pub fn check_as(name: &str, value: &Value) {
     let wrong: Vec<String> = validator(name)
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()).chars().take(500).collect())
@@ -219,6 +228,14 @@ fn what_is_not_described_is_refused() {
         validator("hsched.add/1").is_valid(&value)
     };
     assert!(added("") && !added(", \"later\": 1") && !added(", \"jobs\": [{\"name\": \"a\"}]"));
+    // Lines without a schema's name are checked by their keys.
+    for line in [
+        json!({ "at": 1.0, "job": null, "topic": "later", "text": "a" }),
+        json!({ "trial": 7, "job": "a", "state": "lost", "message": null }),
+        json!({ "trial": 7, "epoch": 0.5, "metric": null, "state": "running" }),
+    ] {
+        assert!(std::panic::catch_unwind(|| check_value(&line)).is_err(), "{line}");
+    }
     for schema in schemas().values() {
         assert!(jsonschema::draft202012::meta::is_valid(schema), "{}", schema["$id"]);
     }
@@ -227,7 +244,7 @@ fn what_is_not_described_is_refused() {
 /// Every schema whose name the program writes is described; those of files that hsched alone reads are not.
 #[test]
 fn every_schema_of_the_program_is_described() {
-    const INTERNAL: [&str; 6] = ["state", "wish", "looks", "policy-net", "samples", "shares"];
+    const INTERNAL: [&str; 7] = ["pool", "state", "wish", "looks", "policy-net", "samples", "shares"];
     let mut missing = BTreeSet::new();
     for path in sources(Path::new(env!("CARGO_MANIFEST_DIR"))) {
         let text = fs::read_to_string(&path).expect("a source");

@@ -17,16 +17,16 @@ pub enum Action {
     Amend { of: SubmissionKey, job_id: JobId, to: Box<Amendment>, why: String },
     /// Give the ranks of a running job other shares.
     Share { of: SubmissionKey, job_id: JobId, shares: Box<NewShares>, why: String },
-    /// Leave a job where it is, for now.
+    /// Keep a job as it is until a later turn.
     Wait { job: JobName, why: String },
-    /// A job that waits never starts; the state says that it has ended.
+    /// End a pending job that can never start. The state already records the end.
     GiveUp { job: JobName, why: String },
-    /// Ranks have shown how fast their GPUs are; the state's cache knows already. A lesson for each sample.
+    /// Store newly measured GPU speeds, with a lesson for each sample. The state's cache already has them.
     Learn { job: JobName, samples: Vec<Sample>, lessons: Vec<Lesson> },
 }
 
 impl Action {
-    /// Returns whether something is asked of Slurm.
+    /// Returns whether the action sends a request to Slurm.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. } | Self::Amend { .. })
     }

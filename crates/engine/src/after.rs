@@ -1,4 +1,5 @@
-//! Jobs that wait for others: their predecessors (`after`), or runs of their sweep where only so many may be at a time (`at_most`).
+//! Jobs that wait for other jobs: for predecessors (`after`), or for runs of the same sweep if its limit
+//! (`at_most`) is reached.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +7,9 @@ use crate::mark::wait_for;
 use crate::{Action, JobState, Outcome, Phase, State};
 use hsched_model::{Job, JobName, Time};
 
-/// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.
+/// Marks every pending job with the job that it waits for, and ends jobs whose predecessor did not complete.
 ///
-/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first.
+/// A job that nobody remembers has completed: those that had not were waited for. Of the runs of a sweep the first ones start first, or those that promise most.
 pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     let mut actions = Vec::new();
     if state.jobs.iter().all(|tracked| tracked.job.after.is_empty() && tracked.job.at_most.is_none()) {
@@ -18,8 +19,8 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
         let open = not_completed(state);
         let before = actions.len();
         let mut at_once = AtOnce::of(state);
-        let waiting = state.jobs.iter_mut().filter(|job| matches!(job.phase, Phase::Waiting { .. }));
-        for tracked in waiting {
+        for place in waiting(state) {
+            let tracked = &mut state.jobs[place];
             let first = tracked.job.after.iter().find_map(|name| Some((name.clone(), *open.get(name)?)));
             let full = if first.is_none() { at_once.take(tracked, at) } else { None };
             match full {
@@ -34,7 +35,16 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     }
 }
 
-/// By sweep, how many of its runs have been submitted or may be now, and one of them.
+/// Returns where the waiting jobs are, those first whose curves promise most.
+fn waiting(state: &State) -> Vec<usize> {
+    let is_waiting = |(_, job): &(usize, &JobState)| matches!(job.phase, Phase::Waiting { .. });
+    let waiting = state.jobs.iter().enumerate().filter(is_waiting);
+    let mut waiting: Vec<(f64, usize)> = waiting.map(|(place, job)| (job.promise(), place)).collect();
+    waiting.sort_by(|a, b| a.0.total_cmp(&b.0));
+    waiting.into_iter().map(|(_, place)| place).collect()
+}
+
+/// By sweep: the number of its runs that are submitted or may be submitted now, and one of them.
 struct AtOnce(BTreeMap<String, (u32, JobName)>);
 
 impl AtOnce {
@@ -48,7 +58,8 @@ impl AtOnce {
         Self(counts)
     }
 
-    /// Gives a waiting job a place among the runs of its sweep; returns a run to wait for where there are as many as may be at a time.
+    /// Gives a pending job a place among the runs of its sweep. If the sweep's limit is reached, returns a
+    /// run to wait for.
     fn take(&mut self, tracked: &JobState, at: Time) -> Option<JobName> {
         let sweep = limited(&tracked.job)?;
         let is_due = matches!(tracked.phase, Phase::Waiting { not_before, .. } if not_before.is_none_or(|due| due <= at));
@@ -64,12 +75,12 @@ impl AtOnce {
     }
 }
 
-/// Returns the sweep of a run of which only so many may be at a time.
+/// Returns the sweep of a run if that sweep limits how many of its runs are active at a time.
 fn limited(job: &Job) -> Option<&str> {
     job.at_most.and(job.variant.as_ref()).map(|variant| variant.sweep.as_str())
 }
 
-/// Returns the jobs that have not completed, with what became of those that never will.
+/// Returns the jobs that have not completed; for those that never will, also how they ended.
 fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
     let end = |tracked: &JobState| match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => None,
@@ -81,7 +92,8 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
 }
 
 impl JobState {
-    /// Records that as many runs of its sweep as may be at a time are there. That is no news: a thousand runs would say so.
+    /// Records that the sweep has as many active runs as it allows. This is not logged, because a thousand
+    /// runs would log it.
     fn wait_for_run(&mut self, run: JobName, at: Time) {
         let most = self.job.at_most.unwrap_or_default();
         let sweep = limited(&self.job).unwrap_or_default();
@@ -90,7 +102,7 @@ impl JobState {
         let _ = wait_for(self, &why, at);
     }
 
-    /// Records the first job that it comes after and that has not completed, and what became of that.
+    /// Records the job's first predecessor that has not completed, and how that ended if it has.
     fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {
             None => {

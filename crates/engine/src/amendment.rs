@@ -7,22 +7,22 @@ use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobDefaults, JobId, PlacedRank, QueueChoice, RequestOption, Seconds};
 use hsched_plan::throughput::ThroughputMatrix;
 
-/// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
+/// GPUs of a request to Slurm: the same number of one type on each of several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Kind {
+pub struct GpuRequest {
     pub nodes: u32,
     pub per_node: u32,
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
 }
 
-/// What a pending request is changed to.
+/// New values of a pending request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Amendment {
-    /// `None`: its GPUs stay, and only the limit is another one.
+    /// `None`: the GPUs stay the same and only the limit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
-    /// The ranks as they are planned then, rank 0 first.
+    pub kind: Option<GpuRequest>,
+    /// The planned ranks after the update, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     #[serde(rename = "epoch_s")]
     pub epoch: Seconds,
@@ -30,37 +30,37 @@ pub struct Amendment {
     pub communication: Seconds,
     /// The time limit.
     pub minutes: u64,
-    /// What each rank needs beside its GPU; memory in bytes, 0 if unknown.
+    /// CPUs and memory of each rank; memory in bytes, 0 if unknown.
     pub cpus: u64,
     pub memory: u64,
-    /// The account and the partitions that it goes to then, where the job leaves several.
+    /// The account and partitions after the update, if the job leaves several open.
     #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
     pub queue_choice: Option<QueueChoice>,
-    /// That the limit ends it before what is left of the job is done, for people.
+    /// A message that the limit ends the job before its remaining work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
 }
 
-/// What must be known of the queue about a job: what it may ask for, and when each of its requests would start.
+/// A question about the queue: a job's possible requests and when each would start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inquiry {
     /// The job's number in the problem of this turn.
     pub job: usize,
-    /// The job as it is still to be trained.
+    /// The job with its remaining epochs.
     pub rest: Job,
-    /// What is known of its speeds on the GPUs of the cluster.
+    /// Known speeds of the job on the GPUs of the cluster.
     pub speeds: ThroughputMatrix,
-    /// The least limit that a request may have, if longer ones allow it.
+    /// The shortest limit that a request may have, if partitions allow it.
     pub at_least: Option<Seconds>,
-    /// Whether it can go on after a time limit.
+    /// Whether the job can resume after its time limit.
     pub resumes: bool,
-    /// Whether it leaves open to which account or partition it goes.
+    /// Whether the job leaves its account or partition open.
     pub goes_elsewhere: bool,
     pub submissions: Vec<Submission>,
 }
 
 impl Inquiry {
-    /// Returns the pending submissions, by their place among all of the job.
+    /// Returns the job's submissions in order, with the ids of pending ones.
     pub fn pending(&self) -> Vec<Option<JobId>> {
         let id = |submission: &Submission| {
             submission.attempt.job_id.filter(|_| submission.stage == Stage::Pending)
@@ -68,30 +68,31 @@ impl Inquiry {
         self.submissions.iter().map(id).collect()
     }
 
-    /// Returns whether something of the job waits in the queue.
+    /// Returns whether a submission of the job is pending.
     pub fn waits(&self) -> bool {
         self.pending().iter().any(Option::is_some)
     }
 
-    /// Returns whether others may be queued beside what waits.
+    /// Returns whether more submissions may be queued beside the pending ones.
     pub fn races(&self) -> bool {
         self.submissions.iter().any(|submission| submission.attempt.race)
     }
 
-    /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
+    /// Returns the pending submission that could be changed to a request; `None` if another submission of the
+    /// job already makes the same request.
     pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
-        let submission = Submission::changeable(&self.submissions, &Kind::asked(request))?;
+        let submission = Submission::changeable(&self.submissions, &GpuRequest::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != submission);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
         submission.attempt.job_id.filter(|_| !is_there)
     }
 
-    /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the
-    /// request adds.
+    /// Returns whether a submission asks for the GPUs of a request and its account, partitions and limit
+    /// already cover the request.
     fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
-        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
-        if own_kind != Some(Kind::asked(request)) {
+        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| GpuRequest::of(&attempt.ranks));
+        if own_kind != Some(GpuRequest::asked(request)) {
             return false;
         }
         let choice = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
@@ -119,20 +120,21 @@ impl Amendment {
     }
 }
 
-impl Kind {
-    /// Returns what a request asks for.
+impl GpuRequest {
+    /// Returns the update that turns a pending submission into `request`.
     pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
         Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
     }
 
-    /// Returns what ranks are for; `None` where nodes or types differ, for which no ordinary job can ask.
+    /// Returns the GPUs of `ranks`; `None` if nodes or types differ, because no ordinary job can ask for
+    /// those.
     pub fn of(ranks: &[PlacedRank]) -> Option<Self> {
         let gpus = Gpus::of(ranks);
         let (_, gpu_type, per_node) = gpus.iter().next()?;
         let is_one = gpus.iter().all(|(_, candidate, count)| candidate == gpu_type && count == per_node);
         let nodes = u32::try_from(gpus.0.len()).ok()?;
-        // Ranks of several types on one node are several entries of it.
+        // Ranks of several types on one node are separate entries.
         (is_one && nodes * per_node == gpus.total()).then(|| Self {
             nodes,
             per_node,

@@ -7,9 +7,9 @@ use crate::{
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
 
-/// Changes the state by an event; returns what was learnt from it.
+/// Changes the state by an event; returns the speeds learnt from it.
 ///
-/// News of a submission that its job does not have, or not any more, change nothing.
+/// News of a submission that the job does not have, or no longer has, changes nothing.
 pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
     match event {
         Event::Added { job, restart } => {
@@ -19,7 +19,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             state.decided = None;
             state.scripts.retain(|script| script.name != job.name || !script.is_over());
             match state.find_mut(&job.name) {
-                // What waits or has ended may be changed by its owner; what Slurm has may not.
+                // The user may replace a pending or ended job, but not one that Slurm has.
                 Some(tracked) if !tracked.phase.is_submitted() => tracked.begin_again(fresh, &beginning),
                 Some(_) => {}
                 None => state.jobs.push(fresh),
@@ -60,7 +60,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             }
             let on_lost_node = attempt.gpus.0.keys().any(|node| nodes_down.contains(node));
             let news = match news {
-                // Its ranks failed for it.
+                // The job failed because its node was down.
                 News::Ended { end: End::Failed { .. }, at } if on_lost_node => {
                     &News::Ended { end: End::NodeFailed, at: *at }
                 }
@@ -102,7 +102,8 @@ fn script_of<'s>(state: &'s mut State, of: &SubmissionKey) -> Option<&'s mut Scr
 }
 
 impl JobState {
-    /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
+    /// Replaces the job with the one that its owner added again, keeping its past; epochs count if the new
+    /// job resumes after them.
     fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));
         let fresh = Self { stray, past, ..fresh };
@@ -120,7 +121,7 @@ impl JobState {
         };
     }
 
-    /// Ends a job that Slurm does not have, or marks it to end when it has stopped.
+    /// Ends a job that Slurm does not have, or marks it to end after it has stopped.
     fn cancel(&mut self, at: Time) {
         let submissions = match &mut self.phase {
             Phase::Waiting { .. } => return self.finish(at, Outcome::Cancelled),
@@ -142,7 +143,8 @@ impl JobState {
         self.job.training().filter(|_| is_over && self.epochs_left() == 0)
     }
 
-    /// Ends a copy that waits: the others have done all there was to do. One that is submitted finds that out itself.
+    /// Ends a pending copy, because the other copies have done all the work. A submitted copy detects that
+    /// itself.
     fn trained_elsewhere(&mut self, at: Time) {
         if matches!(self.phase, Phase::Waiting { .. }) {
             self.finish(at, Outcome::Completed);
@@ -150,10 +152,10 @@ impl JobState {
         }
     }
 
-    /// Takes back what failures cost the job whose node turns out to have been down: the ranks fail before Slurm notices,
-    /// and so does the next try on that node.
+    /// Refunds the retries that failures cost the job if its node turns out to have been down: the ranks fail
+    /// before Slurm notices, and so does the next attempt on that node.
     fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
-        // Those from before its owner added it again were not counted since.
+        // Failures from before its owner added it again are not counted since.
         let added = self.added;
         let is_excused = |past: &PastAttempt| {
             let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
@@ -182,13 +184,13 @@ impl JobState {
         self.failures <= self.job.retries
     }
 
-    /// Returns whether a submission that was given up as lost is taken up again, should Slurm have it after all: to go on
-    /// with it, or to end it where the job is over.
+    /// Returns whether a submission presumed lost is tracked again if Slurm has it after all: to continue it,
+    /// or to end it if the job has ended.
     pub(super) fn takes_up_lost(&self) -> bool {
         self.stage_of_found(self.added).is_some()
     }
 
-    /// Returns the stage of a submission that is found now although it was given up.
+    /// Returns the stage of a submission that was presumed lost and is found now.
     fn stage_of_found(&self, now: Time) -> Option<Stage> {
         let then = match &self.phase {
             Phase::Waiting { .. } => return Some(Stage::Pending),
@@ -199,7 +201,7 @@ impl JobState {
         Some(Stage::Stopping { since: now, then, request: StopProgress::Meant })
     }
 
-    /// Takes up an attempt again that was given up as lost, and that Slurm has after all.
+    /// Tracks an attempt again that was presumed lost and that Slurm has after all.
     fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
         let is_same = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
         let Some(place) = self.past.iter().position(is_same) else { return };

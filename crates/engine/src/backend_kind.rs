@@ -1,4 +1,4 @@
-//! Where submissions go, Slurm's queue or devices at hand, and the words of messages for each.
+//! Where submissions go (Slurm's queue or local devices), and the wording of messages for each.
 
 use hsched_model::JobId;
 
@@ -8,12 +8,12 @@ pub enum BackendKind {
     /// To Slurm's queue, as jobs.
     #[default]
     Queue,
-    /// Onto devices at hand, as processes.
+    /// To local devices, as processes.
     Devices,
 }
 
 impl BackendKind {
-    /// Returns the command that carries out what is decided there.
+    /// Returns the command that carries out decisions for this backend.
     pub fn follower(self) -> &'static str {
         match self {
             Self::Queue => "hsched watch",
@@ -21,7 +21,8 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of a job that is there and must not come a second time; its name follows.
+    /// Returns the message start for a job that is already present and must not be submitted again; its name
+    /// follows.
     pub fn already(self) -> &'static str {
         match self {
             Self::Queue => "already in the queue",
@@ -29,7 +30,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of a submission that got this number.
+    /// Returns the message for a submission that received this number.
     pub fn submitted(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("submitted as job {id}"),
@@ -37,7 +38,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of the continuation of a chain that got this number.
+    /// Returns the message for the continuation of a chain that received this number.
     pub fn continued(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("continuation queued as job {id}"),
@@ -45,7 +46,8 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of a submission that got this number and waits beside another of its job.
+    /// Returns the message for a submission that received this number and is pending beside another one of
+    /// its job.
     pub fn beside(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("also queued as job {id}"),
@@ -53,7 +55,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of a submission that runs under this number.
+    /// Returns the message for a submission that runs under this number.
     pub fn running(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("running as job {id}"),
@@ -61,7 +63,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of a submission that would never be accepted; the reason follows.
+    /// Returns the message start for a submission that would never be accepted; the reason follows.
     pub fn refused(self) -> &'static str {
         match self {
             Self::Queue => "refused by Slurm",
@@ -69,7 +71,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of one that is not accepted now; the reason follows.
+    /// Returns the message start for a submission that is not accepted now; the reason follows.
     pub fn deferred(self) -> &'static str {
         match self {
             Self::Queue => "Slurm does not accept it now",
@@ -77,7 +79,7 @@ impl BackendKind {
         }
     }
 
-    /// Returns what is said of one that came to nothing for another reason, which follows.
+    /// Returns the message start for a submission that failed for another reason, which follows.
     pub fn failed(self) -> &'static str {
         match self {
             Self::Queue => "could not be submitted",

@@ -1,4 +1,4 @@
-//! Chains of submissions: the continuation of a job that its time limit ends is queued while the job still runs, and takes over.
+//! Chains of submissions: while a job runs that its time limit will end, its continuation is already queued.
 
 use crate::plan_executor::PlanExecutor;
 use crate::{
@@ -9,18 +9,20 @@ use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
 use hsched_plan::{Decision, Placement, Sharing};
 
-/// A next piece asks for less where that is at most this part of its limit.
+/// A pending next piece is shortened if it then needs at most this fraction of its limit.
 const SHORTER: f64 = 0.75;
 
-/// Returns the submission whose next piece is to be queued now: it runs, alone, and ends before the job is done.
+/// Returns the submission whose next piece must be queued now: the only one of the job, running, and ending
+/// before the job is done.
 pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<&'t Submission> {
     let [submission] = tracked.phase.submissions() else { return None };
     let Submission { attempt, stage: Stage::Running } = submission else { return None };
-    // Nobody knows what the others ask of the queue. A piece that Slurm refused, or somebody cancelled, is not queued again.
+    // The options of other submissions are unknown. A piece that Slurm refused or a person cancelled is not
+    // queued again.
     if attempt.queue_choice.is_none() || attempt.job_id.is_none() || attempt.has_next {
         return None;
     }
-    // What is lost at the limit cannot be gone on with.
+    // A job that loses its work at the limit cannot be continued.
     let saves = tracked.resumes();
     let (started, limit) = (attempt.started?, attempt.limit?);
     let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
@@ -31,12 +33,13 @@ pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<
     {
         return None;
     }
-    // It may well wait as long as this one has.
+    // The next piece may wait as long as this one did.
     let lead = (Walltime::AHEAD * limit.0).max(started.since(attempt.meant).0);
     (at.0 >= started.0 + limit.0 - lead).then_some(submission)
 }
 
-/// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
+/// Returns an update that lowers the limit of a pending next piece to the job's remaining work: short jobs
+/// start sooner.
 pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Rules) -> Option<Amendment> {
     let (queue_choice, limit) = (attempt.queue_choice.as_ref()?, attempt.limit?);
     if attempt.keeps_limit || !tracked.is_next(attempt) {
@@ -59,7 +62,8 @@ pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Ru
 }
 
 impl PlanExecutor<'_> {
-    /// Returns the jobs whose next piece is to be queued, on as many GPUs of the same type as they have.
+    /// Returns the jobs whose next piece must be queued, with the same number and type of GPUs as the running
+    /// piece.
     pub(super) fn next_pieces(&self, state: &mut State) -> Vec<(usize, Decision)> {
         let mut next = Vec::new();
         for job in 0..self.view.names.len() {
@@ -77,7 +81,7 @@ impl PlanExecutor<'_> {
         next
     }
 
-    /// Returns a submission as the one that goes on where the running one of its job ends.
+    /// Returns `attempt` as the next piece, which resumes where the job's running submission ends.
     pub(super) fn next_piece(
         &self,
         intent: PlannedSubmission,
@@ -97,13 +101,15 @@ impl PlanExecutor<'_> {
 }
 
 impl JobState {
-    /// Returns whether a submission waits for another one of the job, after which it goes on.
+    /// Returns whether a submission is a next piece that waits for the end of another one of the job.
     pub fn is_next(&self, attempt: &SubmissionRecord) -> bool {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())
     }
 
-    /// Returns whether the next piece goes on after one that was cut or interrupted. One that runs does: it has had the other stop. One that
-    /// still waits is too short if its limit cut the other before an epoch was done. So many in a row that do no epoch are a fault of the job.
+    /// Returns whether the next piece continues the job after a piece that was cut or interrupted. A running
+    /// next piece does, because it made the other one stop. A pending one has too short a limit if the same
+    /// limit cut the other piece before it finished an epoch. Several pieces in a row without an epoch are a
+    /// fault of the job.
     fn has_heir(&mut self, end: &End, epochs: u64) -> bool {
         if !matches!(end, End::TimedOut | End::Cut) || epochs > 0 {
             return end.is_cut();
@@ -117,14 +123,15 @@ impl JobState {
         goes_on
     }
 
-    /// Decides what the end of a piece means for the next one, which Slurm has already: it goes on, or ends with this one.
+    /// Decides what the end of a piece means for the next one, which Slurm already has: it continues the job
+    /// or is cancelled.
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),
             _ if self.epochs_left() == 0 => Some(AfterStop::Done(ended)),
             _ if end.is_from_outside() || self.has_heir(end, epochs) => None,
             _ if *end == End::Cancelled => Some(AfterStop::Cancel),
-            // What it means for the job is decided when the next piece is gone.
+            // The consequence for the job is decided after the next piece has left the queue.
             _ => Some(AfterStop::GoOn),
         };
         let (done, moves) =
@@ -132,7 +139,7 @@ impl JobState {
         for submission in self.phase.submissions_mut() {
             submission.attempt.epochs_before = done;
             if moves {
-                // Where the job goes on is decided anew, whatever becomes of this.
+                // The job's next start is decided separately, whatever happens to this piece.
                 submission.attempt.follows = None;
             }
             if let Some(then) = then.filter(|_| !matches!(submission.stage, Stage::Stopping { .. })) {

@@ -1,28 +1,28 @@
-//! One decision: whether one is due, asking the policy, and noting its plan in the state.
+//! One decision: checks whether one is due, asks the policy and records its plan in the state.
 
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
-use crate::view::{Aims, Nowhere, View, is_ready};
+use crate::view::{Nowhere, ProblemContext, View, is_ready};
 use crate::{
-    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
-    shares, stall,
+    Action, AfterStop, Inquiry, JobState, Phase, Planner, Rules, State, WaitQuestion, chain, early, lateness,
+    promise, shares, stall,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
 
-/// What to do, and what people should know of how it was decided.
+/// Actions to take, and messages about how they were decided.
 #[derive(Default)]
-pub(super) struct Decision {
+pub(super) struct TurnDecision {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
     pub notes: Vec<String>,
 }
 
-/// Returns whether nothing is to be decided: all is as it was when it was decided on, nobody's patience has ended, and no
-/// deadline is newly out of reach.
+/// Returns whether no decision is due: the input equals that of the last decision, no wait has ended, and no
+/// further deadline has become unreachable.
 pub(super) fn is_settled(
     state: &State,
     at: Time,
@@ -41,14 +41,14 @@ pub(super) fn is_settled(
         && state.decided.is_some_and(|decided| decided == fingerprint(state, at, cluster, rules, planner))
 }
 
-/// Returns what to do now, and marks in the state what is about to be done.
+/// Returns the actions to take now, and marks them in the state first.
 pub(super) fn decide(
     state: &mut State,
     at: Time,
     cluster: &Cluster,
     rules: &Rules,
     planner: &mut Planner<'_>,
-) -> Decision {
+) -> TurnDecision {
     let patience = Timeouts::new(cluster, rules, at);
     let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
@@ -60,19 +60,20 @@ pub(super) fn decide(
     actions.extend(shares::unwritten(state));
     let warnings = lateness::warn(state, at);
     if !warnings.is_empty() {
-        // A policy may do something about it.
+        // The policy may react to the warning.
         state.decided = None;
         notes.extend(warnings);
     }
     let seen = fingerprint(state, at, cluster, rules, planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
-        return Decision { actions, notes, ..Decision::default() };
+        return TurnDecision { actions, notes, ..TurnDecision::default() };
     }
     let view = {
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     let mut nowhere = Nowhere::new(cluster, rules);
@@ -82,31 +83,33 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(mut view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
     let corrected = shares::correct(state, &view, planner.policy.name());
     if !corrected.is_empty() {
-        // The policy sees these jobs as they will be.
+        // The policy sees these jobs in their future state.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         view = View::new(state, at, cluster, rules, aims).unwrap_or(view);
         actions.extend(corrected);
     }
     let (questions, inquiries, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {
-                // Asked again at the next turn, whenever that is.
+                // The policy is asked again at the next turn, whenever that is.
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }
             let Effects { actions: planned, questions, inquiries } =
                 execute_plan(state, &view, &plan, cluster, rules, planner, at);
             if planned.iter().any(Action::is_request) {
-                // What comes of it is news, even where all is soon as it was: a request may have been in vain.
+                // The outcome of these actions counts as a change even if the state then looks the same: a
+                // request may have failed.
                 state.decided = None;
             }
             actions.extend(planned);
-            // Not all policies say of each job why it has to wait.
+            // Not every policy gives a reason for each pending job.
             let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
             for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].progress.is_ready()) {
                 let tracked = view.tracked_mut(state, job);
@@ -125,21 +128,25 @@ pub(super) fn decide(
         }
     };
     notes.extend(told);
-    Decision { actions, questions, inquiries, notes }
+    TurnDecision { actions, questions, inquiries, notes }
 }
 
-/// Returns whether the next piece of a job is to be queued.
+/// Returns whether a job's next piece must be queued.
 fn has_next_piece(state: &State, at: Time, rules: &Rules) -> bool {
     state.jobs.iter().any(|tracked| chain::due(tracked, at, rules).is_some())
 }
 
-/// Returns the policy's plan, checked; what the policy remembers is in the state.
+/// Returns the policy's checked plan; the policy's memory is stored in the state.
 fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<CheckedPlan, PolicyError> {
     let policy = &mut *planner.policy;
     if let Some(memory) = state.memory.as_ref().filter(|memory| memory.policy == policy.name()) {
         policy.remember(memory);
     }
-    let plan = policy.decide(&view.problem, &planner.budget)?;
+    let mut plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
+    // What waits in a queue has asked for its own.
+    if !policy.queues() {
+        promise::put_first(state, view, &mut plan.changes);
+    }
     hsched_plan::checked(policy.name(), &view.problem, plan)
 }

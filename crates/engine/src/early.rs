@@ -1,4 +1,7 @@
-//! Early stops: ends jobs before their last epoch by the rules of their job files, from the metrics that rank 0 reports.
+//! Early stops: ends jobs before their last epoch according to the rules in their job files, from the metrics
+//! that rank 0 reports.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,25 +13,27 @@ use hsched_plan::curve::{
     CurvePoint, CurveVerdict, Goal, MetricKind, behind, bracket, first_rung, judge_running,
 };
 
-/// That a job need not train until its last epoch.
+/// An early stop: a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Early {
-    /// Such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+pub struct EarlyEnd {
+    /// Reason, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub why: String,
-    /// Whether its owner lets it stop for that; otherwise people are told, once.
+    /// Whether the job's rule allows the stop; if not, the user is told once.
     pub allowed: bool,
 }
 
-/// The most reports of a job that are remembered.
+/// The maximum number of reports kept for a job.
 const MOST_REPORTS: usize = 1000;
 
-/// The mean degree of use from which a cluster is busy, `h_s`.
+/// Mean utilisation at which a cluster counts as busy, `h_s`.
 const BUSY: f64 = 0.9;
 
-/// Asks jobs to save and end that may stop now; returns the requests, and what people should know of jobs that may not.
+/// Asks jobs that may stop early to save and end. Returns the requests, and messages about jobs that could
+/// stop but have no rule that allows it.
 pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Action>, Vec<String>) {
     let (mut actions, mut notes) = (Vec::new(), Vec::new());
     let is_full = is_full(cluster);
+    state.settle_places();
     for place in 0..state.jobs.len() {
         let others_wait = state.others_wait(&state.jobs[place]);
         let behind = state.behind(&state.jobs[place]);
@@ -37,7 +42,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
             continue;
         }
         if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
-            tracked.early = Some(Early { why, allowed: true });
+            tracked.early = Some(EarlyEnd { why, allowed: true });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
             notes.push(format!(
@@ -45,7 +50,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
                 tracked.job.name,
                 tracked.stopped(&why)
             ));
-            tracked.early = Some(Early { why, allowed: false });
+            tracked.early = Some(EarlyEnd { why, allowed: false });
         }
     }
     for place in 0..state.jobs.len() {
@@ -54,7 +59,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
     (actions, notes)
 }
 
-/// Returns the requests that end a job which may stop.
+/// Returns the requests that end a job that may stop.
 fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
     let tracked = &mut state.jobs[place];
     let Some(early) = tracked.early.clone().filter(|early| early.allowed) else { return Vec::new() };
@@ -71,7 +76,7 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
         match stage {
             Stage::Running => actions.push(Action::Stop { of, job_id, why }),
             Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
-            // It was to go on elsewhere.
+            // The job was about to move to other GPUs.
             Stage::Stopping { then: then @ AfterStop::GoOn, .. } => *then = AfterStop::Finish,
             Stage::Meant | Stage::Stopping { .. } => {}
         }
@@ -82,14 +87,15 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
     actions
 }
 
-/// Returns whether the nodes are used to their limits: the mean over them of how much of GPUs, CPUs and memory is in use.
+/// Returns whether the cluster is busy, by the mean utilisation of its nodes' GPUs, CPUs and memory.
 fn is_full(cluster: &Cluster) -> bool {
     let degrees: Vec<f64> = cluster.nodes.iter().filter_map(degree).collect();
     let count = to_f64(degrees.len());
     degrees.iter().sum::<f64>() > BUSY * count
 }
 
-/// Returns ‖u‖/√M over the parts u of a node's M resources that are in use; `None` of a node that takes no work.
+/// Returns ‖u‖/√M, where u holds the used fractions of a node's M resources; `None` for a node that accepts
+/// no work.
 fn degree(node: &Node) -> Option<f64> {
     if node.state.availability() != Availability::Up || node.gpu_total() == 0 {
         return None;
@@ -107,7 +113,7 @@ fn degree(node: &Node) -> Option<f64> {
 }
 
 impl State {
-    /// Returns whether another job waits for GPUs, by itself or in the queue.
+    /// Returns whether another job waits for GPUs, in the state or in Slurm's queue.
     pub fn others_wait(&self, tracked: &JobState) -> bool {
         let waits = |job: &JobState| match &job.phase {
             Phase::Waiting { .. } => job.awaits.is_none(),
@@ -118,24 +124,34 @@ impl State {
 }
 
 impl State {
-    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
-    ///
-    /// The jobs of a sweep are those of one model with this rule and metric; of these, the ones of its bracket count.
+    /// Gives each job of a sweep that goes by halving its place there, after those that have one.
+    fn settle_places(&mut self) {
+        let mut next: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        let mut places: Vec<Option<u64>> = self.jobs.iter().map(|job| job.place).collect();
+        for (job, place) in self.jobs.iter().filter_map(|job| Some((job.halved()?, job.place?))) {
+            let next = next.entry(job).or_default();
+            *next = (*next).max(place + 1);
+        }
+        for (job, place) in self.jobs.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            let Some(sweep) = job.halved() else { continue };
+            let next = next.entry(sweep).or_default();
+            *place = Some(*next);
+            *next += 1;
+        }
+        self.jobs.iter_mut().zip(places).for_each(|(job, place)| job.place = place);
+    }
+
+    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached. Of its sweep
+    /// the jobs of its bracket count.
     fn behind(&self, tracked: &JobState) -> Option<String> {
-        let of_sweep = |job: &&JobState| {
-            job.job.stop.rule == StopRule::Halving
-                && job.job.model == tracked.job.model
-                && job.job.target.as_ref().map(|target| &target.metric)
-                    == tracked.job.target.as_ref().map(|target| &target.metric)
+        let (sweep, target, stop) = (tracked.halved()?, tracked.job.target.as_ref()?, &tracked.job.stop);
+        let bracket_of = |job: &JobState| bracket(job.place.unwrap_or_default(), stop.brackets);
+        let own_bracket = bracket_of(tracked);
+        let is_other = |job: &&JobState| {
+            job.halved() == Some(sweep) && job.job.name != tracked.job.name && bracket_of(job) == own_bracket
         };
-        let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
-        let stop = &tracked.job.stop;
-        let brackets = (0..).map(|place| bracket(place, stop.brackets));
-        let sweep: Vec<(&JobState, u32)> = self.jobs.iter().filter(of_sweep).zip(brackets).collect();
-        let is_own = |job: &JobState| job.job.name == tracked.job.name;
-        let own_bracket = sweep.iter().find(|(job, _)| is_own(job))?.1;
-        let others = sweep.iter().filter(|(job, bracket)| *bracket == own_bracket && !is_own(job));
-        let others: Vec<&[CurvePoint]> = others.map(|(job, _)| job.curve.as_slice()).collect();
+        let others = self.jobs.iter().filter(is_other);
+        let others: Vec<&[CurvePoint]> = others.map(|job| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, first_rung(tracked.job.epochs, stop.not_before, own_bracket));
         let ranking = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (ranking.rung, ranking.place, ranking.of, ranking.kept);
@@ -146,12 +162,18 @@ impl State {
 }
 
 impl JobState {
-    /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
+    /// Returns the sweep whose runs it is compared with if it goes by halving: those of its model that go by halving of its metric.
+    fn halved(&self) -> Option<(&str, &str)> {
+        let target = self.job.target.as_ref().filter(|_| self.job.stop.rule == StopRule::Halving)?;
+        Some((&self.job.model, &target.metric))
+    }
+
+    /// Returns the verdict on the job's metric curve by its owner's rule; `None` if it has no rule.
     pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)
     }
 
-    /// Returns what its curve says by the weakest rule that its target has.
+    /// Returns the verdict on the job's metric curve by the weakest rule that its target has.
     pub fn free_verdict(&self) -> Option<CurveVerdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };
@@ -171,34 +193,34 @@ impl JobState {
         judge_running(&self.curve, &goal, stop, busy).filter(|_| self.epochs_left() > 0)
     }
 
-    /// Returns why it may stop now, if it may.
+    /// Returns why the job may stop now; `None` if it may not.
     fn may_stop(&self, busy: bool) -> Option<String> {
         self.verdict(busy).filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns why it might stop if its owner allowed it.
+    /// Returns why the job could stop if its owner allowed it.
     fn might_stop(&self) -> Option<String> {
         self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
-    /// Returns where it stops and why.
+    /// Returns at which epoch the job stops and why.
     fn stopped(&self, why: &str) -> String {
         format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
     }
 
-    /// Returns where it was stopped by its rule and why, if it was.
+    /// Returns at which epoch its rule stopped the job and why, if it did.
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))
     }
 
-    /// Records the metric of its target after an epoch.
+    /// Records the target's metric after an epoch.
     pub(super) fn remember(&mut self, epoch: u64, metrics: &[(String, f64)]) {
         let Some(target) = &self.job.target else { return };
         let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
         self.curve.push(CurvePoint { epoch, value: *value });
         if self.curve.len() > MOST_REPORTS {
-            // Every other one tells as much of so long a curve.
+            // Every other report is dropped: the rest describes a long curve equally well.
             let mut place = 0;
             self.curve.retain(|_| {
                 place += 1;

@@ -11,7 +11,7 @@ impl JobState {
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
         let (end, has_begun) = if let End::Untaken(end) = end { (&**end, false) } else { (end, true) };
-        // Whoever was taken out of the queue before the piece before it had made room has not begun.
+        // A next piece removed from the queue before its predecessor ended has not begun.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()
             && attempt.started.is_none()
@@ -23,14 +23,14 @@ impl JobState {
             .any(|submission| submission.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
         let last = self.take_out(ended, of, &end.to_string()).is_some();
         if *end == End::Yielded || has_waited {
-            // It did nothing: what comes after is decided by the one that took the job.
+            // This submission did nothing; the one that took the job decides what follows.
             if last {
                 self.after_race(ended, now, attempt.race_run(), stage, rules);
             }
             return;
         }
         let (epochs, race) = (self.epochs_done.saturating_sub(attempt.epochs_before), attempt.race);
-        // How the batch was divided has served its purpose; the GPUs are kept.
+        // The division of the batch is no longer needed; the GPUs are kept.
         let lost = *end == End::Vanished;
         let attempt = SubmissionRecord { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
@@ -48,20 +48,20 @@ impl JobState {
             (false, _) => {}
         }
         if race && has_begun && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
-            // It had taken the job, which the others would leave as soon as they start.
+            // The submission had taken the job, so the other ones would exit as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
             let others = others.filter(|submission| !matches!(submission.stage, Stage::Stopping { .. }));
             others.for_each(|submission| submission.end(ended, AfterStop::GoOn));
         }
     }
 
-    /// Decides what comes after a race, once the last of those that lost it is gone.
+    /// Decides what follows a race after the last of the losing submissions has ended.
     fn after_race(&mut self, ended: Time, now: Time, race: &str, stage: Stage, rules: &Rules) {
         let winner = self.past.last().filter(|past| past.attempt.race_run() == race);
         let Some(end) = winner.map(|past| past.end.clone()) else {
             return self.wait(ended, None, "another submission took the job, but it has disappeared");
         };
-        // That it was taken back, as there was no use for it, says nothing of the job.
+        // Its withdrawal, because it was not needed, says nothing about the job.
         let stage = match stage {
             Stage::Stopping { then: AfterStop::GoOn, .. } => Stage::Running,
             other => other,
@@ -69,7 +69,7 @@ impl JobState {
         self.after(ended, now, stage, &end, rules);
     }
 
-    /// Has the other copies ended: the job is done.
+    /// Ends the other copies, because the job is done.
     fn end_copies(&mut self, ended: Time) {
         for submission in self.phase.submissions_mut() {
             submission.end(ended, AfterStop::Done(ended));
@@ -77,11 +77,11 @@ impl JobState {
         self.last = (ended, "one submission completed; the others are being cancelled".to_owned());
     }
 
-    /// Decides what comes after the end of the only submission.
+    /// Decides what follows the end of the only submission.
     fn after(&mut self, ended: Time, now: Time, stage: Stage, end: &End, rules: &Rules) {
         let then = if let Stage::Stopping { then, .. } = stage { Some(then) } else { None };
         let epochs = self.past.last().map_or(0, |past| past.epochs);
-        // Exit status 0 is the word of the program that all is done.
+        // Exit status 0 is the program's statement that all epochs are done.
         let done = if let Some(AfterStop::Done(at)) = then { Some(at) } else { None };
         if let Some(at) = done.or((*end == End::Completed).then_some(ended)) {
             self.finish(at, Outcome::Completed);
@@ -128,7 +128,7 @@ impl JobState {
         }
     }
 
-    /// Ends a job that was stopped because it was stuck, or lets it start again, which uses a retry.
+    /// Ends a job that was stopped because it was stuck, or restarts it, which uses a retry.
     fn after_stall(&mut self, ended: Time, now: Time, epochs: u64, rules: &Rules) {
         let last = self.past.last().map(|past| &past.attempt);
         let stall = last.and_then(|attempt| Some(attempt.stall.as_ref()?.text(attempt.gpus.total())));
@@ -141,7 +141,8 @@ impl JobState {
         }
     }
 
-    /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does.
+    /// Makes the job wait to resume after a stop or a time limit. The first few such ends in a row without a
+    /// new epoch use no retry; each further one uses one.
     fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
         let from = self.resumption();
         let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
@@ -156,14 +157,14 @@ impl JobState {
         self.wait(ended, Some(now.after(rules.delay(self.fruitless))), &format!("{why}{from}"));
     }
 
-    /// Returns where the job resumes, as the end of a sentence; nothing if no epoch is done.
+    /// Returns where the job resumes, as the end of a sentence; empty if no epoch is done.
     fn resumption(&self) -> String {
         let done = self.epochs_done;
         if done > 0 { format!("; resumes after epoch {done}") } else { String::new() }
     }
 
-    /// Takes out a submission that Slurm does not have: a job that was to end with it has ended, for others follows what
-    /// `otherwise` says.
+    /// Removes a submission that Slurm does not have. If the job was to end with it, the job ends; otherwise
+    /// `otherwise` decides.
     pub(super) fn never_ran(
         &mut self,
         at: Time,
@@ -179,8 +180,8 @@ impl JobState {
         }
     }
 
-    /// Leaves out the GPU types on trial of the attempt that has just failed, where the job has done no epoch on them;
-    /// returns what to say of it.
+    /// Excludes the GPU types on trial in the attempt that has just failed, if the job has finished no epoch
+    /// on them; returns a message about it.
     fn avoid(&mut self) -> String {
         let Some((last, before)) = self.past.split_last().filter(|(last, _)| last.epochs == 0) else {
             return String::new();
@@ -202,7 +203,7 @@ impl JobState {
         )
     }
 
-    /// Uses up a retry, or ends the job where none is left.
+    /// Uses up a retry, or ends the job if none is left.
     pub(super) fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
         self.failures += 1;
         let is_cut = self.past.last().is_some_and(|past| past.end.is_cut());
@@ -224,11 +225,11 @@ impl JobState {
         self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
     }
 
-    /// Waits for a better moment without using up a retry: the job is not to blame.
+    /// Delays the next attempt without using a retry, because the job is not to blame.
     pub(super) fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
         self.fruitless += 1;
         if self.fruitless > Rules::MOST_FRUITLESS {
-            // Whatever it is that comes from outside so often, it comes with this job.
+            // A fault that occurs this often from outside is attributed to the job.
             return self.fail(at, None, why, rules);
         }
         self.wait(at, Some(at.after(rules.delay(self.fruitless))), why);
@@ -239,7 +240,7 @@ impl JobState {
         self.last = (at, why.to_owned());
     }
 
-    /// Ends a job that waits, though not all its epochs are done.
+    /// Ends a pending job although not all of its epochs are done.
     pub(super) fn finish_early(&mut self, at: Time, why: &str) {
         self.finish(at, Outcome::Completed);
         self.last.1 = match self.stopped_early() {

@@ -10,38 +10,38 @@ use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Its owner added a job, for the first time or again; one that has done epochs goes on after them, or begins
-    /// anew where its owner wants a restart.
+    /// The user added a job, for the first time or again. A job with finished epochs resumes after them
+    /// unless the user requests a restart.
     Added {
         job: Box<Job>,
         restart: bool,
     },
-    /// Its owner wants no more of a job.
+    /// The user requested cancellation of a job.
     CancelAsked {
         job: JobName,
     },
-    /// Slurm's answer to what was asked of it about a submission; without meaning unless the job has that one.
+    /// Slurm's answer to a request about a submission; ignored unless the job has that submission.
     Answer {
         of: SubmissionKey,
         answer: Answer,
     },
-    /// News of a submission; without meaning unless the job has that one.
+    /// News of a submission; ignored unless the job has that submission.
     News {
         of: SubmissionKey,
         news: News,
     },
-    /// Slurm has an earlier submission of a job that waits here, or not any more.
+    /// Slurm has an earlier submission of a job that is pending here or has ended.
     Stray {
         job: JobName,
         job_id: Option<JobId>,
     },
-    /// Slurm has a submission after all that was given up as lost.
+    /// A submission presumed lost is in the queue.
     Found {
         of: SubmissionKey,
         job_id: JobId,
         submit_time: Option<String>,
     },
-    /// A node takes no new work.
+    /// A node accepts no new work.
     NodeDown {
         node: NodeName,
         state: Availability,
@@ -52,56 +52,56 @@ pub enum Event {
     },
 }
 
-/// What came of a request about a submission.
+/// The outcome of a request about a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Answer {
     /// sbatch printed its number.
     Submitted { job_id: JobId },
-    /// sbatch said no.
+    /// sbatch rejected it permanently.
     Refused { message: String },
-    /// sbatch said that it may be taken later.
+    /// sbatch rejected it for now.
     Deferred { message: String },
     /// The request did not reach Slurm.
     Unreachable { message: String },
-    /// Nobody knows whether Slurm heard the request.
+    /// The request may or may not have reached Slurm.
     Unclear { message: String },
     /// It was asked to save and end.
     Stopped,
-    /// Slurm was told to end it.
+    /// Slurm was told to end the job.
     Killed,
-    /// The request to end it did not get through.
+    /// The request to end the job did not reach Slurm.
     NotStopped { message: String },
-    /// Slurm has changed what it asks for.
+    /// Slurm has changed the request.
     Amended,
-    /// Slurm has not changed what it asks for.
+    /// Slurm has not changed the request.
     NotAmended { message: String },
-    /// New shares are where its ranks look for them.
+    /// New shares are stored where the ranks look for them.
     Shared,
-    /// Its ranks cannot be given other shares.
+    /// The ranks accept no other shares.
     NotShared { message: String },
 }
 
-/// What is seen of a submission.
+/// An observation about a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// Slurm does not know it, for the first time.
+    /// Slurm does not list it, for the first time.
     Missing,
-    /// Slurm has not known it for long and nothing shows that it ever ran.
+    /// Slurm has not listed it for long, and no trace shows that it ever ran.
     NeverSubmitted,
-    /// It waits in the queue.
+    /// It is pending in the queue.
     Queued { job_id: JobId, submit_time: Option<String> },
-    /// Slurm has another reason now for which it waits.
+    /// Slurm gives another reason for its pending state.
     Waits(QueueReason),
-    /// Its processes run, on these GPUs where that is known.
+    /// Its processes run, on these GPUs if known.
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
     /// Rank 0 has reported an epoch.
     Epoch(EpochReport),
-    /// Slurm says something else of the job of a script.
+    /// Slurm reports other facts about the job of a script.
     Facts(ScriptFacts),
-    /// Something about rank 0's reports is odd; told once.
+    /// Rank 0's reports contain something unexpected; reported once.
     Odd { what: String },
-    /// It does not get on, or gets on again.
+    /// It is stuck, or makes progress again.
     Stalled(Option<Stall>),
     /// It has left the queue.
     Ended { end: End, at: Time },
@@ -110,15 +110,15 @@ pub enum News {
 /// An epoch as its ranks reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpochReport {
-    /// Counts from 1.
+    /// Epoch number, from 1.
     pub epoch: u64,
-    /// When it was seen.
+    /// When the report was seen.
     pub at: Time,
-    /// Length of the epoch as rank 0 saw it.
+    /// Length of the epoch as measured by rank 0.
     pub length: Option<Seconds>,
-    /// What each rank reported, those that did.
+    /// The reports of the ranks that have reported.
     pub ranks: Vec<RankReport>,
-    /// What rank 0 says of the training, by name.
+    /// Metrics from rank 0, by name.
     pub metrics: Vec<(String, f64)>,
 }
 
@@ -126,30 +126,31 @@ pub struct EpochReport {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankReport {
     pub rank: usize,
-    /// The node that it is on, where samples tell.
+    /// The rank's node, if samples show it.
     pub node: Option<NodeName>,
-    /// Samples of the epoch that it trained.
+    /// Number of samples that the rank trained in the epoch.
     pub samples: u64,
-    /// Time that it computed, without waiting for others.
+    /// Compute time, without waiting for other ranks.
     pub compute: Seconds,
-    /// Size and mean time of its (micro-)steps, where it says so itself.
+    /// Size and mean time of its (micro-)steps, if the rank reports them.
     pub step: Option<Timed>,
-    /// What it measured at other sizes before its first epoch.
+    /// Step times that the rank measured at other sizes before its first epoch.
     pub probes: Vec<Timed>,
-    /// Its share of each global batch, where it says so.
+    /// The rank's share of each global batch, if it reports one.
     pub share: Option<ReportedShare>,
 }
 
-/// The share that a rank had in an epoch.
+/// The share of a rank in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedShare {
     /// Samples.
     pub batch: u64,
-    /// Version of the shares that it took while it ran, 0 for those with which it was started; `None` where it takes no others.
+    /// Version of the shares that the rank adopted while running, 0 for those from its start; `None` if it
+    /// accepts no others.
     pub version: Option<u64>,
 }
 
-/// The time of a (micro-)step at some size.
+/// The time of a (micro-)step of a given size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
     /// Samples.
@@ -157,13 +158,13 @@ pub struct Timed {
     pub time: Seconds,
 }
 
-/// How a submission ended: every end that Slurm knows, those unheard of included.
+/// How a submission ended: every end that Slurm knows, and `Other` for unknown ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Exit status 0.
     Completed,
-    /// The ranks saved and want to go on (exit status 85).
+    /// The ranks saved and want to continue (exit status 85).
     Saved,
     TimedOut,
     Failed {
@@ -172,40 +173,42 @@ pub enum End {
     },
     OutOfMemory,
     NodeFailed,
-    /// The check before its first step failed (exit status 87), on this node where that is known.
+    /// The check before the first step failed (exit status 87), on this node if known.
     Unfit {
         node: Option<NodeName>,
         why: String,
     },
     BootFailed,
     Preempted,
-    /// The deadline that Slurm was given has passed.
+    /// The deadline given to Slurm has passed.
     Deadline,
     Cancelled,
-    /// Another submission of its race started before it.
+    /// Another submission of its race started first.
     Yielded,
-    /// It ended so before it had taken the job of its race: the others can still have it. [`apply`](fn@crate::apply) keeps what is inside.
+    /// It ended like this before it had taken the job of its race, so the other submissions can still take
+    /// it. [`apply`](fn@crate::apply) keeps the inner end.
     Untaken(Box<Self>),
-    /// It stopped on request or at its time limit before the last epoch, and saved nothing.
+    /// It stopped on request or at its time limit before the last epoch and saved nothing.
     Cut,
-    /// As `Cut`, since the signal to stop killed its commands: they do not handle it.
+    /// Like `Cut`, because the stop signal killed its commands, which do not handle it.
     Unhandled,
-    /// The hsched that ran it ended, and let it save if it could; the job is not to blame, however often.
+    /// The hsched process that ran it ended, after letting it save if possible. The job is not to blame,
+    /// however often this happens.
     Interrupted,
-    /// Slurm does not know it any more, and it left no word.
+    /// Slurm no longer knows it, and it recorded no exit.
     Vanished,
-    /// Of the tasks of an array these many did not complete; the first one ended so.
+    /// This many tasks of an array did not complete; `first` is how the first of them ended.
     Tasks {
         failed: u64,
         all: u64,
         first: Box<Self>,
     },
-    /// A state that this version does not know, as printed.
+    /// A state unknown to this version, as printed.
     Other(String),
 }
 
 impl End {
-    /// Returns whether something other than the training brought the end.
+    /// Returns whether the cause of the end lies outside the training.
     pub fn is_from_outside(&self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
-//! The fingerprint of a decision's input: an equal one needs no new decision.
+//! The fingerprint of a decision's input: if it is unchanged, no new decision is needed.
 //!
-//! Taken from the state and the cluster themselves: where nothing has changed no problem is made of them.
+//! It is computed from the state and the cluster themselves; without a change, no planning problem is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
 };
-use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
-/// What a decision depends on, as text with a thing on each line. Names have neither blanks nor line breaks.
+/// The inputs of a decision as text, one on each line. Names contain neither blanks nor line breaks.
 #[derive(Default)]
 struct Description(String);
 
-/// What submissions have on a node.
+/// Resources of the jobs' submissions on a node.
 #[derive(Default)]
 struct NodeLoad<'a> {
-    /// By type: what running ones hold, and what is promised to others.
+    /// By type: GPUs that running submissions hold, and GPUs promised to pending ones.
     gpus: BTreeMap<&'a GpuType, (u32, u32)>,
-    /// What running ones hold beside GPUs.
+    /// CPUs that running submissions hold.
     cpus: u64,
     memory: u64,
 }
 
-/// Returns a number that stands for all that a decision depends on, save the epochs and the time that go by.
+/// Returns a number that represents all inputs of a decision except the progress of epochs and time.
 pub(super) fn fingerprint(
     state: &State,
     at: Time,
@@ -66,7 +66,7 @@ impl Description {
         self.0.push('\n');
     }
 
-    /// Adds where a job stands.
+    /// Adds the scheduling state of a job.
     fn job(&mut self, tracked: &JobState, at: Time) {
         let name = tracked.job.name.as_str();
         let submissions = tracked.phase.submissions();
@@ -81,7 +81,7 @@ impl Description {
         }
     }
 
-    /// Adds the nodes that each job is kept off.
+    /// Adds the nodes that each job must avoid.
     fn kept_off(&mut self, open: &[&JobState], kept_off: &KeptOff<'_>) {
         for tracked in open {
             let job = kept_off.planned(tracked);
@@ -92,7 +92,8 @@ impl Description {
         }
     }
 
-    /// Adds the GPUs of each node that the jobs have or may get, and for how many ranks there is room beside them.
+    /// Adds the GPUs of each node that the jobs have or may get, and how many ranks fit on its CPUs and
+    /// memory.
     fn nodes(&mut self, open: &[&JobState], cluster: &Cluster, rules: &Rules) {
         let access = Access::new(cluster, open.iter().map(|tracked| &*tracked.job), &rules.defaults);
         let needs: BTreeSet<(u64, u64)> = open
@@ -120,14 +121,14 @@ impl Description {
         }
     }
 
-    /// Adds the measured speeds in steps of five hundredths, so that what is measured again makes no news. What job files
-    /// say does not change: who changes it adds the job again.
+    /// Adds the measured speeds rounded to steps of 5 %, so that a repeated measurement changes nothing.
+    /// Speeds from job files do not change: a user who edits them adds the job again.
     fn speeds(&mut self, open: &[&JobState], cache: &Cache, estimate: Estimates) {
-        let measured: Vec<(SpeedKey, Measured)> = cache.estimates().collect();
+        let measured: Vec<(SpeedKey, MeasuredSpeed)> = cache.estimates().collect();
         if measured.is_empty() {
             return;
         }
-        // Whoever may go by estimates depends on what is known of other models, too.
+        // For jobs planned with estimates, speeds of other models matter as well.
         let wanted: BTreeSet<(Option<&str>, u64)> = open
             .iter()
             .map(|tracked| {
@@ -141,7 +142,7 @@ impl Description {
             // Sorted by model.
             let first =
                 model.map_or(0, |model| measured.partition_point(|(key, _)| key.model.as_str() < model));
-            for (key, Measured { speed, .. }) in &measured[first..] {
+            for (key, MeasuredSpeed { speed, .. }) in &measured[first..] {
                 if model.is_some_and(|model| model != key.model) {
                     break;
                 }
@@ -157,13 +158,13 @@ impl Description {
     }
 }
 
-/// Returns what the submissions of some jobs have, by node.
+/// Returns the resources of the submissions of some jobs, by node.
 fn node_loads<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, NodeLoad<'a>> {
     let mut all: BTreeMap<&NodeName, NodeLoad<'_>> = BTreeMap::new();
     let submissions = open.iter().flat_map(|job| job.phase.submissions().iter().map(move |sub| (job, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {
         let runs = *stage == Stage::Running;
-        // What has started and is being cancelled is in use until it has.
+        // A started submission that is being cancelled holds its GPUs until it has ended.
         let waits = !runs && (attempt.started.is_none() || !matches!(stage, Stage::Stopping { .. }));
         let needs = rules.defaults.rank_needs(&tracked.job);
         for (node, gpu_type, count) in attempt.gpus.iter() {
@@ -182,7 +183,7 @@ fn node_loads<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName
 }
 
 impl NodeLoad<'_> {
-    /// Returns a node's GPUs of each type that are free or held, less those that are promised.
+    /// Returns a node's GPUs of each type that are free or held, without the promised ones.
     fn left_of(&self, node: &Node) -> impl Iterator<Item = u32> {
         let is_up = node.state.availability() == Availability::Up;
         node.gpus.iter().map(move |stock| {

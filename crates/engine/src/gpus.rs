@@ -1,4 +1,4 @@
-//! GPUs by node and type: those that an attempt was planned on, and those that it holds.
+//! GPUs by node and type: those planned for an attempt, and those that it holds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use hsched_model::{GpuType, NodeName, PlacedRank};
 pub struct Gpus(pub BTreeMap<NodeName, BTreeMap<GpuType, u32>>);
 
 impl Gpus {
-    /// Returns the GPUs of these ranks, one each.
+    /// Returns the GPUs of these ranks, one per rank.
     pub fn of(ranks: &[PlacedRank]) -> Self {
         let mut gpus = Self::default();
         for rank in ranks {

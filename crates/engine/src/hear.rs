@@ -9,7 +9,7 @@ use hsched_model::{NodeName, Seconds, Time, hostlist};
 use hsched_plan::throughput::{Cache, Sample};
 
 impl JobState {
-    /// Records what came of a request about one of its submissions.
+    /// Records the outcome of a request about one of the job's submissions.
     pub(super) fn answered(&mut self, at: Time, of: &SubmissionKey, answer: &Answer, rules: &Rules) {
         match answer {
             Answer::Submitted { job_id } => {
@@ -33,7 +33,7 @@ impl JobState {
             Answer::Deferred { message } => {
                 let why = format!("{}: {message}", rules.backend.deferred());
                 self.never_ran(at, of, &why, |job| match rules.backend {
-                    // Slurm is asked seldom; at hand, what is in the way may be gone the next moment.
+                    // Slurm is asked rarely; local devices may be free again a moment later.
                     BackendKind::Queue => job.put_off(at, &why, rules),
                     BackendKind::Devices => job.wait(at, Some(at.after(Rules::IN_USE)), &why),
                 });
@@ -59,7 +59,7 @@ impl JobState {
             }
             Answer::NotAmended { message } => {
                 let Some(attempt) = self.attempt_mut(of) else { return };
-                // What was refused once is not asked again.
+                // A refused update is not requested again.
                 match attempt.amendment.take() {
                     Some(amendment) if amendment.kind.is_none() => attempt.keeps_limit = true,
                     _ => attempt.tables.clear(),
@@ -69,7 +69,7 @@ impl JobState {
         }
     }
 
-    /// Applies news of one of its submissions; returns what they teach about speeds.
+    /// Applies news of one of the job's submissions; returns the speeds learnt from it.
     pub(super) fn hear(
         &mut self,
         at: Time,
@@ -90,7 +90,7 @@ impl JobState {
                 let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return Vec::new() };
                 let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
                 attempt.identify(*job_id, submit_time.as_ref());
-                // One that ran is back in the queue where Slurm starts it again.
+                // Slurm requeued a submission that had run.
                 attempt.started = None;
                 if new || matches!(stage, Stage::Meant | Stage::Running) {
                     self.advance(at, of, Stage::Pending, format!("pending as job {job_id}"));
@@ -119,13 +119,13 @@ impl JobState {
             News::Stalled(stall) => self.hear_of_stall(at, of, stall.as_ref()),
             News::NeverSubmitted => {
                 let why = "Slurm never received it; submitting again";
-                // Should it appear after all, it is known.
+                // If it appears after all, it is recognised.
                 if let Some(attempt) = self.submission(of).map(|submission| submission.attempt.clone()) {
                     self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
                 }
                 self.never_ran(at, of, why, |job| job.put_off(at, why, rules));
             }
-            // Only the jobs of scripts have them.
+            // Only jobs of scripts have facts.
             News::Facts(_) => {}
             News::Missing => {
                 if let Some(attempt) = self.attempt_mut(of) {
@@ -136,8 +136,9 @@ impl JobState {
         Vec::new()
     }
 
-    /// Returns how a submission really ended. Before the last epoch, exit status 0 proves nothing of one that was asked to stop, nor of
-    /// a script of 0.1.0 that ended when its time limit was near. A copy of a training is believed: the others may have done the rest.
+    /// Returns the actual end of a submission. Before the last epoch, exit status 0 proves nothing for one
+    /// that was asked to stop, nor for a script of 0.1.0 that ended near its time limit. A copy of a training
+    /// is believed, because the other copies may have done the rest.
     fn believed(&self, ended: Time, of: &SubmissionKey, end: &End, rules: &Rules) -> End {
         let is_short = self.epochs_left() > 0 && self.job.training().is_none();
         let Some(Submission { attempt, stage }) =
@@ -152,7 +153,8 @@ impl JobState {
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
-    /// Records that a submission does not get on, or gets on again: then the pause was harmless, and one as long is none to speak of.
+    /// Records that a submission is stuck or makes progress again; in the second case the pause was harmless,
+    /// and pauses of that length are ignored later.
     fn hear_of_stall(&mut self, at: Time, of: &SubmissionKey, stall: Option<&Stall>) {
         let Some(attempt) = self.attempt_mut(of) else { return };
         let before = std::mem::replace(&mut attempt.stall, stall.cloned());
@@ -167,7 +169,8 @@ impl JobState {
         self.submission_mut(of).map(|submission| &mut submission.attempt)
     }
 
-    /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
+    /// Removes a submission from the job; returns it if it was the only one, so that the job needs another
+    /// phase.
     pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
         let Phase::Submitted(submissions) = &mut self.phase else { return None };
         let place = submissions.iter().position(|submission| submission.is(of))?;
@@ -179,12 +182,12 @@ impl JobState {
         None
     }
 
-    /// Records that Slurm heard a request to end a submission.
+    /// Records that Slurm received a request to end a submission.
     fn asked(&mut self, at: Time, of: &SubmissionKey, heard: StopProgress, said: &str) {
         self.last = (at, said.to_owned());
         let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
         *stage = match *stage {
-            // The time since the first such request counts.
+            // The time counts from the first such request.
             Stage::Stopping { since, then, request } => {
                 let since = if request == heard { since } else { at };
                 Stage::Stopping { since, then, request: heard }
@@ -193,7 +196,7 @@ impl JobState {
         };
     }
 
-    /// Records that Slurm did not hear a request, or said no: what was to go on elsewhere goes on where it is.
+    /// Records that Slurm did not receive a request or rejected it: a job that was to move stays where it is.
     fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
         self.last = (at, format!("could not be stopped: {message}"));
         let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
@@ -202,7 +205,7 @@ impl JobState {
         }
     }
 
-    /// Brings a submission to its next stage; one that is being stopped stays so.
+    /// Moves a submission to its next stage; one that is being stopped keeps its stage.
     fn advance(&mut self, at: Time, of: &SubmissionKey, next: Stage, said: String) {
         self.last = (at, said);
         let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
@@ -216,7 +219,7 @@ impl JobState {
         report.epoch > self.epochs_done && report.epoch <= self.job.epochs
     }
 
-    /// Counts an epoch that is done for the first time.
+    /// Counts an epoch that is finished for the first time.
     fn count(
         &mut self,
         of: &SubmissionKey,
@@ -240,7 +243,7 @@ impl JobState {
         let samples = teach::by_epoch(self, attempt, report, seen, cache);
         self.epochs_done = report.epoch;
         (self.fruitless, self.cuts) = (0, 0);
-        // The first one after a stop may have begun before it.
+        // The first epoch after a stop may have begun before it.
         let whole = report.epoch > before + 1 || !self.may_have_saved();
         let length = report.length.filter(|_| whole);
         self.epoch = length.or(seen).or(self.epoch);
@@ -254,8 +257,8 @@ impl JobState {
         samples
     }
 
-    /// Returns how long an epoch took whose length nobody reports: the time since the one before it in the same submission was seen.
-    /// It may have waited for others in it, so this teaches a speed only while none was measured.
+    /// Returns how long an epoch took if no rank reports its length: the time since the previous epoch of the
+    /// same submission. That time may include waits, so it teaches a speed only until a measured one exists.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
         let epochs = to_f64(report.epoch.saturating_sub(self.epochs_done));
@@ -265,7 +268,8 @@ impl JobState {
 }
 
 impl Submission {
-    /// Marks it as about to be ended; a request that is under way stays so, and what comes after is what was said last.
+    /// Marks a submission as about to end. A pending request stays, and the newest `then` replaces the
+    /// earlier one.
     pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },
@@ -274,7 +278,7 @@ impl Submission {
     }
 }
 
-/// Returns what a start cost whose first epoch this is: the time since then that was no training.
+/// Returns the startup cost measured by the first epoch: the time since the start that was not training.
 fn startup(attempt: &SubmissionRecord, report: &EpochReport) -> Option<Seconds> {
     let (started, length) = (attempt.started?, report.length?);
     let is_first = report.epoch == attempt.epochs_before + 1;

@@ -1,4 +1,4 @@
-//! Nodes that a job is kept off for now: slow ones if it avoids those, and ones on which its check has failed.
+//! Nodes that a job avoids for now: slow ones if its rule says so, and nodes on which its check failed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,10 +7,10 @@ use crate::pool::MemberId;
 use crate::{JobState, SlowNode, State};
 use hsched_model::{Access, Availability, Cluster, Job, JobDefaults, NodeName, Seconds, Time};
 
-/// How long a node is avoided on which the job's check has failed.
+/// How long a job avoids a node on which its check failed.
 const UNFIT: Seconds = Seconds(86_400.0);
 
-/// What keeps jobs off nodes at a moment.
+/// Knowledge about nodes to avoid at one moment.
 pub struct KeptOff<'a> {
     slow: Vec<SlowNode>,
     cluster: &'a Cluster,
@@ -19,15 +19,15 @@ pub struct KeptOff<'a> {
 }
 
 impl<'a> KeptOff<'a> {
-    /// Returns what is known at a moment of the nodes of a cluster.
+    /// Returns the knowledge at one moment about the nodes of a cluster.
     pub fn new(state: &State, cluster: &'a Cluster, defaults: &'a JobDefaults, at: Time) -> Self {
         Self { slow: state.node_times.slow(at), cluster, defaults, at }
     }
 
-    /// Returns the job as it is to be planned, kept off nodes, if there are any.
+    /// Returns the job as it is planned, with the nodes that it must avoid.
     pub(super) fn planned<'j>(&self, tracked: &'j JobState) -> Cow<'j, Job> {
         let mut avoided = self.nodes(&tracked.job, &tracked.unfit);
-        // Where it is, it stays.
+        // A job stays on the nodes that it already has.
         let submissions = tracked.phase.submissions().iter();
         submissions.for_each(|submission| {
             avoided.retain(|node| !submission.attempt.gpus.0.contains_key(node));
@@ -38,21 +38,21 @@ impl<'a> KeptOff<'a> {
         Cow::Owned(Job { avoided, ..Job::clone(&tracked.job) })
     }
 
-    /// Returns the nodes that a job is kept off; `unfit` are those on which its check failed, and when. None if the job could then run
-    /// nowhere.
+    /// Returns the nodes that a job must avoid; `unfit` are those on which its check failed, with the time.
+    /// Empty if the job could then run nowhere.
     pub fn nodes(&self, job: &Job, unfit: &BTreeMap<NodeName, Time>) -> BTreeSet<NodeName> {
         let slow = self.slow.iter().filter(|_| job.avoid_slow).map(|slow| slow.node.clone());
         let unfit =
             unfit.iter().filter(|(_, at)| self.at.since(**at).0 < UNFIT.0).map(|(node, _)| node.clone());
         let names: BTreeSet<NodeName> = slow.chain(unfit).collect();
-        // Jobs and their reports know the nodes of a pool by the names that Slurm gives them.
+        // Jobs and their reports name the nodes of a pool as Slurm does.
         let nodes = self.cluster.nodes.iter().map(|node| &node.name);
         let nodes: BTreeSet<NodeName> =
             nodes.filter(|name| names.contains(&MemberId::plain(name))).cloned().collect();
         if nodes.is_empty() || self.leaves_room(job, &nodes) { nodes } else { BTreeSet::new() }
     }
 
-    /// Returns whether a job can run without some nodes, once others have made room.
+    /// Returns whether a job can run without some nodes after other jobs have ended.
     fn leaves_room(&self, job: &Job, without: &BTreeSet<NodeName>) -> bool {
         let access = Access::new(self.cluster, [job], self.defaults);
         let is_usable = |gpu_type| job.gpu_types.as_ref().is_none_or(|types| types.contains(gpu_type));

@@ -1,4 +1,4 @@
-//! Deadlines: when they are, and by how much a job is expected to miss its own.
+//! Deadlines, and how much later a job is expected to end.
 
 use crate::{JobState, Phase, State};
 use hsched_model::number::to_f64;
@@ -16,7 +16,7 @@ pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {
 }
 
 impl JobState {
-    /// Returns when the job should be done, where its owner says so.
+    /// Returns the job's deadline as a time, if it has one.
     pub fn deadline(&self) -> Option<Time> {
         match self.job.deadline? {
             Deadline::At(at) => Some(at),
@@ -24,9 +24,10 @@ impl JobState {
         }
     }
 
-    /// Returns by how much the job is expected to miss its deadline, or has; `None` where it is in time, or nobody knows.
+    /// Returns how much later than its deadline the job is expected to end or has ended; `None` if it is on
+    /// time or no estimate exists.
     ///
-    /// One that waits ends at best when its epochs left have taken as long as its last.
+    /// A pending job ends at the earliest after its remaining epochs at the speed of its last one.
     pub fn lateness(&self, now: Time) -> Option<Seconds> {
         let deadline = self.deadline()?;
         let end = match &self.phase {
@@ -36,12 +37,12 @@ impl JobState {
         Some(end.since(deadline)).filter(|late| late.0 > 0.0)
     }
 
-    /// Returns whether people are to be warned that it will be late.
+    /// Returns whether the user must be warned that the job will be late.
     pub(super) fn is_newly_late(&self, now: Time) -> bool {
         !self.is_late && !self.phase.is_over() && self.lateness(now).is_some()
     }
 
-    /// Returns how long its epochs left take where it was last, as far as that is known.
+    /// Returns how long the remaining epochs take at the speed of the last submission, as far as it is known.
     fn left_at_best(&self) -> Seconds {
         let left = to_f64(self.epochs_left());
         Seconds(self.epoch.map_or(0.0, |epoch| left * epoch.0))

@@ -3,8 +3,8 @@
 use crate::{Action, AfterStop, JobState, Phase, Stage, State};
 use hsched_model::Time;
 
-/// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
-/// whatever becomes of that, it is known to be meant.
+/// Records in the state that a job is about to be ended and what follows, or that its request is about to be
+/// changed. The outcome is then known to be intended.
 pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Time) {
     if let Action::Amend { of, to, .. } = action {
         let submission = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
@@ -22,7 +22,7 @@ pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Ti
     }
 }
 
-/// Writes down why a job waits; that is news where it waited for something else.
+/// Records why a job waits; a different reason than before is news.
 pub(super) fn wait_for(tracked: &mut JobState, why: &str, at: Time) -> Option<Action> {
     let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
     if reason == why {

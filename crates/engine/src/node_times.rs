@@ -1,4 +1,4 @@
-//! Slow nodes: how long ranks took for the same work on each node, and which node takes longer than the others.
+//! Slow nodes: how long ranks take for the same work on each node, and which nodes take longer than others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{GpuType, NodeName, Precision, Seconds, Time};
 use hsched_plan::throughput::SampleSource;
 
-/// How long ranks took on each node, by what they did.
+/// How long ranks took on each node, by kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeTimes(Vec<WorkTimes>);
@@ -23,58 +23,59 @@ pub struct SlowNode {
     pub gpu_type: GpuType,
     /// The model that showed it.
     pub model: String,
-    /// By which part its ranks take longer.
+    /// By which fraction its ranks take longer.
     pub slower: f64,
     /// When it was first seen.
     pub since: Time,
-    /// When jobs that avoid it try it again.
+    /// When jobs that avoid it may use it again.
     pub until: Time,
 }
 
-/// Something that takes equally long on equal GPUs.
+/// Work that takes the same time on equal GPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Work {
+struct TimedWork {
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     precision: Option<Precision>,
     #[serde(rename = "type")]
     gpu_type: GpuType,
     batch: u64,
-    /// Of whole steps that only their length tells of: the ranks that shared them. 0 for the time that one rank computed.
+    /// Number of ranks that shared steps of which only the total length is known; 0 for compute times of one
+    /// rank.
     #[serde(default, skip_serializing_if = "hsched_model::serde_defaults::is_zero")]
     ranks: u32,
 }
 
-/// How long the same work took on each node: the last times, the oldest first.
+/// Times of the same work on each node: the last few, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct WorkTimes {
     #[serde(flatten)]
-    work: Work,
+    work: TimedWork,
     nodes: BTreeMap<NodeName, Vec<(Time, f64)>>,
 }
 
-/// The part by which ranks of a slow node take longer, at least.
+/// Minimum fraction by which ranks of a slow node take longer.
 const SLOWER: f64 = 0.15;
 
-/// How often in a row it must be seen.
+/// Number of consecutive observations needed.
 const TIMES: usize = 3;
 
-/// How long a slow node is avoided: without news, it is tried again then.
+/// How long a slow node is avoided before it is tried again without new observations.
 const AVOIDED: Seconds = Seconds(7.0 * 86_400.0);
 
-/// How long times are compared with.
+/// How long times stay in the comparison.
 const COMPARED: Seconds = Seconds(30.0 * 86_400.0);
 
-/// The most kinds of work that are remembered.
+/// The maximum number of kinds of work kept.
 const MOST: usize = 64;
 
 impl NodeTimes {
-    /// Returns whether nothing is known.
+    /// Returns whether no times are known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Remembers how long the ranks of an epoch took that is reported for the first time.
+    /// Stores how long the ranks of an epoch took that is reported for the first time.
     pub(super) fn observe(&mut self, tracked: &JobState, attempt: &SubmissionRecord, report: &EpochReport) {
         let at = report.at;
         for (work, node, seconds) in observations(tracked, attempt, report) {
@@ -99,7 +100,8 @@ impl NodeTimes {
         }
     }
 
-    /// Returns the slow nodes, by name: those whose last times were all longer than what the same work takes elsewhere.
+    /// Returns the slow nodes, by name: nodes whose last times were all longer than those of the same work
+    /// elsewhere.
     pub fn slow(&self, at: Time) -> Vec<SlowNode> {
         let mut slow: BTreeMap<NodeName, SlowNode> = BTreeMap::new();
         for found in self.0.iter().flat_map(|work| work.slow(at)) {
@@ -138,7 +140,7 @@ impl WorkTimes {
         })
     }
 
-    /// Returns what the work takes on other nodes; `None` where it was not seen often enough there.
+    /// Returns the time of the work on other nodes; `None` if too few observations exist.
     fn elsewhere(&self, node: &NodeName) -> Option<f64> {
         let others = || self.nodes.iter().filter(|(other, _)| *other != node).map(|(_, times)| times);
         let is_known = others().map(Vec::len).sum::<usize>() >= TIMES;
@@ -148,18 +150,19 @@ impl WorkTimes {
     }
 }
 
-/// Returns what an epoch says of each node: the time that its ranks computed, or of an epoch on one node that nobody says more about,
-/// its length. The first one of a submission may contain its start.
+/// Returns an epoch's observations for each node: the compute time of its ranks or, for an epoch on one node
+/// without such times, its length. The first epoch of a submission is skipped because it may contain the
+/// start.
 fn observations(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     report: &EpochReport,
-) -> Vec<(Work, NodeName, f64)> {
+) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
     if job.has_replicas() {
         return Vec::new();
     }
-    let work = |gpu_type: &GpuType, batch: u64, ranks: u32| Work {
+    let work = |gpu_type: &GpuType, batch: u64, ranks: u32| TimedWork {
         model: job.model.clone(),
         precision: job.precision,
         gpu_type: gpu_type.clone(),
@@ -178,8 +181,8 @@ fn observations(
         let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch);
         return vec![(work(gpu_type, job.global_batch, *ranks), node.clone(), length.0 / steps)];
     }
-    // Ranks of one node share its good and bad moments.
-    let mut found: Vec<(Work, NodeName, Vec<f64>)> = Vec::new();
+    // Ranks of one node are slow or fast together.
+    let mut found: Vec<(TimedWork, NodeName, Vec<f64>)> = Vec::new();
     for rank in &report.ranks {
         let Some(node) = rank.node.clone().or_else(|| attempt.node_of(rank.rank)) else { continue };
         let samples = by_rank(tracked, attempt, rank, report.at);
@@ -197,7 +200,7 @@ fn observations(
 }
 
 impl SubmissionRecord {
-    /// Returns the node of a rank, where it follows from what is known: Slurm may have chosen other nodes than the plan's.
+    /// Returns the node of a rank, if known: Slurm may have chosen other nodes than the plan.
     fn node_of(&self, rank: usize) -> Option<NodeName> {
         let nodes = &self.gpus.0;
         if let (1, Some((node, _))) = (nodes.len(), nodes.first_key_value()) {
@@ -209,7 +212,7 @@ impl SubmissionRecord {
     }
 }
 
-/// Returns the middle one of some numbers, the mean of both of an even count; never of none.
+/// Returns the median of some numbers; an empty list is not allowed.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -228,9 +231,9 @@ mod tests {
         NodeName::new(name).expect("a node")
     }
 
-    /// The times of one kind of work, a second apart.
+    /// Returns the times of one kind of work, 1 s apart.
     fn times(nodes: &[(&str, &[f64])]) -> NodeTimes {
-        let work = Work {
+        let work = TimedWork {
             model: "m".to_owned(),
             precision: None,
             gpu_type: GpuType::new("t4").expect("a type"),
@@ -258,10 +261,10 @@ mod tests {
             ("c", Time(1.0), Time(3.0 + AVOIDED.0))
         );
         assert!((slow[0].slower - 0.2).abs() < 1e-9, "{slow:?}");
-        // Twice is not enough, nor is once in between that was as fast as elsewhere.
+        // Two slow times are too few, as are three with a normal one in between.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.3])]), 10.0), [""; 0]);
         assert_eq!(names(&times(&[("a", &[1.0, 1.0, 1.0]), ("c", &[1.3, 1.1, 1.3])]), 10.0), [""; 0]);
-        // Who is compared with too few times is not compared.
+        // A node with too few times for comparison is not judged.
         assert_eq!(names(&times(&[("a", &[1.0, 1.0]), ("c", &[1.3, 1.3, 1.3])]), 10.0), [""; 0]);
     }
 

@@ -1,4 +1,4 @@
-//! Compares an observation with the state, and returns the events in between.
+//! Compares an observation with the state and returns the events between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
-/// What is to be seen, by submission and by job.
+/// The observed sightings, by submission and by job.
 struct Sights<'a> {
     seen: &'a Observation,
     sightings: BTreeMap<&'a SubmissionKey, &'a Sighting>,
@@ -26,7 +26,7 @@ impl<'a> Sights<'a> {
         for (of, report) in &seen.epochs {
             epochs.entry(of).or_default().push(report);
         }
-        // Of several, the first one counts.
+        // The first of several sightings counts.
         Self {
             seen,
             sightings: seen.sightings.iter().rev().map(|sighting| (&sighting.of, sighting)).collect(),
@@ -39,9 +39,9 @@ impl<'a> Sights<'a> {
     }
 }
 
-/// Returns what has happened since the state was brought up to date.
+/// Returns the events since the state was last updated.
 ///
-/// Epochs come before the end of the run that reported them.
+/// Epochs precede the end of the run that reported them.
 pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let sights = Sights::new(seen);
     let mut events = nodes(state, seen);
@@ -55,7 +55,7 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     events
 }
 
-/// Returns what has happened to one submission.
+/// Returns the events of one submission.
 fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec<Event> {
     let (attempt, seen) = (&submission.attempt, sights.seen);
     let key = attempt.key(&tracked.job.name);
@@ -82,9 +82,9 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
             if outlives(tracked, attempt, *lost, seen.at, sights.epochs.get(&key)) => {}
         Some(QueueState::Ended { end, at }) => {
             let at = at.unwrap_or(seen.at);
-            // Ranks may have lived longer than Slurm believed.
+            // Ranks may have lived longer than Slurm assumed.
             let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
-            // The submission's own file says which node it was.
+            // The submission's file names the node.
             let told = sights.unfit.get(&key).filter(|_| matches!(end, End::Unfit { .. }));
             let end = told.map_or(end, |told| *told).clone();
             news.push(News::Ended { end, at: lived.unwrap_or(at) });
@@ -95,8 +95,8 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
     news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
 }
 
-/// Returns that a running submission does not get on, or gets on again: that another rank is idle, or for how long, is no news.
-/// Only idle GPUs and stopped ranks mean something beside an epoch that is `reported` now.
+/// Returns that a running submission is stuck or makes progress again. A change of the idle rank or of the
+/// idle time alone is not news. If an epoch is `reported` now, only idle GPUs and stopped ranks count.
 fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Option<News> {
     let outlasts = |stall: &&Stall| matches!(stall.kind, StallKind::Idle | StallKind::Stopped);
     let seen = seen.filter(|stall| !reported || outlasts(stall));
@@ -105,12 +105,12 @@ fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Opt
     (submission.is_running() && !is_same).then(|| News::Stalled(seen.cloned()))
 }
 
-/// Returns what an earlier submission in the queue means for its job: it is the one that was given up as lost, or else,
-/// where the job waits, stands in the way of a new one.
+/// Returns what an earlier submission in the queue means for its job: either it is the one presumed lost, or
+/// it blocks a new submission of a pending job.
 fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
     let sighting = sights.strays.get(&tracked.job.name).copied();
     if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {
-        // One from before the job was added again may have been for other work.
+        // A submission from before the job was added again may have been for other work.
         let lost = |past: &PastAttempt| {
             past.attempt.key(&tracked.job.name) == sighting.of
                 && past.end == End::Vanished
@@ -126,7 +126,7 @@ fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
         .then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
 }
 
-/// Returns what a sighting says of the way into the queue and out of it.
+/// Returns the events of a submission that enters or leaves the queue.
 fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
     let Submission { attempt, stage } = submission;
     let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
@@ -139,7 +139,7 @@ fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Op
         }
         QueueState::Running { since, gpus } => {
             let at = since.unwrap_or(seen.at);
-            // Where it runs may be seen later than that it does.
+            // The GPUs may become known later than the start.
             let moved = gpus.as_ref().is_some_and(|gpus| *gpus != attempt.gpus);
             (attempt.started.is_none() || !known || moved).then(|| News::Started {
                 job_id,
@@ -148,13 +148,13 @@ fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Op
                 gpus: gpus.clone(),
             })
         }
-        // So short that nobody saw it run.
+        // The submission was too short to be seen running.
         QueueState::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
         QueueState::NotStarted(_) => None,
     }
 }
 
-/// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
+/// Returns what the absence of a submission in Slurm means; `reports` says that a new epoch was seen now.
 fn missing(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -163,7 +163,7 @@ fn missing(
 ) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
-        // Whatever Slurm shows, its ranks are at work: it must not be started a second time.
+        // Whatever Slurm shows, the ranks are at work, so the job must not be started a second time.
         return None;
     }
     let for_long = seen.at.since(since);
@@ -173,24 +173,24 @@ fn missing(
     }
 }
 
-/// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
+/// Returns whether a submission has reported an epoch so recently that the next one is not due yet.
 fn is_heard_of(tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> bool {
     reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
 }
 
-/// Returns when a submission reported the last epoch that is known.
+/// Returns when a submission reported its last known epoch.
 fn reported_at(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Time> {
     tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
 }
 
-/// Returns how long a submission that reports may be silent, in seconds.
+/// Returns how many seconds a submission that reports may stay silent.
 fn patience(tracked: &JobState, attempt: &SubmissionRecord) -> f64 {
     let epoch = tracked.epoch.unwrap_or(attempt.epoch);
     Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0))
 }
 
-/// Returns whether ranks train on although Slurm lost their node: they have reported since, and not long ago. It does not
-/// wait for them for ever: the processes of a submission end when the next one begins.
+/// Returns whether ranks keep training although Slurm lost their node: they have reported since then, and
+/// recently. The wait for them is bounded, because a submission's processes end when the next one begins.
 fn outlives(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -205,7 +205,7 @@ fn outlives(
         && last.is_some_and(|last| last.0 > lost.0 && now.since(last).0 < patience(tracked, attempt))
 }
 
-/// Returns which nodes went and came; none where the cluster was not looked at.
+/// Returns the events of nodes that went down or came back; empty if the cluster was not observed.
 fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
     if seen.cluster.nodes.is_empty() {
         return Vec::new();

@@ -7,28 +7,28 @@ use hsched_model::{Cluster, JobId, Time};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     pub at: Time,
-    /// All nodes, with what all jobs use.
+    /// All nodes, with the resources in use by all jobs.
     pub cluster: Cluster,
-    /// The submissions that Slurm knows, or that left word of their end.
+    /// The submissions that Slurm knows or whose end was recorded.
     pub sightings: Vec<Sighting>,
-    /// Submissions that are in the queue for a job of the state, and are none that the job has.
+    /// Submissions in the queue that name a job of the state but are not among its current ones.
     pub strays: Vec<Sighting>,
     /// The jobs of scripts that Slurm knows.
     pub scripts: Vec<ScriptSighting>,
     /// Epochs that were reported since the last look, in order.
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
-    /// What is odd about rank 0's reports.
+    /// Unexpected content of rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
     /// Running submissions that are stuck.
     pub stalls: Vec<(SubmissionKey, Stall)>,
     /// Why the check of submissions failed: their ends, with the node.
     pub unfit: Vec<(SubmissionKey, End)>,
-    /// What could not be read, for people.
+    /// Notes for the user on data that could not be read.
     pub notes: Vec<String>,
 }
 
 impl Observation {
-    /// Returns a cluster at a moment at which nothing is seen of any job.
+    /// Returns an observation of a cluster at one moment without any jobs.
     pub fn new(at: Time, cluster: Cluster) -> Self {
         Self {
             at,
@@ -45,7 +45,7 @@ impl Observation {
     }
 }
 
-/// A job that hsched submitted and that has not ended, whether the state knows it or not.
+/// A job that hsched submitted and that has not ended, even if the state does not know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggedJob {
     /// The job's name in its job file.
@@ -62,24 +62,24 @@ pub struct Sighting {
     pub job_id: JobId,
     pub submit_time: Option<String>,
     pub state: QueueState,
-    /// Why it waits in the queue, where Slurm says so.
+    /// Why it is pending, if Slurm gives a reason.
     pub reason: Option<QueueReason>,
 }
 
-/// Why a submission waits in the queue. For people alone: nothing is decided by it.
+/// Why a submission is pending. It is shown to users and has no influence on decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueReason {
     /// In Slurm's words, such as `Priority` or `JobHeldUser`.
     pub text: String,
-    /// Whether it waits until somebody does something, and not for its turn.
+    /// Whether it waits for a person's action instead of its turn.
     pub is_stuck: bool,
 }
 
-/// Where a submission stands.
+/// The queue state of a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueState {
     Pending,
-    /// On these GPUs, where that can be told.
+    /// On these GPUs, if they are known.
     Running {
         since: Option<Time>,
         gpus: Option<Gpus>,
@@ -88,6 +88,6 @@ pub enum QueueState {
         end: End,
         at: Option<Time>,
     },
-    /// Whoever was to start it says that he did not, and why.
+    /// The program that should start it reports that it did not, and why.
     NotStarted(Answer),
 }

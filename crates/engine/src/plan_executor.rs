@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Question, Rules, Run,
-    Stage, State, Submission, SubmissionRecord, Trials,
+    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Rules, Run, Stage, State,
+    Submission, SubmissionRecord, Trials, WaitQuestion,
 };
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
@@ -15,34 +15,35 @@ use hsched_plan::{
     verify,
 };
 
-/// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
+/// Two epoch times that differ by less than this fraction count as equal: the new shares are not worth a
+/// stop.
 const SAME: f64 = 0.01;
 
-/// What is to be done, and what must be known first.
+/// Actions to take, and questions to answer first.
 #[derive(Default)]
 pub(super) struct Effects {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
 }
 
-/// How the placements of a decision differ from what a job has.
+/// How the placements of a decision differ from those of a job.
 struct PlacementChange<'p> {
-    /// Its submissions, by their place, that have none of these GPUs.
+    /// Its submissions, by index, that have none of these GPUs.
     given_up: Vec<usize>,
-    /// The placements that no submission has.
+    /// The placements that no submission has yet.
     new: Vec<&'p Placement>,
 }
 
 /// A decision that gives a job GPUs, the first or further ones.
-struct Chosen<'p> {
+struct GpuDecision<'p> {
     job: usize,
     decision: &'p Decision,
-    /// What is submitted, at least one.
+    /// The new placements, at least one.
     new: Vec<&'p Placement>,
 }
 
-/// A plan on its way to actions.
+/// Turns a plan into actions.
 pub(super) struct PlanExecutor<'a> {
     pub view: &'a View,
     pub plan: &'a CheckedPlan,
@@ -53,9 +54,10 @@ pub(super) struct PlanExecutor<'a> {
     pub at: Time,
 }
 
-/// Returns what follows from a plan, and marks in the state what is about to be done.
+/// Returns the actions of a plan, and marks them in the state first.
 ///
-/// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
+/// A job is submitted when its GPUs are free. If other jobs must release them first, the policy is asked
+/// again after that.
 pub(super) fn execute_plan(
     state: &mut State,
     view: &View,
@@ -81,7 +83,8 @@ pub(super) fn execute_plan(
 }
 
 impl PlanExecutor<'_> {
-    /// Returns the requests that take a job from the GPUs that it has or waits for, where the decision is about others.
+    /// Returns the requests that remove a job from the GPUs that it has or waits for, if the decision names
+    /// other ones.
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
         let tracked = self.view.tracked(state, job);
@@ -109,7 +112,7 @@ impl PlanExecutor<'_> {
                 Stage::Meant | Stage::Stopping { .. } => None,
             }
         };
-        // The one that was to go on after a piece goes with it.
+        // The pending next piece of a submission ends with it.
         let is_next = |place: &usize| tracked.is_next(&tracked.phase.submissions()[*place].attempt);
         let ending = if ending.is_empty() {
             ending
@@ -123,12 +126,13 @@ impl PlanExecutor<'_> {
         actions
     }
 
-    /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
+    /// Compares the placements of a decision with those of a job: the same GPUs with equally good shares are
+    /// no change.
     fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> PlacementChange<'p> {
         let mut change = PlacementChange { given_up: Vec::new(), new: placements.iter().collect() };
         let tracked = self.view.tracked(state, job);
         for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
-            // Who takes other shares while it runs is not stopped for them.
+            // A submission that adopts new shares while running is not stopped for them.
             let takes = tracked
                 .phase
                 .submissions()
@@ -142,14 +146,14 @@ impl PlanExecutor<'_> {
         change
     }
 
-    /// Returns the submission of what the plan gives to jobs that wait, or that get more copies, and the reasons why
-    /// others go on waiting.
+    /// Returns the submission of the GPUs that the plan gives to pending jobs or to further copies, and the
+    /// reasons why other jobs keep waiting.
     fn submit(&self, state: &mut State, next: &[(usize, Decision)], queues: bool) -> Vec<Action> {
         let mut actions = Vec::new();
         let problem = &self.view.problem;
         let mut unclaimed = problem.unclaimed();
         let (mut chosen, mut queued) = (Vec::new(), false);
-        // What a policy decides about a job whose next piece is queued waits for another turn.
+        // A decision about a job with a queued next piece is left for another turn.
         let decided =
             self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|named| named.0 != *job));
         for (job, decision) in decided.chain(next) {
@@ -157,13 +161,13 @@ impl PlanExecutor<'_> {
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
                     let change = self.change(state, *job, placements);
-                    // What replaces a submission waits for its end.
+                    // A replacement waits for the end of the submission that it replaces.
                     if change.new.is_empty() || !change.given_up.is_empty() {
                         continue;
                     }
                     let slots = change.new.iter().flat_map(|placement| &placement.slots);
                     if *is_queued || unclaimed.take(problem.jobs[*job].needs, slots) {
-                        chosen.push(Chosen { job: *job, decision, new: change.new });
+                        chosen.push(GpuDecision { job: *job, decision, new: change.new });
                         queued |= is_queued;
                     } else {
                         let why = self.giver(*job, placements);
@@ -171,7 +175,7 @@ impl PlanExecutor<'_> {
                     }
                 }
                 Decision::Adjust { placement, in_place: false, .. } => {
-                    chosen.push(Chosen { job: *job, decision, new: vec![placement] });
+                    chosen.push(GpuDecision { job: *job, decision, new: vec![placement] });
                     queued = true;
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
@@ -196,15 +200,16 @@ impl PlanExecutor<'_> {
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let wait =
-                    |chosen: &Chosen<'_>| wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at);
+                let wait = |chosen: &GpuDecision<'_>| {
+                    wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at)
+                };
                 actions.extend(chosen.iter().filter_map(wait));
             }
         }
         actions
     }
 
-    /// Returns that a job waits for one that holds its GPUs.
+    /// Returns that a job waits for the job that holds its GPUs.
     fn giver(&self, job: usize, placements: &[Placement]) -> String {
         let wanted = || placements.iter().flat_map(|placement| &placement.slots);
         let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
@@ -221,14 +226,14 @@ impl PlanExecutor<'_> {
         )
     }
 
-    /// Returns the run that submits the placements chosen, with the problem as their jobs had it.
+    /// Returns the run that submits the chosen placements, with the problem restricted to their jobs.
     ///
     /// # Errors
-    /// When the jobs alone break a rule that they kept with all others.
+    /// If these jobs alone break a rule that they kept together with all others.
     fn run(
         &self,
         state: &State,
-        chosen: &[Chosen<'_>],
+        chosen: &[GpuDecision<'_>],
         next: &[(usize, Decision)],
         basis: Basis,
         queues: bool,
@@ -257,7 +262,7 @@ impl PlanExecutor<'_> {
             ..Plan::default()
         };
         let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
-        let intents = |(number, chosen): (usize, &Chosen<'_>)| {
+        let intents = |(number, chosen): (usize, &GpuDecision<'_>)| {
             let placements: Vec<Placement> =
                 chosen.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
             let copies = self.free_copies(state, chosen.job);
@@ -282,20 +287,20 @@ impl PlanExecutor<'_> {
         Ok(self.run_of(state, &jobs, extract.problem, &plan, submissions))
     }
 
-    /// Returns the numbers that none of a job's copies has, the least first.
+    /// Returns the copy numbers that the job does not use, in ascending order.
     fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
         let submissions = self.view.tracked(state, job).phase.submissions();
         let taken: BTreeSet<u32> = submissions.iter().map(|submission| submission.attempt.copy).collect();
         (0..).filter(move |copy| !taken.contains(copy))
     }
 
-    /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
-    /// each job needs beside its GPUs, and an offer counts with the neediest.
-    fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
+    /// Returns the GPUs that the jobs may use, by node and type; at least those that the plan gives them. The
+    /// plan knows each job's CPUs and memory, whereas an offer assumes the neediest job.
+    fn given(&self, chosen: &[GpuDecision<'_>], basis: Basis) -> Vec<Vec<u32>> {
         let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        for Chosen { decision, .. } in chosen {
+        for GpuDecision { decision, .. } in chosen {
             let placements = match decision {
                 Decision::Place { placements, .. } => &placements[..],
                 Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
@@ -345,19 +350,20 @@ impl PlanExecutor<'_> {
         }
     }
 
-    /// Writes down that a job is about to be submitted.
+    /// Records that a job is about to be submitted.
     fn mark(&self, tracked: &mut JobState, run: &Run, intent: &PlannedSubmission) {
         let attempt = SubmissionRecord { unmeasured: tracked.unmeasured, ..run.attempt(intent, self.at) };
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.backend {
             BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
-            // No limit cuts what runs here.
+            // Local devices have no time limit that cuts a job.
             BackendKind::Devices => attempt,
         });
     }
 
-    /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
-    fn question(&self, state: &State, job: usize, placement: &Placement) -> Question {
+    /// Returns the question to the world about a job on some GPUs, even if other jobs still hold them before
+    /// a move.
+    fn question(&self, state: &State, job: usize, placement: &Placement) -> WaitQuestion {
         let all: Vec<usize> = (0..self.view.names.len()).collect();
         let extract = self.view.problem.extract(&all, Basis::Free);
         let submission = || {
@@ -368,16 +374,18 @@ impl PlanExecutor<'_> {
             let intents = vec![PlannedSubmission::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
-        Question { job, slots: placement.slots.clone(), submission: submission() }
+        WaitQuestion { job, slots: placement.slots.clone(), submission: submission() }
     }
 }
 
-/// Returns whether a submission has just the GPUs of a placement, in shares that are as good or that it can take while it runs.
+/// Returns whether a submission has exactly the GPUs of a placement, with equally good shares or shares that
+/// it can adopt while running.
 fn is_same(hold: &HeldPlacement, placement: &Placement, takes_shares: bool) -> bool {
-    if let hsched_plan::Stage::Leaving { .. } = hold.stage {
+    if let hsched_plan::HoldStage::Leaving { .. } = hold.stage {
         return false;
     }
-    let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let epoch =
+        if let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
     let is_as_good = takes_shares || (placement.epoch.total() - epoch).abs() <= SAME * epoch;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)

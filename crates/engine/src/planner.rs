@@ -1,37 +1,40 @@
-//! The policy with its objective and seed, and the questions that it has.
+//! The policy with its objective and seed, and its questions to the world.
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};
-use hsched_plan::{Budget, Forecast, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot};
+use hsched_plan::{
+    Budget, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot, WaitForecast,
+};
 
-/// How plans are made.
+/// Inputs for making plans.
 pub struct Planner<'a> {
     pub policy: &'a mut dyn Policy,
     pub objective: Objective,
     pub seed: u64,
-    /// Unique id for the run that is submitted now.
+    /// Unique id of the run to be submitted.
     pub run: &'a str,
     pub budget: Budget<'a>,
-    /// What the world has said about the queue in this turn.
-    pub forecasts: Vec<Forecast>,
-    /// What it has said about requests in this turn; `None` where it was not asked.
+    /// The world's answers about the queue in this turn.
+    pub forecasts: Vec<WaitForecast>,
+    /// The world's answers about requests in this turn; `None` if it was not asked.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
 }
 
-/// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.
+/// A policy's question before it decides: how long a job would wait in the queue for some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct WaitQuestion {
     /// The job's number in the problem of this turn.
     pub job: usize,
     pub slots: Vec<Slot>,
-    /// The run that would submit the job alone; nothing where it cannot be told, and then nobody is asked.
+    /// The run that would submit the job alone; `None` if it cannot be built, and then the world is not
+    /// asked.
     pub submission: Option<Box<Run>>,
 }
 
-impl Question {
+impl WaitQuestion {
     /// Returns the answer.
-    pub fn answered(self, wait: Option<Seconds>) -> Forecast {
-        Forecast { job: self.job, slots: self.slots, wait }
+    pub fn answered(self, wait: Option<Seconds>) -> WaitForecast {
+        WaitForecast { job: self.job, slots: self.slots, wait }
     }
 }
 

@@ -1,9 +1,9 @@
-//! Pending requests of `watch --queue`: their spare tables, the questions about them, their updates.
+//! Pending requests of `watch --queue`: tables for alternative GPUs, questions about them and updates.
 
 use crate::mark::intend;
 use crate::plan_executor::PlanExecutor;
 use crate::{
-    Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
+    Action, AfterStop, Amendment, GpuRequest, Inquiry, JobState, PlannedSubmission, Stage, State, Submission,
     named_ranks,
 };
 use hsched_model::{Cluster, Node, PlacedRank, QueueChoice, RequestOption, Seconds, SpeedBasis};
@@ -11,7 +11,7 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
-    /// Returns a submission as one that others may join, and that can be changed while it waits.
+    /// Returns a submission that can be changed while it is pending and that others may join.
     pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
@@ -31,7 +31,7 @@ impl PlanExecutor<'_> {
             queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
-                Kind::of(&named_ranks(problem, placement)).as_ref(),
+                GpuRequest::of(&named_ranks(problem, placement)).as_ref(),
                 run,
                 basis,
             )),
@@ -44,12 +44,12 @@ impl PlanExecutor<'_> {
         }
     }
 
-    /// Returns the change of a pending request in place, where that is decided and a request can be changed so.
+    /// Returns the update of a pending request in place, if one was decided and the request allows it.
     pub(super) fn amend(&self, state: &mut State, job: usize, decision: &Decision) -> Option<Action> {
         let Decision::Adjust { placement, in_place: true, why } = decision else { return None };
         let (tracked, problem) = (self.view.tracked(state, job), &self.view.problem);
         let (rest, ranks) = (tracked.rest(), named_ranks(problem, placement));
-        let kind = Kind::of(&ranks)?;
+        let kind = GpuRequest::of(&ranks)?;
         let submission = Submission::changeable(tracked.phase.submissions(), &kind)?;
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
@@ -74,7 +74,7 @@ impl PlanExecutor<'_> {
         Some(action)
     }
 
-    /// Returns what to ask the world about all requests of a job.
+    /// Returns the question to the world about all requests of a job.
     pub(super) fn inquiry(&self, state: &State, job: usize) -> Inquiry {
         let tracked = self.view.tracked(state, job);
         let (rest, types) = (self.view.rest(state, job), Problem::types_of(self.cluster));
@@ -92,13 +92,13 @@ impl PlanExecutor<'_> {
         }
     }
 
-    /// Returns what a submission for some GPUs and so long a run asks of the queue: what its request says, else what was chosen at the
-    /// first one, else the first way whose limit suits the job.
+    /// Returns the queue choice of a submission for some GPUs and a run time: that of its request, else the
+    /// one from the first submission, else the first way whose limit suits the job.
     fn queue_choice(
         &self,
         tracked: &JobState,
         request: Option<&RequestOption>,
-        kind: Option<&Kind>,
+        kind: Option<&GpuRequest>,
         run: Seconds,
         basis: SpeedBasis,
     ) -> QueueChoice {
@@ -108,7 +108,7 @@ impl PlanExecutor<'_> {
             let submissions = tracked.phase.submissions().iter();
             let choice =
                 submissions.clone().find_map(|submission| submission.attempt.queue_choice.clone())?;
-            // It may be for other GPUs.
+            // The cost may be that of other GPUs.
             Some(QueueChoice { billed_per_hour: None, ..choice })
         };
         let known = of_request.or_else(before).unwrap_or_else(|| {
@@ -116,28 +116,28 @@ impl PlanExecutor<'_> {
             let suits = |way: &QueueChoice| {
                 self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, kind, run)
             };
-            // Where the nodes are chosen already, all partitions are left to Slurm.
+            // If the nodes are already chosen, Slurm chooses among all partitions.
             let suiting = ways.iter().position(suits).filter(|_| !self.rules.pinned);
             ways.swap_remove(suiting.unwrap_or(0))
         });
         QueueChoice { basis, at_least, ..known }
     }
 
-    /// Returns whether a run of what is left of a job may have the limit that a queue choice allows: a job that cannot go on after
-    /// it must be done by then, on GPUs that its partitions have.
+    /// Returns whether the remaining run of a job fits the limit of a queue choice, on GPUs that its
+    /// partitions have. A job that cannot resume must be done within the limit.
     fn suits(
         &self,
         tracked: &JobState,
         queue_choice: &QueueChoice,
-        kind: Option<&Kind>,
+        kind: Option<&GpuRequest>,
         run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
         tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))
     }
 
-    /// Returns whether a partition of a queue choice has so many nodes with such GPUs.
-    fn reaches(&self, queue_choice: &QueueChoice, kind: &Kind) -> bool {
+    /// Returns whether a partition of a queue choice has that many nodes with such GPUs.
+    fn reaches(&self, queue_choice: &QueueChoice, kind: &GpuRequest) -> bool {
         let Some(names) = &queue_choice.partition else { return true };
         let has = |node: &&Node, name: &str| {
             let gpus = node.gpus.iter().filter(|stock| stock.gpu_type == kind.gpu_type);
@@ -148,38 +148,39 @@ impl PlanExecutor<'_> {
         names.split(',').any(|name| count(name.trim()) >= kind.nodes as usize)
     }
 
-    /// Returns whether requests of a job may go to another account or partition.
+    /// Returns whether requests of a job may use another account or partition.
     fn goes_elsewhere(&self, tracked: &JobState) -> bool {
         self.cluster.leaves_ways(&tracked.job, &self.rules.defaults)
     }
 
-    /// Returns the request by which a job waits for some GPUs: the one that was chosen for them, else the one for such GPUs that starts
-    /// first.
+    /// Returns the request by which a job waits for some GPUs: the one chosen for them, else the earliest
+    /// request for such GPUs.
     fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
-        // Which nodes are asked for is decided there, and the partition with them.
+        // The choice fixes the nodes and therefore the partition.
         let start_estimates = problem
             .start_estimates
             .iter()
             .flatten()
             .find(|estimates| estimates.job == job && !self.rules.pinned)?;
-        let kind = Kind::of(&named_ranks(problem, placement))?;
+        let kind = GpuRequest::of(&named_ranks(problem, placement))?;
         let chosen = self.plan.plan().requests.iter().find(|(request, _)| *request == job);
         let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
-        if let Some(option) = chosen.filter(|option| Kind::asked(option) == kind) {
+        if let Some(option) = chosen.filter(|option| GpuRequest::asked(option) == kind) {
             return Some(option);
         }
-        let alike = start_estimates.requests.iter().filter(|estimate| Kind::asked(&estimate.request) == kind);
+        let alike =
+            start_estimates.requests.iter().filter(|estimate| GpuRequest::asked(&estimate.request) == kind);
         let known =
             alike.filter_map(|estimate| Some((estimate.request.waits(estimate.anew?).0, &estimate.request)));
         known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, option)| option)
     }
 }
 
-/// Returns the other ranks that a script gets tables for: GPUs of the same type in other numbers, and in the same where the job may go
-/// elsewhere.
+/// Returns the other ranks that a script gets tables for: other numbers of GPUs of the same type, and the
+/// same number if the job may use other accounts or partitions.
 ///
-/// Slurm says of GPUs without a type only how many it gave: these have none.
+/// For GPUs without a type Slurm reports only the number, so they get no tables.
 pub fn spares(
     problem: &Problem,
     job: usize,
@@ -189,7 +190,7 @@ pub fn spares(
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
-    let Some(planned_kind) = Kind::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else {
+    let Some(planned_kind) = GpuRequest::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else {
         return Vec::new();
     };
     let Extract { problem, .. } = problem.extract(&[job], Basis::Line);
@@ -197,14 +198,16 @@ pub fn spares(
         (0..problem.gpu_types.len()).filter(|&number| problem.gpu_types[number] == planned_kind.gpu_type);
     let most = |number: usize| (problem.jobs[0].max_gpus.min(problem.ceiling[number]), u32::MAX);
     let all = types.flat_map(|number| options(&problem, 0, number, most(number)));
-    let is_other =
-        |ranks: &Vec<PlacedRank>| Kind::of(ranks).is_some_and(|kind| goes_elsewhere || kind != planned_kind);
+    let is_other = |ranks: &Vec<PlacedRank>| {
+        GpuRequest::of(ranks).is_some_and(|kind| goes_elsewhere || kind != planned_kind)
+    };
     all.map(|option| named_ranks(&problem, &option)).filter(is_other).collect()
 }
 
 impl Submission {
-    /// Returns the pending one of a job's submissions that can be changed to ask for these GPUs: its script has a table for them.
-    pub(super) fn changeable<'s>(all: &'s [Self], kind: &Kind) -> Option<&'s Self> {
+    /// Returns the pending submission of a job that can be changed to ask for these GPUs, because its script
+    /// has a table for them.
+    pub(super) fn changeable<'s>(all: &'s [Self], kind: &GpuRequest) -> Option<&'s Self> {
         let can = |submission: &&Self| {
             let Self { attempt, stage } = submission;
             *stage == Stage::Pending && attempt.amendment.is_none() && attempt.tables.contains(kind)

@@ -1,4 +1,4 @@
-//! The requests that a job could be submitted with: GPUs as the planner would share them, accounts, partitions, limits, costs.
+//! The possible requests of a job: GPUs as the planner would share them, accounts, partitions, limits, costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,59 +12,64 @@ use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
 use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets};
 
-/// Requests of one job that are looked at.
+/// Maximum number of requests per job.
 const MOST: usize = 24;
 
-/// What the requests of a job follow from.
+/// Inputs for listing the requests of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'a> {
     pub job: &'a Job,
-    /// Its nodes and partitions count here, not who waits.
+    /// Supplies nodes and partitions; pending jobs in it are ignored.
     pub snapshot: &'a Snapshot,
     pub defaults: &'a JobDefaults,
-    /// Rates between nodes and within one, where the cluster does not say.
+    /// Rates between nodes and within one, if the cluster does not give them.
     pub rates: (BitRate, BitRate),
-    /// The most GPUs of a type that jobs may expect; empty is no limit.
+    /// The most GPUs of a type that jobs may expect; empty means no limit.
     pub capacity: &'a BTreeMap<GpuType, u32>,
-    /// The least limit that a request may have, if longer ones allow it.
+    /// The shortest limit that a request may have, if partitions allow it.
     pub at_least: Option<Seconds>,
-    /// What the job's options for `sbatch` mean.
+    /// The parsed `sbatch` options of the job.
     pub options: &'a SbatchOptions,
 }
 
-/// Returns what is known of the speeds of some jobs on some types, or why it cannot be read.
+/// Returns the known speeds of some jobs on some types, or why they cannot be read.
 pub type SpeedsOf<'a, E> = &'a dyn Fn(&[Job], &[GpuType]) -> Result<ThroughputMatrix, E>;
 
-/// What is known of a job beside its file.
+/// Information about a job that its file does not contain.
 pub struct Knows<'a, E> {
     pub speeds: SpeedsOf<'a, E>,
-    /// Whether it can go on after a time limit.
+    /// Whether the job can resume after a time limit.
     pub resumes: &'a dyn Fn() -> bool,
 }
 
 /// The requests of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
-    /// At most [`Listed::MOST`], each with an id of its own, counted from 0.
+pub struct JobRequests {
+    /// At most [`JobRequests::MOST`], each with a unique id, counted from 0.
     pub requests: Vec<RequestOption>,
-    /// How many there were before some were left out for their number.
+    /// Their number before some were dropped because of the maximum.
     pub possible: usize,
-    /// Those left out because a limit would end the job before it is done, and it cannot go on after that.
+    /// Requests dropped because their limit would end the job before it is done, and it cannot resume.
     pub cut: Vec<RequestOption>,
-    /// Why some partition has none, where that is so.
+    /// Why a partition offers no request, if one does not.
     pub nothing: Option<String>,
 }
 
-impl Listed {
-    /// Requests of one job that are looked at.
+impl JobRequests {
+    /// Maximum number of requests per job.
     pub const MOST: usize = MOST;
 }
 
-/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on accounts and partitions.
+/// Returns the requests of a job on the cluster of a snapshot, with notes on its speeds, accounts and
+/// partitions.
 ///
 /// # Errors
-/// When its speeds cannot be read.
-pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<String>) -> Result<Listed, E> {
+/// If its speeds cannot be read.
+pub fn requests<E>(
+    listing: &Listing,
+    knows: &Knows<'_, E>,
+    notes: &mut Vec<String>,
+) -> Result<JobRequests, E> {
     let Listing { job, snapshot, .. } = *listing;
     let accounts = listing.accounts();
     let (mut list, mut nothing) = (Vec::new(), None);
@@ -110,11 +115,11 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     for (id, option) in (0..).zip(&mut list) {
         option.request.id = RequestId(id);
     }
-    Ok(Listed { requests: list, possible, cut, nothing })
+    Ok(JobRequests { requests: list, possible, cut, nothing })
 }
 
-/// GPUs of one type for a job, as the planner would share the work over them.
-struct Shape {
+/// GPUs of one type for a job, with the work shared as the planner would.
+struct RequestShape {
     gpu_type: GpuType,
     nodes: u32,
     per_node: u32,
@@ -123,7 +128,7 @@ struct Shape {
 }
 
 impl Listing<'_> {
-    /// Returns the accounts that the job may be submitted with; `None` is the user's default.
+    /// Returns the accounts that the job may use; `None` is the user's default.
     fn accounts(&self) -> Vec<Option<String>> {
         let launch = &self.job.launch;
         let first = launch.account.as_ref().or(self.defaults.account.as_ref());
@@ -138,13 +143,14 @@ impl Listing<'_> {
         named.or(self.defaults.qos.as_ref()).map(String::as_str)
     }
 
-    /// Returns the QOS that the job names and the name of a partition, if that does not take it.
+    /// Returns the job's QOS and the name of a partition if the partition does not accept that QOS.
     fn refused_qos<'a>(&'a self, partition: &'a QueuePartition) -> Option<(&'a str, &'a str)> {
         let (qos, allowed) = self.qos().zip(partition.qos.as_ref())?;
         (!allowed.contains(qos)).then_some((qos, partition.name.as_str()))
     }
 
-    /// Returns the options that no estimate takes into account: also a reservation that the snapshot does not know.
+    /// Returns the options that no estimate takes into account, including a reservation missing in the
+    /// snapshot.
     fn not_counted(&self) -> Vec<String> {
         let unknown = self.options.further.reservation.iter().filter(|name| !self.has_reservation(name));
         let unknown = unknown.map(|name| format!("--reservation={name}"));
@@ -155,7 +161,7 @@ impl Listing<'_> {
         self.snapshot.reservations.iter().any(|reservation| reservation.name == name)
     }
 
-    /// Returns whether the job's options let it use a node.
+    /// Returns whether the job's options allow a node.
     fn lets_in(&self, node: &QueueNode) -> bool {
         let asks = &self.options.asks;
         let reservation = self.options.further.reservation.as_ref();
@@ -168,7 +174,7 @@ impl Listing<'_> {
             && reserved.is_none_or(|reservation| reservation.nodes.contains(&node.name))
     }
 
-    /// Returns the partitions that the job may go to; `None` where the snapshot knows none.
+    /// Returns the partitions that the job may use; `None` if the snapshot knows none.
     fn partitions(&self, notes: &mut Vec<String>) -> Vec<Option<String>> {
         let snapshot = self.snapshot;
         let named = self.job.launch.partition.as_ref().or(self.defaults.partition.as_ref());
@@ -187,13 +193,14 @@ impl Listing<'_> {
         known.into_iter().map(|name| Some(name.to_owned())).collect()
     }
 
-    /// Returns the GPUs that the job could use in a partition, or why there are none; of one type only such that more GPUs make it faster.
+    /// Returns the GPUs that the job could use in a partition, or why there are none. For one type, it lists
+    /// only GPU counts that make the job faster than fewer GPUs do.
     fn shapes<E>(
         &self,
         knows: &Knows<'_, E>,
         partition: Option<&str>,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Vec<Shape>, String>, E> {
+    ) -> Result<Result<Vec<RequestShape>, String>, E> {
         let mut cluster = cluster(self.snapshot, partition);
         let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
         if cluster.nodes.is_empty() {
@@ -227,7 +234,7 @@ impl Listing<'_> {
         }
         for note in problem.jobs[0].notes(&problem) {
             let note = format!("{}: {note}", jobs[0].name);
-            // The same holds in all partitions.
+            // The same note applies to all partitions.
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -235,11 +242,11 @@ impl Listing<'_> {
         Ok(Ok(list))
     }
 
-    /// Returns the shapes of all types of a problem of the job alone.
-    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<Shape> {
+    /// Returns the shapes of all types, from a problem with this job alone.
+    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<RequestShape> {
         let mut list = Vec::new();
         for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
-            // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
+            // A request beyond the setting `capacity` would wait too long.
             let expected = self.capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
             let size = problem.jobs[0].size(number);
             let most = match self.job.most_workers() {
@@ -250,7 +257,7 @@ impl Listing<'_> {
             let shape = |placement: Placement| {
                 let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
                 let count = |to_u32: usize| u32::try_from(to_u32).unwrap_or(u32::MAX);
-                Shape {
+                RequestShape {
                     gpu_type: gpu_type.clone(),
                     nodes: count(nodes),
                     per_node: count(gpus / nodes.max(1)),
@@ -263,10 +270,10 @@ impl Listing<'_> {
         list
     }
 
-    /// Returns a request for a shape, in a partition and under an account.
+    /// Returns a request for a shape in a partition under an account.
     fn request(
         &self,
-        shape: &Shape,
+        shape: &RequestShape,
         partition: Option<&QueuePartition>,
         name: Option<&str>,
         account: Option<&str>,
@@ -327,7 +334,7 @@ impl Listing<'_> {
     }
 }
 
-/// Returns the nodes of a partition that take new jobs, as if nobody used them.
+/// Returns the nodes of a partition that accept new jobs, all counted as idle.
 fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
     let mut nodes = Vec::new();
     for queue_node in &snapshot.nodes {
@@ -362,7 +369,7 @@ fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
     Cluster { nodes, partitions: known.collect(), ..Cluster::default() }
 }
 
-/// Returns what a run costs: what the partition bills, else reference GPU units where the type has them.
+/// Returns the cost of a run: the partition's billing, else reference GPU units if the type has them.
 fn cost(
     request: &Request,
     gpu_type: &GpuType,
@@ -391,7 +398,7 @@ fn cost(
     Some(Cost { hours: units * gpus * run.0 / 3600.0, unit: Unit::Rgu })
 }
 
-/// Leaves out requests until few enough are left: first those for odd numbers of GPUs, then the longest.
+/// Drops requests until few enough remain: first those whose GPU count is no power of two, then the longest.
 fn thin(mut list: Vec<RequestOption>) -> Vec<RequestOption> {
     let is_odd = |option: &RequestOption| !option.gpus.is_power_of_two();
     list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));

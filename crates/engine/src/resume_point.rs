@@ -1,4 +1,4 @@
-//! The epoch at which an added job begins: after the epochs that it has done, or the first.
+//! The epoch at which an added job begins: the first, or the one after its finished epochs.
 
 use crate::{Outcome, Phase, State};
 use hsched_model::Job;
@@ -6,19 +6,20 @@ use hsched_model::Job;
 /// Where a job begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
-    /// At its first epoch: none was ever done.
+    /// At its first epoch, because none was ever finished.
     First,
-    /// After the epochs that are done, of all that it has.
+    /// After `done` finished epochs of `epochs` in total.
     After { done: u64, epochs: u64 },
-    /// At its first epoch again, and why.
+    /// At its first epoch again, for this reason.
     Anew { why: String },
 }
 
 impl ResumePoint {
-    /// Returns where `job` begins when it is added now; `restart` is its owner's request to begin at the first epoch.
+    /// Returns where `job` begins if it is added now; `restart` is the user's request to begin at the first
+    /// epoch.
     ///
-    /// What waits, failed or was cancelled goes on, unless its epochs are those of other work. What completed begins
-    /// anew.
+    /// A pending, failed or cancelled job resumes unless its epochs belong to other work. A completed job
+    /// begins again.
     pub fn of(job: &Job, state: &State, restart: bool) -> Self {
         let Some(before) = state.find(&job.name) else { return Self::First };
         let done = before.epochs_done;
@@ -28,7 +29,7 @@ impl ResumePoint {
             _ if restart => Some("--restart".to_owned()),
             _ => other_work(&before.job, job, done),
         };
-        // One that failed after its last epoch does that one again, for all that comes after it.
+        // A job that failed after its last epoch repeats that epoch, so that the steps after it run.
         let done = done.min(job.epochs - 1);
         match why {
             Some(why) => Self::Anew { why },
@@ -37,7 +38,7 @@ impl ResumePoint {
         }
     }
 
-    /// Returns where it begins as the end of a sentence about the job; nothing where that goes without saying.
+    /// Returns where the job begins, as the end of a sentence about it; empty in the ordinary case.
     pub fn clause(&self) -> String {
         match self {
             Self::First => String::new(),
@@ -46,13 +47,13 @@ impl ResumePoint {
         }
     }
 
-    /// Returns the epochs that it need not do.
+    /// Returns the number of epochs that it skips.
     pub fn epochs_done(&self) -> u64 {
         if let Self::After { done, .. } = self { *done } else { 0 }
     }
 }
 
-/// Returns why epochs of the job before are none of this one, if so.
+/// Returns why the epochs of the earlier job do not count for this one, if they do not.
 fn other_work(before: &Job, job: &Job, done: u64) -> Option<String> {
     if before.model != job.model {
         return Some(format!("model changed from {} to {}", before.model, job.model));

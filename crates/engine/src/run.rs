@@ -1,46 +1,47 @@
-//! Runs: jobs that are submitted together, with the plan as it is written to disk.
+//! Runs: jobs that are submitted together, with the stored form of their plan.
 
-use crate::{Gpus, Kind, Piece, SubmissionKey, SubmissionRecord, named_ranks};
+use crate::{GpuRequest, Gpus, Piece, SubmissionKey, SubmissionRecord, named_ranks};
 use hsched_model::{Job, JobDefaults, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{CheckedPlan, Placement, Problem};
 
-/// Jobs that are submitted together, by one plan.
+/// Jobs submitted together by one plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Unique.
     pub id: String,
-    /// The jobs of the plan as they are still to be trained.
+    /// The jobs of the plan with their remaining epochs.
     pub jobs: Vec<Job>,
-    /// The epochs of each that are done, by job.
+    /// The finished epochs of each job.
     pub epochs_done: Vec<u64>,
-    /// What the plan was made for: names and speeds of the GPUs that placements number.
+    /// The problem that the plan solves; placements index its GPUs.
     pub problem: Problem,
-    /// The plan as it is written down; what scripts need to know of the nodes stands there.
+    /// The plan in its stored form, with the node data that scripts need.
     pub file: PlanFile,
-    /// What is submitted, in this order.
+    /// The submissions, in this order.
     pub submissions: Vec<PlannedSubmission>,
 }
 
-/// A submission of a run as it is meant.
+/// A submission of a run before it is sent to Slurm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedSubmission {
-    /// The job's place in the run.
+    /// The job's index in the run.
     pub job: usize,
-    /// Its number among the job's copies; 0 where there is one.
+    /// Its number among the job's copies; 0 if there is only one.
     pub copy: u32,
     /// Whether it races with the job's other submissions of the run: the first to start trains, and the others leave.
     pub race: bool,
-    /// The run whose race it joins, where that is not its own.
+    /// The run whose race it joins, if that is another run.
     pub joins: Option<String>,
-    /// The piece after which it goes on.
+    /// The piece that it continues.
     pub follows: Option<Piece>,
     pub placement: Placement,
-    /// What it asks of the queue, where it was chosen among several requests of its job.
+    /// Its queue choice, if it was chosen among several requests of its job.
     pub queue_choice: Option<QueueChoice>,
-    /// Other ranks with which its script can do the job, should its request be changed while it waits.
+    /// Other ranks that its script can use, in case its request is changed while it is pending.
     pub spares: Vec<Vec<PlacedRank>>,
-    /// The least time limit that its job's past calls for ([`JobState::least_limit`](crate::JobState::least_limit)).
+    /// The shortest time limit that its job's history requires
+    /// ([`JobState::least_limit`](crate::JobState::least_limit)).
     pub least_limit: Option<Seconds>,
 }
 
@@ -60,7 +61,7 @@ impl PlannedSubmission {
         }
     }
 
-    /// Returns what a checked plan submits of these jobs: those that it gives GPUs, each once.
+    /// Returns the submissions of a checked plan for these jobs: those that it gives GPUs, each once.
     pub fn of<'a>(
         plan: &'a CheckedPlan,
         jobs: impl IntoIterator<Item = usize> + 'a,
@@ -74,13 +75,13 @@ impl PlannedSubmission {
 }
 
 impl Run {
-    /// Returns what tells a submission of this run from every other one.
+    /// Returns the unique key of a submission of this run.
     pub fn key(&self, intent: &PlannedSubmission) -> SubmissionKey {
         let job = self.jobs[intent.job].name.clone();
         SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
     }
 
-    /// Returns the walltime that a submission asks for: by its queue choice, or else by those of its job's partition.
+    /// Returns the walltime of a submission, from its queue choice or else from its job's partition.
     pub fn walltime(&self, intent: &PlannedSubmission, defaults: &JobDefaults) -> Walltime {
         let job = &self.jobs[intent.job];
         let usual = || {
@@ -98,7 +99,7 @@ impl Run {
         Gpus::of(&named_ranks(&self.problem, &intent.placement))
     }
 
-    /// Returns a submission as what is known of it when it is about to be made.
+    /// Returns the record of a submission that is about to be made.
     pub fn attempt(&self, intent: &PlannedSubmission, meant: Time) -> SubmissionRecord {
         let PlannedSubmission {
             job,
@@ -117,7 +118,7 @@ impl Run {
             joins: joins.clone(),
             follows: follows.clone(),
             queue_choice: queue_choice.clone(),
-            tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
+            tables: spares.iter().filter_map(|ranks| GpuRequest::of(ranks)).collect(),
             ..SubmissionRecord::planned(&self.id, &self.problem, job, placement, self.epochs_done[job], meant)
         }
     }

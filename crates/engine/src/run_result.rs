@@ -1,4 +1,4 @@
-//! What became of a job, in the few figures that are worth keeping when the job itself is forgotten.
+//! The outcome of a job, in the few figures that are kept after the job itself is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{EpochReport, Gpus, JobState, Outcome, Phase, SampledUse, SubmissionR
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 
-/// The result of one job from its addition to its end, or so far.
+/// The result of one job from its addition to its end, or until now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     pub name: JobName,
@@ -20,36 +20,39 @@ pub struct RunResult {
     /// The values of that sweep.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
+    /// The tags of its job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     pub added: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Where it stands, in the word of `hsched status`.
+    /// Its state, in the word of `hsched status`.
     pub state: String,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub epochs_done: u64,
     pub epochs: u64,
-    /// Seconds that it held GPUs, times their number, by type.
+    /// GPU-seconds held, by type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gpu_s: BTreeMap<GpuType, f64>,
-    /// The metric that its owner judges it by, and whether it should fall (`min`) or rise (`max`).
+    /// The metric that its owner judges it by, and whether lower (`min`) or higher (`max`) is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<(String, String)>,
-    /// What rank 0 has reported, by the metric's name.
+    /// The metrics that rank 0 has reported, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricRange>,
     /// Shell line that trains it again, without hsched.
     pub command: String,
-    /// What was submitted for it, in order; results that were kept by earlier versions have none.
+    /// Its submissions, in order; empty in results of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub submissions: Vec<RunSubmission>,
 }
 
-/// One submission of a job: where it ran, when, and what it got done.
+/// One submission of a job: where and when it ran, and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSubmission {
-    /// Its number among the copies of the job; 0 where there is one.
+    /// Its number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy: u32,
     pub submitted: Time,
@@ -63,24 +66,24 @@ pub struct RunSubmission {
     pub gpus: Gpus,
     /// Predicted length of an epoch in seconds.
     pub epoch_s: f64,
-    /// Whether no measurement was behind that.
+    /// Whether the prediction had no measurement behind it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
     pub epochs_before: u64,
     /// Epochs that it finished.
     pub epochs: u64,
-    /// Seconds of those epochs, as rank 0 reported them; `None` where one of them has no length.
+    /// Time of those epochs in seconds, as rank 0 reported it; `None` if one of them has no length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trained_s: Option<f64>,
-    /// What samples say of the use of its GPUs.
+    /// Use of its GPUs according to samples.
     #[serde(default, skip_serializing_if = "SampledUse::is_empty")]
     pub sampled: SampledUse,
-    /// What its partition bills for each hour, where that is known.
+    /// What its partition bills per hour, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_per_hour: Option<f64>,
 }
 
-/// What the files of one submission say of it.
+/// Contents of the report files of one submission.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     /// The epochs that rank 0 has reported.
@@ -88,21 +91,21 @@ pub struct Reports {
     pub sampled: SampledUse,
 }
 
-/// The values that a metric had.
+/// The range of values of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricRange {
     pub least: f64,
-    /// The first epoch that had it.
+    /// The first epoch with the lowest value.
     pub least_epoch: u64,
     pub most: f64,
-    /// The first epoch that had it.
+    /// The first epoch with the highest value.
     pub most_epoch: u64,
     pub last: f64,
     pub last_epoch: u64,
 }
 
 impl MetricRange {
-    /// Returns the best value, and the epoch that had it.
+    /// Returns the best value and its epoch.
     pub fn best(&self, mode: GoalMode) -> (f64, u64) {
         match mode {
             GoalMode::Min => (self.least, self.least_epoch),
@@ -131,15 +134,15 @@ impl RunSubmission {
         }
     }
 
-    /// Returns how long it has held its GPUs until `now` at the latest, in seconds; `None` where it has not started.
+    /// Returns how many seconds it has held its GPUs, up to `now`; `None` if it has not started.
     pub fn held_s(&self, now: Time) -> Option<f64> {
         Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
     }
 }
 
 impl RunResult {
-    /// Returns the result of a job at the time `now`; `reported` has what the files of each submission say: those of the past ones,
-    /// then those of the others.
+    /// Returns the result of a job at the time `now`; `reported` has the report files of each submission:
+    /// past ones first, then current ones.
     pub fn new(tracked: &JobState, reported: &[Reports], now: Time) -> Self {
         let job = &tracked.job;
         let (ended, why) = match &tracked.phase {
@@ -154,6 +157,7 @@ impl RunResult {
             name: job.name.clone(),
             sweep: job.variant.as_ref().map(|variant| variant.sweep.clone()),
             parameters: job.variant.as_ref().map(|variant| variant.parameters.clone()).unwrap_or_default(),
+            tags: job.tags.clone(),
             added: tracked.added,
             ended,
             state: tracked.phase.word().to_owned(),
@@ -171,7 +175,8 @@ impl RunResult {
         }
     }
 
-    /// Leaves out what was submitted for an earlier job of the same name: version 0.2.0 kept that with the later one, too.
+    /// Drops submissions of an earlier job of the same name, which version 0.2.0 kept in the later job as
+    /// well.
     pub(super) fn without_earlier(mut self) -> Self {
         let count = self.submissions.len();
         self.submissions.retain(|submission| submission.submitted >= self.added);
@@ -189,19 +194,19 @@ impl RunResult {
         self
     }
 
-    /// Returns what tells it from other results: of two of one key the later replaces the earlier.
+    /// Returns its unique key; of two results with one key, the later replaces the earlier.
     pub fn key(&self) -> (JobName, u64) {
         (self.name.clone(), self.added.0.to_bits())
     }
 
     /// Returns the GPU hours of all types.
     pub fn gpu_hours(&self) -> f64 {
-        // A sum of nothing is -0.
+        // An empty sum of floats is -0.
         self.gpu_s.values().sum::<f64>() / 3600.0 + 0.0
     }
 }
 
-/// Returns how long the job held GPUs of each type, times their number.
+/// Returns the GPU-seconds that the job held, by type.
 fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
     let past = tracked.past_since_added().map(|past| (&past.attempt, past.ended));
     let current = tracked.phase.submissions().iter().map(|submission| (&submission.attempt, now));
@@ -216,7 +221,7 @@ fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
     seconds
 }
 
-/// Returns what was submitted for a job since it was added, with what each got done.
+/// Returns the submissions of a job since it was added, with the progress of each.
 fn submissions(tracked: &JobState, reported: &[Reports]) -> Vec<RunSubmission> {
     let past = tracked.past.iter().map(|past| RunSubmission {
         ended: Some(past.ended),
@@ -237,7 +242,7 @@ fn submissions(tracked: &JobState, reported: &[Reports]) -> Vec<RunSubmission> {
     all
 }
 
-/// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
+/// Returns the seconds of the epochs that a submission finished, if each of them has a length.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
     let epochs = before.saturating_add(1)..=before.saturating_add(submission.epochs);
@@ -249,8 +254,8 @@ fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> 
     lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())
 }
 
-/// Returns the metrics by epoch. An epoch that was trained again counts as it was then. Of a job that was added again, epochs of the
-/// job before it count as far as it resumed from them.
+/// Returns the metrics by epoch. If an epoch was trained again, its newest values count. For a job that was
+/// added again, epochs of the earlier job count up to the point from which it resumed.
 pub(super) fn curve(tracked: &JobState, reported: &[Reports]) -> BTreeMap<u64, Vec<(String, f64)>> {
     let past = tracked.past.iter().map(|past| &past.attempt);
     let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt));
@@ -301,7 +306,7 @@ fn command(tracked: &JobState) -> String {
     let line: String = directory.chain(variables).collect();
     line + &match &launch.command {
         Command::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-        // The variables must also hold for what comes after the first word.
+        // The variables must also apply to commands after the first word.
         Command::Shell(line) if launch.env.is_empty() => line.clone(),
         Command::Shell(line) => format!("sh -c {}", quoted(line)),
     }
@@ -315,7 +320,8 @@ mod tests {
     use hsched_model::formats::jobs;
     use hsched_model::number::to_f64;
 
-    /// A job that was added again at 100: its first submission trained four epochs, the second goes on after `resumed`.
+    /// Returns the result of a job added again at 100: its first submission trained four epochs, and the
+    /// second one resumes after `resumed`.
     fn result(resumed: u64) -> RunResult {
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 9, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";

@@ -1,4 +1,4 @@
-//! What the GPUs of a job were used for: time held and lost, energy, and cost in reference units.
+//! How the GPUs of a job were used: time held and lost, energy, and cost in reference units.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,44 @@ use crate::{RunResult, RunSubmission};
 use hsched_model::catalogue::{nominal_watts, reference_units};
 use hsched_model::{GpuType, Time};
 
-/// Seconds of an hour.
+/// Seconds per hour.
 const HOUR: f64 = 3600.0;
 
-/// The GPU time of one job or of several, and what came of it. What is not known is `None`, never 0.
+/// The GPU time of one or several jobs and its result. Unknown values are `None`, never 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuUsage {
     /// GPU hours held, by type.
     pub held: BTreeMap<GpuType, f64>,
-    /// GPU hours for which samples tell whether the GPU did something.
+    /// GPU hours with known utilisation from samples.
     pub sampled: f64,
-    /// What of those the GPUs did nothing; `None` without samples.
+    /// Idle part of the sampled hours; `None` without samples.
     pub idle: Option<f64>,
-    /// GPU hours of submissions after which another one started, without the epochs that they finished.
+    /// GPU hours of submissions that another one followed, minus the epochs that they finished.
     pub lost: Option<f64>,
     pub energy: Option<Energy>,
-    /// RGU hours; `None` where a type has no reference units.
+    /// RGU hours; `None` if a type has no reference units.
     pub reference_hours: Option<f64>,
-    /// What the partitions billed; `None` where that is not known of all that was held.
+    /// What the partitions billed; `None` unless it is known for all held GPUs.
     pub billed_hours: Option<f64>,
 }
 
-/// Energy of GPUs alone, without their nodes.
+/// Energy of the GPUs alone, without the rest of their nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Energy {
-    /// Kilowatt-hours by the power that samples have shown, on average over each submission.
+    /// Kilowatt-hours from sampled power, averaged over each submission.
     pub measured: f64,
-    /// Kilowatt-hours by nominal power, of submissions without samples.
+    /// Kilowatt-hours from nominal power, for submissions without samples.
     pub nominal: f64,
-    /// GPU hours of types whose power is unknown; they are not in it.
+    /// GPU hours of types with unknown power, which the energy excludes.
     pub missing: f64,
 }
 
-/// How an energy is known.
+/// The source of an energy value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnergySource {
-    /// The mean power that samples have shown times time held.
+    /// Mean sampled power times time held.
     Samples,
-    /// Nominal power times time held: no measurement, and usually too high.
+    /// Nominal power times time held: an estimate, usually too high.
     Nominal,
     /// Some submissions by samples, others by nominal power.
     Mixed,
@@ -61,12 +61,12 @@ impl EnergySource {
 }
 
 impl Energy {
-    /// Returns all that is known.
+    /// Returns the total of the known parts.
     pub fn kilowatt_hours(&self) -> f64 {
         self.measured + self.nominal
     }
 
-    /// Returns how it is known.
+    /// Returns the source of the value.
     pub fn source(&self) -> EnergySource {
         match (self.measured > 0.0, self.nominal > 0.0) {
             (true, false) => EnergySource::Samples,
@@ -75,7 +75,7 @@ impl Energy {
         }
     }
 
-    /// Adds GPU hours of a type of which nobody has measured the power.
+    /// Adds GPU hours of a type without measured power.
     fn add_nominal(&mut self, gpu_type: &GpuType, hours: f64) {
         match nominal_watts(gpu_type) {
             Some(watts) => self.nominal += watts * hours / 1000.0,
@@ -83,7 +83,7 @@ impl Energy {
         }
     }
 
-    /// Returns it unless nothing of it is known.
+    /// Returns the energy, or `None` if no part of it is known.
     fn known(self) -> Option<Self> {
         (self.kilowatt_hours() > 0.0).then_some(self)
     }
@@ -108,8 +108,8 @@ impl GpuUsage {
         }
     }
 
-    /// Returns the usage of several jobs together. Idle time and energy are those of the jobs of which they are known; all else that is
-    /// unknown for one of them is unknown for all that have held GPUs.
+    /// Returns the usage of several jobs together. Idle time and energy cover the jobs for which they are
+    /// known. Any other value is unknown if it is unknown for one of the jobs that have held GPUs.
     pub fn sum(usages: &[&Self]) -> Self {
         let (mut held, mut energy) = (BTreeMap::new(), Energy::default());
         for usage in usages {
@@ -122,7 +122,7 @@ impl GpuUsage {
             energy.missing += known.missing;
         }
         let holders = || usages.iter().filter(|usage| usage.hours() > 0.0);
-        // A sum of nothing is -0.
+        // An empty sum of floats is -0.
         let total = |of: fn(&Self) -> Option<f64>| {
             holders().map(|usage| of(usage)).sum::<Option<f64>>().map(|sum| sum + 0.0)
         };
@@ -140,21 +140,21 @@ impl GpuUsage {
 
     /// Returns the GPU hours of all types.
     pub fn hours(&self) -> f64 {
-        // A sum of nothing is -0.
+        // An empty sum of floats is -0.
         self.held.values().sum::<f64>() + 0.0
     }
 }
 
-/// Returns the RGU hours of time held.
+/// Returns the RGU hours of the held GPU hours.
 fn reference_hours(held: &BTreeMap<GpuType, f64>) -> Option<f64> {
     let units = |(gpu_type, hours): (&GpuType, &f64)| Some(reference_units(gpu_type)? * hours);
     if held.is_empty() { None } else { held.iter().map(units).sum() }
 }
 
-/// Returns the energy of each submission by its samples, else by nominal power.
+/// Returns the energy of each submission, from its samples or else from nominal power.
 fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<Energy> {
     let mut energy = Energy::default();
-    // What earlier versions kept does not say what was submitted.
+    // Results of earlier versions do not list submissions.
     if run.submissions.is_empty() {
         for (gpu_type, hours) in held {
             energy.add_nominal(gpu_type, *hours);
@@ -173,7 +173,7 @@ fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<E
     energy.known()
 }
 
-/// Returns what was billed for all that was held.
+/// Returns the billed cost of all held GPUs.
 fn billed(run: &RunResult, now: Time) -> Option<f64> {
     let started: Vec<&RunSubmission> =
         run.submissions.iter().filter(|submission| submission.started.is_some()).collect();
@@ -182,10 +182,11 @@ fn billed(run: &RunResult, now: Time) -> Option<f64> {
     if started.is_empty() { None } else { started.iter().map(of_one).sum() }
 }
 
-/// Returns the GPU hours that restarts cost: of each submission but the last one to start, the time that it held its GPUs without
-/// the epochs that it finished. Starting up, the epoch that was cut, and saving are in it, as are epochs that were trained again.
+/// Returns the GPU hours lost by restarts: for each submission but the last to start, the time that it held
+/// its GPUs minus the epochs that it finished. This includes startup, the epoch that was cut, saving, and
+/// epochs that were trained again.
 fn lost(run: &RunResult, now: Time) -> Option<f64> {
-    // What earlier versions kept does not say what was submitted.
+    // Results of earlier versions do not list submissions.
     if run.submissions.is_empty() && run.gpu_hours() > 0.0 {
         return None;
     }
@@ -200,7 +201,7 @@ fn lost(run: &RunResult, now: Time) -> Option<f64> {
         let rest = (submission.held_s(now)? - submission.trained_s?).max(0.0);
         Some(rest * f64::from(submission.gpus.total()) / HOUR)
     };
-    // A sum of nothing is -0.
+    // An empty sum of floats is -0.
     started.into_iter().map(of_one).sum::<Option<f64>>().map(|hours| hours + 0.0)
 }
 
@@ -208,7 +209,7 @@ fn lost(run: &RunResult, now: Time) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A job that ran on two A100 from 0 to 600, was cut, and ran on one from 1000 on.
+    /// A job that ran on two A100 from 0 to 600, was cut, and ran on one A100 from 1000.
     const RUN: &str = r#"{"name": "a", "added": 0, "state": "running", "epochs_done": 5, "epochs": 9, "command": "x",
         "gpu_s": {"a100": 4800}, "submissions": [
         {"submitted": 0, "started": 0, "ended": 600, "end": "was preempted", "gpus": {"n": {"a100": 2}}, "epoch_s": 100,
@@ -223,7 +224,7 @@ mod tests {
     fn what_restarts_cost_is_the_time_of_earlier_submissions_outside_of_epochs() {
         assert_eq!(usage(RUN).lost, Some(180.0 * 2.0 / 3600.0));
         assert_eq!(usage(&RUN.replace(r#", "trained_s": 420"#, "")).lost, None);
-        // Epochs that took longer than the submission give nothing back.
+        // Epochs longer than the submission do not reduce the loss below zero.
         assert_eq!(usage(&RUN.replace("420", "900")).lost, Some(0.0));
         let single = RUN.replace(r#""started": 1000, "#, "");
         assert_eq!(usage(&single).lost, Some(0.0));

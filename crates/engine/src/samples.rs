@@ -1,4 +1,4 @@
-//! Samples: what the ranks of a job did, once a minute, and what that says of its GPUs' use.
+//! Samples: the activity of a job's ranks once a minute, and the GPU use derived from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,26 +9,26 @@ use hsched_model::{NodeName, Seconds, Time};
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeSamples {
     pub node: NodeName,
-    /// Time between two of them.
+    /// Time between two samples.
     pub interval: Seconds,
-    /// When the last one was written, by the clock of the file system.
+    /// When the last sample was written, by the clock of the file system.
     pub written: Option<Time>,
-    pub samples: Vec<Sample>,
+    pub samples: Vec<NodeSample>,
 }
 
-/// What the ranks of a node did at one moment.
+/// The activity of a node's ranks at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct NodeSample {
     /// By the node's clock.
     pub at: Time,
     pub ranks: Vec<RankSample>,
 }
 
-/// What one rank did.
+/// The activity of one rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RankSample {
     pub rank: usize,
-    /// State of its main process, as the kernel writes it: `R`, `S`, `D`, `T` and so on.
+    /// State of its main process in the kernel's notation: `R`, `S`, `D`, `T` and so on.
     pub state: Option<char>,
     /// CPU time of all its processes so far.
     pub cpu: Option<Seconds>,
@@ -38,43 +38,43 @@ pub struct RankSample {
     pub memory_mib: Option<f64>,
     /// Power that its GPU draws, in watts.
     pub power_w: Option<f64>,
-    /// Steps that it has done, if its program says so.
+    /// Number of steps done, if its program reports it.
     pub steps: Option<u64>,
     pub activity: Option<Activity>,
 }
 
-/// What a training program says that it does.
+/// The current activity that a training program reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Before the end of its first step, which may compile.
+    /// Until the end of its first step, which may compile.
     Start,
-    /// Waits for its data.
+    /// Waiting for data.
     Data,
-    /// Computes a step, or exchanges gradients.
+    /// Computing a step or exchanging gradients.
     Step,
-    /// Writes a checkpoint.
+    /// Writing a checkpoint.
     Save,
     Evaluate,
     /// Between two epochs.
     Between,
-    /// Waits for its turn on the GPU.
+    /// Waiting for its turn on the GPU.
     Parked,
-    /// Something that this version does not know.
+    /// An activity unknown to this version.
     #[serde(other)]
     Other,
 }
 
-/// What the samples say of the use of GPUs, in GPU-seconds.
+/// GPU use according to samples, in GPU-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledUse {
-    /// Time for which the utilisation is known.
+    /// Time with known utilisation.
     #[serde(rename = "sampled_s")]
     pub sampled: Seconds,
-    /// What of that the GPUs did nothing.
+    /// Part of that time in which GPUs were idle.
     #[serde(rename = "idle_s")]
     pub idle: Seconds,
-    /// Time for which the power is known.
+    /// Time with known power.
     #[serde(rename = "metered_s")]
     pub metered: Seconds,
     /// Energy in that time, in joules.
@@ -82,18 +82,18 @@ pub struct SampledUse {
 }
 
 impl RankSample {
-    /// Utilisation up to which a GPU does nothing, in percent.
+    /// Utilisation up to which a GPU counts as idle, in percent.
     pub const IDLE: f64 = 2.0;
 
-    /// Returns whether its GPU did nothing; `None` if nobody measured it.
+    /// Returns whether its GPU was idle; `None` if it was not measured.
     pub fn is_idle(&self) -> Option<bool> {
         self.gpu.map(|percent| percent <= Self::IDLE)
     }
 }
 
 impl SampledUse {
-    /// Returns the use that samples show. Each stands for the time since the one before it on its node, and for no more than twice
-    /// the interval.
+    /// Returns the use that samples show. Each sample stands for the time since the previous one of its node,
+    /// at most twice the interval.
     pub fn of(nodes: &[NodeSamples]) -> Self {
         let mut total = Self::default();
         for node in nodes {
@@ -107,12 +107,12 @@ impl SampledUse {
         total
     }
 
-    /// Returns whether no sample says anything of the GPUs.
+    /// Returns whether no sample has data on GPUs.
     pub fn is_empty(&self) -> bool {
         self.sampled.0 <= 0.0 && self.metered.0 <= 0.0
     }
 
-    /// Returns the mean power of one GPU in watts, where somebody measured it.
+    /// Returns the mean power of one GPU in watts, if it was measured.
     pub fn mean_power(&self) -> Option<f64> {
         (self.metered.0 > 0.0).then(|| self.energy_j / self.metered.0)
     }
@@ -140,12 +140,12 @@ mod tests {
             power_w: Some(power),
             ..RankSample::default()
         };
-        let sample = |at, ranks| Sample { at: Time(at), ranks };
+        let sample = |at, ranks| NodeSample { at: Time(at), ranks };
         let samples = vec![
             sample(0.0, vec![rank(90.0, 999.0)]),
             sample(60.0, vec![rank(90.0, 300.0), RankSample::default()]),
             sample(120.0, vec![rank(0.0, 50.0)]),
-            // Nobody knows what happened in the meantime.
+            // The time in between is unknown.
             sample(1000.0, vec![rank(2.0, 60.0)]),
         ];
         let node = NodeName::new("n1").expect("a node");

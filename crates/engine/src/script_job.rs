@@ -1,4 +1,4 @@
-//! Jobs of batch scripts that hsched did not write: what was submitted, where it stands, and how it ended.
+//! Jobs of batch scripts that hsched did not write: their submissions, states and ends.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use hsched_model::{JobId, JobName, Seconds, Time};
 /// A batch script that was submitted unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScriptJob {
-    /// By which people know it, and Slurm's comment names it; unique among jobs and scripts.
+    /// Its name for users and in Slurm's comment; unique among jobs and scripts.
     pub name: JobName,
     /// The job's name in Slurm.
     pub slurm_name: String,
-    /// The user's file, absolute; the run's folder has its text as submitted.
+    /// The user's file, absolute; the run's folder has its submitted text.
     pub script: String,
     /// The directory in which it was submitted, absolute.
     pub submitted_in: String,
@@ -22,31 +22,31 @@ pub struct ScriptJob {
     pub workdir: String,
     /// Options on the command line of sbatch.
     pub options: Vec<String>,
-    /// Its comment in the script or on the command line, which stands within that of hsched.
+    /// Its comment in the script or on the command line, which hsched embeds in its own comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// The files that it prints to, the output before the errors: patterns of Slurm, from `workdir`.
+    /// Its output file, then its error file: Slurm file name patterns, relative to `workdir`.
     pub outputs: Vec<String>,
-    /// Tasks of its array; `None` for other jobs.
+    /// Number of tasks of its array; `None` for other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
     /// What `watch --queue` may change while it is pending.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub may: BTreeSet<RequestPart>,
     pub added: Time,
-    /// What happened last, for people.
+    /// The last event, as a message for the user.
     pub last: (Time, String),
     /// The last submission.
     pub submission: ScriptSubmission,
-    /// How that ended.
+    /// How the last submission ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ScriptEnd>,
-    /// The options with which it is submitted again once the last submission, which is pending, is cancelled for that.
+    /// Options for the next submission; it is made after the pending one is cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Vec<String>>,
 }
 
-/// A part of a request that its owner allows to be changed.
+/// A part of a request that the user allows hsched to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestPart {
@@ -61,34 +61,34 @@ pub enum RequestPart {
 /// A submission of a script.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScriptSubmission {
-    /// Unique id, which Slurm carries in the job's comment.
+    /// Unique id, stored in the comment of the Slurm job.
     pub run: String,
-    /// When it was decided on.
+    /// When the submission was decided.
     pub meant: Time,
     pub stage: Stage,
     pub job_id: Option<JobId>,
     /// In Slurm's spelling.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
-    /// Since when Slurm has not known of it although it should.
+    /// Since when Slurm has not listed it although it should.
     pub missing: Option<Time>,
     /// Why it is pending, in Slurm's words.
     pub reason: Option<String>,
     #[serde(default)]
     pub facts: ScriptFacts,
-    /// The change of its request that is about to be made, in words.
+    /// The planned change of its request, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// When a change was last looked for.
+    /// When a change was last considered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examined: Option<Time>,
 }
 
-/// What Slurm says of the job of a script beside its state.
+/// Slurm's information about the job of a script, besides its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScriptFacts {
     pub partition: Option<String>,
-    /// The time limit; `None` without one, and before Slurm has said it.
+    /// The time limit; `None` without one, and until Slurm reports it.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
     /// When Slurm expects a pending job to start.
@@ -97,7 +97,7 @@ pub struct ScriptFacts {
     /// The nodes as a hostlist; empty before the start.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nodes: String,
-    /// Tasks of an array that hold nodes.
+    /// Number of array tasks that hold nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_tasks: Option<u64>,
 }
@@ -107,11 +107,11 @@ pub struct ScriptFacts {
 pub struct ScriptEnd {
     pub at: Time,
     pub outcome: Outcome,
-    /// As Slurm saw it; `None` where Slurm never had it.
+    /// The end according to Slurm; `None` if Slurm never had the job.
     pub end: Option<End>,
 }
 
-/// Estimates of a start that differ by less are the same.
+/// Start estimates that differ by less count as equal.
 const SAME_START: f64 = 60.0;
 
 impl ScriptSubmission {
@@ -134,7 +134,7 @@ impl ScriptSubmission {
 }
 
 impl ScriptFacts {
-    /// Returns whether another look has shown nothing that people should know.
+    /// Returns whether another observation contains no news for the user.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let is_same_start = match (self.expected_start, other.expected_start) {
             (Some(time), Some(other)) => (time.0 - other.0).abs() < SAME_START,
@@ -146,7 +146,7 @@ impl ScriptFacts {
 }
 
 impl ScriptJob {
-    /// Returns what tells its submission from every other one.
+    /// Returns the unique key of its submission.
     pub fn key(&self) -> SubmissionKey {
         SubmissionKey::new(self.name.clone(), &self.submission.run)
     }
@@ -156,17 +156,17 @@ impl ScriptJob {
         self.end.is_some() && self.next.is_none()
     }
 
-    /// Returns whether its last submission was cancelled for another one, which is to be made.
+    /// Returns whether its last submission was cancelled in favour of another one that is not made yet.
     pub fn is_between(&self) -> bool {
         self.end.is_some() && self.next.is_some()
     }
 
-    /// Returns whether it ended without Slurm's word on it: should the queue show it after all, it goes on.
+    /// Returns whether it was presumed lost, so that it continues if the queue shows it after all.
     pub fn is_lost(&self) -> bool {
         self.end.as_ref().is_some_and(|end| matches!(end.end, None | Some(End::Vanished)))
     }
 
-    /// Returns where it stands, in one word.
+    /// Returns its state in one word.
     pub fn word(&self) -> &'static str {
         match &self.end {
             Some(_) if self.next.is_some() => Stage::Meant.word(),
@@ -175,7 +175,7 @@ impl ScriptJob {
         }
     }
 
-    /// Returns the request that ends it, where Slurm has it and was not asked yet.
+    /// Returns the request that ends it, if Slurm has it and has not been asked yet.
     pub fn due_cancel(&self) -> Option<JobId> {
         let is_meant = matches!(
             self.submission.stage,
@@ -184,7 +184,7 @@ impl ScriptJob {
         self.submission.job_id.filter(|_| is_meant && !self.is_over())
     }
 
-    /// Marks it to end; one that Slurm does not show yet ends when it appears.
+    /// Marks it to end; one that Slurm does not list yet ends when it appears.
     pub(super) fn cancel(&mut self, at: Time) {
         self.next = None;
         let is_asked = matches!(self.submission.stage, Stage::Stopping { then: AfterStop::Cancel, .. });
@@ -196,14 +196,14 @@ impl ScriptJob {
         self.last = (at, "is being cancelled".to_owned());
     }
 
-    /// Marks its pending submission to be cancelled, and the script to be submitted again with these options.
+    /// Marks its pending submission for cancellation, and the script for resubmission with these options.
     pub fn submit_again(&mut self, at: Time, options: Vec<String>) {
         let (then, request) = (AfterStop::GoOn, StopProgress::Meant);
         self.submission.stage = Stage::Stopping { since: at, then, request };
         self.next = Some(options);
     }
 
-    /// Begins the next submission, of which nothing is known yet.
+    /// Begins the next submission, whose outcome is not known yet.
     pub fn begin_next(&mut self, run: &str, at: Time) {
         if let Some(options) = self.next.take() {
             self.options = options;
@@ -214,14 +214,14 @@ impl ScriptJob {
         self.last = (at, "about to be submitted again".to_owned());
     }
 
-    /// Ends a script that cannot be submitted again.
+    /// Ends a script that cannot be resubmitted.
     pub fn give_up(&mut self, at: Time, why: &str) {
         self.next = None;
         self.last = (at, why.to_owned());
         self.end = Some(ScriptEnd { at, outcome: Outcome::Failed { reason: why.to_owned() }, end: None });
     }
 
-    /// Applies what came of a request about its submission.
+    /// Applies the outcome of a request about its submission.
     pub(super) fn answered(&mut self, at: Time, answer: &Answer) {
         let submission = &mut self.submission;
         let said = match answer {
@@ -262,7 +262,7 @@ impl ScriptJob {
                 let change = submission.change.take().unwrap_or_default();
                 format!("its request was changed: {change}")
             }
-            // A script has no shares.
+            // Scripts have no shares.
             Answer::Shared | Answer::NotShared { .. } => return,
             Answer::NotAmended { message } => {
                 submission.change = None;
@@ -281,7 +281,7 @@ impl ScriptJob {
             News::Queued { job_id, submit_time } => {
                 let is_new = submission.job_id != Some(*job_id) || submission.stage != Stage::Pending;
                 self.identify(*job_id, submit_time.as_ref());
-                // One that ran is pending again where Slurm starts it anew.
+                // Slurm requeued a job that had run.
                 self.submission.started = None;
                 self.end = None;
                 if is_new {
@@ -294,7 +294,7 @@ impl ScriptJob {
                 let submission = &mut self.submission;
                 (submission.started, submission.reason, submission.change) = (Some(*since), None, None);
                 if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
-                    // It has started before it was cancelled for another request.
+                    // It started before it could be cancelled for another request.
                     submission.stage = Stage::Running;
                 }
                 (self.end, self.next) = (None, None);
@@ -315,7 +315,7 @@ impl ScriptJob {
         submission.missing = None;
     }
 
-    /// Brings the submission to its next stage; one that is being ended stays so.
+    /// Moves the submission to its next stage; one that is being ended keeps its stage.
     fn advance(&mut self, next: Stage) {
         if !matches!(self.submission.stage, Stage::Stopping { .. }) {
             self.submission.stage = next;
@@ -331,7 +331,7 @@ impl ScriptJob {
         self.end = Some(ScriptEnd { at, outcome, end: None });
     }
 
-    /// Ends it as Slurm says: only exit status 0 is a completion.
+    /// Ends it with Slurm's state: only exit status 0 counts as completed.
     fn finish(&mut self, at: Time, end: &End) {
         let outcome = match end {
             End::Completed => Outcome::Completed,

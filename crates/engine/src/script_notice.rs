@@ -1,15 +1,15 @@
-//! Compares what Slurm shows of the jobs of scripts with the state, and returns the events in between.
+//! Compares Slurm's view of the jobs of scripts with the state and returns the events between them.
 
 use crate::{Event, News, Observation, QueueState, Rules, ScriptFacts, ScriptJob, Sighting, Stage};
 
-/// The job of a script as Slurm shows it.
+/// The job of a script as listed by Slurm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptSighting {
     pub sighting: Sighting,
     pub facts: ScriptFacts,
 }
 
-/// Returns what has happened to the job of a script since the state was brought up to date.
+/// Returns the events of a script's job since the state was last updated.
 pub(super) fn script_news(script: &ScriptJob, seen: &Observation) -> Vec<Event> {
     if script.is_between() {
         return Vec::new();
@@ -44,7 +44,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
             let is_new = !is_known || submission.started.is_none();
             news.extend(is_new.then_some(News::Started { job_id, submit_time, at, gpus: None }));
         }
-        // So short that it was not seen running; what ended before it was given up stays ended.
+        // The job was too short to be seen running. One that ended before it was presumed lost stays ended.
         QueueState::Ended { .. } if !script.is_over() => {
             news.extend((!is_known).then_some(News::Queued { job_id, submit_time }));
         }
@@ -60,7 +60,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
     news
 }
 
-/// Returns what it means that Slurm does not show a submission.
+/// Returns what the absence of a submission in Slurm means.
 fn missing(script: &ScriptJob, seen: &Observation) -> Option<News> {
     let Some(since) = script.submission.missing else { return Some(News::Missing) };
     let for_long = seen.at.since(since);

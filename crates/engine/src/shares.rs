@@ -1,4 +1,5 @@
-//! Shares of a submission that change while it runs: its ranks take them at the end of an epoch, with the same GPUs and global batch.
+//! Shares that change while a submission runs: its ranks adopt them at the end of an epoch, with the same
+//! GPUs and global batch.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,56 +8,57 @@ use crate::{Action, EpochReport, JobState, RankReport, State, Submission, Submis
 use hsched_model::{GpuType, Job, PlacedRank, Seconds};
 use hsched_plan::{Placement, Problem, Sharing};
 
-/// Epochs within which ranks must have taken new shares: they look at the end of the one that runs when they are written.
+/// Epochs within which ranks must adopt new shares; they check at the end of the epoch during which the
+/// shares are written.
 const PATIENCE: u64 = 3;
 
-/// Epochs that differ by less than this part of them are equally long.
+/// Epoch times that differ by less than this fraction count as equal.
 const SAME: f64 = 0.01;
 
-/// Policies that give all ranks equal shares, whatever their speeds.
+/// Policies that give all ranks equal shares, regardless of speed.
 const EQUAL: [&str; 2] = ["optimus", "hadar"];
 
-/// Shares that were decided on while a submission ran.
+/// New shares, decided while a submission runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewShares {
-    /// Counts from 1 within a submission.
+    /// Version number, from 1 within a submission.
     pub version: u64,
-    /// Samples of a global batch, by rank.
+    /// Samples per global batch, by rank.
     pub batches: Vec<u64>,
-    /// Samples of an epoch, by rank.
+    /// Samples per epoch, by rank.
     pub samples: Vec<u64>,
-    /// Most samples of one pass, by rank.
+    /// Maximum samples per pass, by rank.
     pub micro: Vec<u64>,
-    /// Where the ranks of each replica begin, where replicas have several; empty where each rank is one.
+    /// First rank of each replica if replicas have several ranks; empty if each rank is a replica.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<usize>,
     /// Predicted time of an epoch.
     #[serde(rename = "epoch_s")]
     pub epoch: Seconds,
-    /// What of that is communication.
+    /// Communication part of that time.
     #[serde(rename = "communication_s")]
     pub communication: Seconds,
-    /// Epochs that were done when they were decided on.
+    /// Number of finished epochs at the decision.
     pub decided_after: u64,
     pub stage: SharesStage,
 }
 
-/// How far new shares have come.
+/// Progress of new shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SharesStage {
     /// About to be written.
     Meant,
-    /// Where the ranks look for them.
+    /// Stored where the ranks look for them.
     Written,
-    /// In force since this epoch.
+    /// In effect since this epoch.
     Adopted { epoch: u64 },
-    /// The ranks have not taken them, or they could not be written: this submission is stopped for others.
+    /// The ranks did not adopt them, or they could not be written; the submission is stopped instead.
     Ignored,
 }
 
 impl NewShares {
-    /// Returns what ranks have as what replicas have, of which each rank is one where nothing else is said.
+    /// Converts values by rank to values by replica; each rank is a replica unless `replicas` says otherwise.
     pub(super) fn by_replica(&self, by_rank: &[u64]) -> Vec<u64> {
         if self.replicas.is_empty() {
             return by_rank.to_vec();
@@ -70,13 +72,13 @@ impl NewShares {
 }
 
 impl SubmissionRecord {
-    /// Returns whether its ranks can be given other shares while they run.
+    /// Returns whether its ranks can adopt other shares while they run.
     pub(super) fn takes_shares(&self, job: &Job) -> bool {
         let ignored = self.new_shares.as_ref().is_some_and(|shares| shares.stage == SharesStage::Ignored);
         self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()
     }
 
-    /// Returns GPU type and batch of each rank, as they will be when new shares are in force.
+    /// Returns the GPU type and batch of each rank once new shares are in effect.
     pub(super) fn shares_to_come(&self) -> impl Iterator<Item = (&GpuType, u64)> {
         let new = self.new_shares.as_ref().filter(|shares| shares.is_open());
         let batch = move |(number, rank): (usize, &PlacedRank)| {
@@ -85,7 +87,7 @@ impl SubmissionRecord {
         self.ranks.iter().enumerate().map(move |numbered| (&numbered.1.gpu_type, batch(numbered)))
     }
 
-    /// Records with which shares its ranks have done an epoch.
+    /// Records the shares with which its ranks have finished an epoch.
     pub(super) fn hear_shares(&mut self, report: &EpochReport) {
         let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
         self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());
@@ -103,7 +105,7 @@ impl SubmissionRecord {
         }
     }
 
-    /// Records whether new shares are where the ranks look for them.
+    /// Records whether new shares are stored where the ranks look for them.
     pub(super) fn hear_of_file(&mut self, is_written: bool) {
         if let Some(new) = self.new_shares.as_mut().filter(|shares| shares.is_open()) {
             new.stage = if is_written { SharesStage::Written } else { SharesStage::Ignored };
@@ -111,7 +113,7 @@ impl SubmissionRecord {
     }
 }
 
-/// Returns the shares that are decided on and of which nobody knows whether they were written.
+/// Returns the shares that were decided but may not have been written.
 pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     let one = |tracked: &JobState| {
         let meant = |submission: &&Submission| {
@@ -134,7 +136,8 @@ pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     state.jobs.iter().flat_map(one)
 }
 
-/// Returns new shares for running submissions whose batch is divided by speeds that turned out wrong, and marks them in the state.
+/// Returns new shares for running submissions whose batch division uses speeds that turned out wrong, and
+/// marks them in the state.
 pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Action> {
     if EQUAL.contains(&policy) {
         return Vec::new();
@@ -144,11 +147,11 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
         let holds = &view.problem.jobs[job].progress.holds;
         let tracked = view.tracked_mut(state, job);
         let (left, done) = (tracked.epochs_left(), tracked.epochs_done);
-        // Policies see no submission that is to go on after another one.
+        // Policies do not see a submission that continues another one.
         let submissions = tracked.phase.submissions();
         let shown = (0..submissions.len()).filter(|&place| !tracked.is_next(&submissions[place].attempt));
         let found = shown.zip(holds).find_map(|(place, hold)| {
-            let hsched_plan::Stage::Running { epoch, .. } = hold.stage else { return None };
+            let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage else { return None };
             let submission = &submissions[place];
             let is_open = submission.attempt.new_shares.as_ref().is_some_and(|new| new.is_open());
             if is_open || !is_movable(tracked, submission) || !submission.attempt.takes_shares(&tracked.job) {
@@ -180,7 +183,7 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
     actions
 }
 
-/// Returns where the ranks of each replica of a job begin; nothing where each rank is a replica.
+/// Returns the first rank of each replica of a job; empty if each rank is a replica.
 fn first_ranks(ranks: &[PlacedRank], problem: &Problem, job: usize) -> Vec<usize> {
     let model = &problem.jobs[job];
     let (mut first, mut at) = (Vec::new(), 0);
@@ -192,7 +195,7 @@ fn first_ranks(ranks: &[PlacedRank], problem: &Problem, job: usize) -> Vec<usize
     first
 }
 
-/// Returns the shares of a placement for the ranks as they are: those of one GPU type are alike.
+/// Returns the shares of a placement for the present ranks; ranks of the same GPU type have equal shares.
 fn new_shares(
     attempt: &SubmissionRecord,
     job: &Job,
@@ -230,7 +233,7 @@ mod tests {
     use crate::ReportedShare;
     use hsched_model::{NodeName, Time};
 
-    /// Returns what rank 0 says of an epoch with shares of a version.
+    /// Returns rank 0's report of an epoch with this version of shares.
     fn report(epoch: u64, version: Option<u64>) -> EpochReport {
         let share = Some(ReportedShare { batch: 6, version });
         let rank = RankReport {
@@ -245,7 +248,7 @@ mod tests {
         EpochReport { epoch, at: Time(9.0), length: None, ranks: vec![rank], metrics: Vec::new() }
     }
 
-    /// Returns a submission of two ranks with shares 6 and 2 for which 5 and 3 were written after epoch 2.
+    /// Returns a submission of two ranks with shares 6 and 2; shares 5 and 3 were written after epoch 2.
     fn record() -> SubmissionRecord {
         let rank = |name: &str, batch| PlacedRank {
             node: NodeName::new("n1").expect("a node"),

@@ -1,8 +1,8 @@
-//! Trainings that are stuck: judged from samples of their ranks and from their reports.
+//! Detection of stuck trainings from samples of their ranks and from their reports.
 //!
-//! A healthy training has long pauses, too: its first step may compile, and checkpoints and evaluations leave GPUs idle. So a pause
-//! counts only once it is longer than these are, than what its program says that it does takes, and than the longest pause of this job
-//! that turned out to be harmless.
+//! A healthy training also has long pauses: its first step may compile, and checkpoints and evaluations leave
+//! GPUs idle. A pause counts as a stall only if it is longer than these usually take, than the activity that
+//! the program reports takes, and than the job's longest pause that proved harmless.
 
 use std::fmt::Write as _;
 
@@ -18,11 +18,11 @@ use hsched_model::{Seconds, StuckRule, Time};
 pub struct Stall {
     pub kind: StallKind,
     pub since: Time,
-    /// When it was seen.
+    /// When it was first seen.
     pub seen: Time,
-    /// The ranks that it is about.
+    /// The affected ranks.
     pub ranks: Vec<usize>,
-    /// What probably keeps it, in words.
+    /// The probable cause, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -31,40 +31,40 @@ pub struct Stall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StallKind {
-    /// Processes of ranks are stopped, as by SIGSTOP.
+    /// Processes of ranks are stopped, for example by SIGSTOP.
     Stopped,
-    /// GPUs do nothing.
+    /// GPUs are idle.
     Idle,
     /// No rank makes a step.
     NoStep,
-    /// No epoch is reported.
+    /// No rank reports an epoch.
     NoEpoch,
-    /// A node sends no samples any more.
+    /// A node has stopped sending samples.
     Silent,
 }
 
-/// The longest pause that is never worth a word.
+/// The longest pause that is never reported.
 const PAUSE: f64 = 600.0;
 
-/// The same before the first step, while CPUs are busy: data are loaded, or kernels compiled.
+/// The same before the first step while CPUs are busy, because data are loaded or kernels compiled.
 const START: f64 = 1800.0;
 
-/// The same while the program says that it saves, evaluates or starts.
+/// The same while the program reports that it saves, evaluates or starts.
 const BUSY_OTHERWISE: f64 = 3600.0;
 
-/// How much longer than the longest harmless pause another one may be.
+/// Maximum length of a pause relative to the longest harmless one.
 const LONGER: f64 = 1.5;
 
-/// How many steps' time without a step is too long.
+/// Maximum time without a step, in step times.
 const STEPS: f64 = 20.0;
 
-/// How many epochs' time without an epoch is too long.
+/// Maximum time without an epoch, in epoch times.
 const EPOCHS: f64 = 3.0;
 
-/// CPUs of which a rank must use so many to be at work.
+/// CPU use from which a rank counts as working.
 const WORKING: f64 = 0.2;
 
-/// What is known of a running submission.
+/// Observations of a running submission.
 struct Course<'a> {
     tracked: &'a JobState,
     attempt: &'a SubmissionRecord,
@@ -72,8 +72,8 @@ struct Course<'a> {
     now: Time,
 }
 
-/// Returns how a running submission does not get on, by the samples of its nodes and its reports; `None` if it does, or if nobody
-/// can tell.
+/// Returns how a running submission is stuck, from its reports and the samples of its nodes; `None` if it
+/// makes progress or the data are insufficient.
 pub fn stall(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -92,7 +92,7 @@ pub fn stall(
 }
 
 impl Course<'_> {
-    /// Returns the ranks whose main process was stopped when it was last looked at.
+    /// Returns the ranks whose main process was stopped in their last sample.
     fn stopped(&self) -> Option<Stall> {
         let stopped = |track: &&Track<'_>| track.last().state == Some('T');
         let tracks: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
@@ -103,7 +103,7 @@ impl Course<'_> {
         Some(self.stall(StallKind::Stopped, Time(since), tracks.iter().map(|track| track.rank), None))
     }
 
-    /// Returns the ranks of a node that sends no samples, once an epoch is late, too.
+    /// Returns the ranks of a node that sends no samples, if an epoch is also late.
     fn silent(&self, nodes: &[NodeSamples]) -> Option<Stall> {
         if self.silence().0 <= 1.2 * self.epoch().0 + 30.0 {
             return None;
@@ -118,7 +118,7 @@ impl Course<'_> {
         (!ranks.is_empty()).then(|| self.stall(StallKind::Silent, since, ranks, Some(node.to_string())))
     }
 
-    /// Returns the ranks whose GPUs have done nothing for too long.
+    /// Returns the ranks whose GPUs have been idle for too long.
     fn idle(&self) -> Option<Stall> {
         let limit = self.limit();
         let quiet = |track: &Track<'_>| {
@@ -127,7 +127,7 @@ impl Course<'_> {
             (track.end().since(since).0 >= limit && is_due).then_some((track.rank, since))
         };
         let quiet_ranks: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
-        // As long as the last of them: before, another rank was at work.
+        // The stall begins with the last rank that became idle; before that, a rank was at work.
         let since = quiet_ranks.iter().map(|(_, since)| *since).max_by(|a, b| a.0.total_cmp(&b.0))?;
         let cause = self.cause();
         let is_hanging = quiet_ranks.len() == self.tracks.len() && cause.is_none() && self.has_worked();
@@ -135,7 +135,7 @@ impl Course<'_> {
         Some(self.stall(kind, since, quiet_ranks.into_iter().map(|(rank, _)| rank), cause))
     }
 
-    /// Returns that no rank has made a step for too long, if they count their steps.
+    /// Returns that no rank has made a step for too long, if ranks count their steps.
     fn without_step(&self) -> Option<Stall> {
         let still: Option<Vec<Time>> = self.tracks.iter().map(Track::same_step_since).collect();
         let since = still?.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -146,12 +146,12 @@ impl Course<'_> {
         is_long.then(|| self.stall(StallKind::NoStep, since, ranks, self.cause()))
     }
 
-    /// Returns that no epoch was reported for too long, if nobody counts the steps.
+    /// Returns that no epoch was reported for too long, if no rank counts its steps.
     fn without_epoch(&self) -> Option<Stall> {
         let reports = self.tracked.epochs_done > self.attempt.epochs_before;
         let counts = self.tracks.iter().any(|track| track.last().steps.is_some());
         let since = self.tracked.epoch_at.filter(|_| reports && !counts)?;
-        // An epoch that is longer than others may have a pause, too.
+        // An epoch that is longer than others may contain a pause.
         let is_long = self.now.since(since).0 > self.limit() + EPOCHS * self.epoch().0;
         is_long.then(|| self.stall(StallKind::NoEpoch, since, [], None))
     }
@@ -170,7 +170,7 @@ impl Course<'_> {
         usual.max(LONGER * self.tracked.pause.map_or(0.0, |pause| pause.0))
     }
 
-    /// Returns whether a GPU of this submission has been seen at work, or has done an epoch.
+    /// Returns whether this submission has used a GPU or finished an epoch.
     fn has_worked(&self) -> bool {
         let busy =
             |track: &Track<'_>| track.points.iter().any(|(_, candidate)| candidate.is_idle() == Some(false));
@@ -179,7 +179,7 @@ impl Course<'_> {
             || self.tracks.iter().any(|track| busy(track) || stepped(track))
     }
 
-    /// Returns what one rank does that all others do not, as far as that explains why they wait.
+    /// Returns a condition of one rank that explains why all others wait.
     fn cause(&self) -> Option<String> {
         let of = |what: &str, is: &dyn Fn(&Track<'_>) -> bool| {
             let ranks: Vec<usize> =
@@ -191,7 +191,7 @@ impl Course<'_> {
             .or_else(|| of("the disk", &|track| track.last().state == Some('D')))
     }
 
-    /// Returns the length of an epoch, as reported or else as predicted.
+    /// Returns the reported or else the predicted length of an epoch.
     fn epoch(&self) -> Seconds {
         let reports = self.tracked.epochs_done > self.attempt.epochs_before;
         self.tracked.epoch.filter(|_| reports).unwrap_or(self.attempt.epoch)
@@ -225,7 +225,7 @@ impl Course<'_> {
     }
 }
 
-/// Asks submissions to save and end that are stuck, where their jobs' rules say so, and marks that in the state.
+/// Asks stuck submissions to save and end if their jobs' rules say so, and marks that in the state.
 pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
     let one = |tracked: &JobState| {
         let submission = tracked
@@ -249,7 +249,7 @@ pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
 }
 
 impl JobState {
-    /// Has running submissions show these stalls and no others, as a look without a turn does.
+    /// Replaces the stalls of running submissions with these, for an observation without a turn.
     pub fn show_stalls(&mut self, stalls: &[(SubmissionKey, Stall)]) {
         let name = self.job.name.clone();
         for submission in self.phase.submissions_mut() {
@@ -259,14 +259,14 @@ impl JobState {
     }
 }
 
-/// Returns when a node was heard of last.
+/// Returns when a node last sent a sample.
 fn seen(node: &NodeSamples) -> Option<Time> {
     let last = node.samples.last().map(|sample| sample.at).into_iter();
     last.chain(node.written).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 impl Stall {
-    /// Returns what is wrong and for how long, for people; `all` is the number of the job's ranks.
+    /// Returns a message on what is wrong and for how long; `all` is the number of the job's ranks.
     pub fn text(&self, all: u32) -> String {
         let time = span(self.seen.since(self.since));
         let ranks = numbers(&self.ranks);
@@ -299,7 +299,7 @@ fn numbers(ranks: &[usize]) -> String {
     ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a time in whole seconds, minutes, or hours and minutes.
+/// Formats a time in whole seconds, in minutes, or in hours and minutes.
 fn span(time: Seconds) -> String {
     let minutes = (time.0 / 60.0).floor();
     match () {

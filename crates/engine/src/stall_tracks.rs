@@ -1,13 +1,13 @@
-//! What one rank did over time, from the samples of its node.
+//! The activity of one rank over time, from the samples of its node.
 
 use crate::{NodeSamples, RankSample};
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time};
 
-/// CPUs below which a rank without a known GPU does nothing.
+/// CPU use below which a rank without a known GPU counts as idle.
 const ASLEEP: f64 = 0.02;
 
-/// What is forgiven of clocks that differ.
+/// Tolerance for clock differences.
 const SKEW: Seconds = Seconds(60.0);
 
 /// The samples of one rank, in order; never empty.
@@ -46,13 +46,14 @@ impl Track<'_> {
         self.points[self.points.len() - 1].0
     }
 
-    /// Returns the time of the first sample from which on something holds of all.
+    /// Returns the time of the first sample from which a condition holds for all later samples.
     pub(super) fn since(&self, holds: impl Fn(&RankSample) -> bool) -> Time {
         let trailing = self.points.iter().rev().take_while(|(_, sample)| holds(sample));
         trailing.last().map_or(self.end(), |(at, _)| *at)
     }
 
-    /// Returns since when the rank does nothing; `None` if it did something when it was last looked at, or nobody knows.
+    /// Returns since when the rank has been idle; `None` if it was active in its last sample or the data are
+    /// insufficient.
     pub(super) fn quiet_since(&self) -> Option<Time> {
         let mut since = None;
         for place in (0..self.points.len()).rev() {
@@ -65,13 +66,13 @@ impl Track<'_> {
         since
     }
 
-    /// Returns since when the rank has made no step; `None` if it does not count them.
+    /// Returns since when the rank has made no step; `None` if it does not count steps.
     pub(super) fn same_step_since(&self) -> Option<Time> {
         let steps = self.last().steps?;
         Some(self.since(|sample| sample.steps == Some(steps)))
     }
 
-    /// Returns the mean time of a step, as far as it can be told.
+    /// Returns the mean time of a step, if known.
     pub(super) fn step(&self) -> Option<f64> {
         let (begin, first) = self.points.iter().find_map(|(at, sample)| Some((at, sample.steps?)))?;
         let steps = self.last().steps?.checked_sub(first).filter(|steps| *steps > 0)?;
@@ -85,7 +86,7 @@ impl Track<'_> {
     }
 }
 
-/// Returns whether a rank did nothing at a sample; `before` is the one before.
+/// Returns whether a rank was idle at a sample; `before` is the previous sample.
 fn is_quiet(now: (Time, &RankSample), before: Option<(Time, &RankSample)>) -> bool {
     let is_new = |steps: u64| before.and_then(|(_, other)| other.steps).is_some_and(|other| steps > other);
     if now.1.steps.is_some_and(is_new) {

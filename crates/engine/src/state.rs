@@ -1,4 +1,4 @@
-//! The state of all jobs: what was asked for, the phase of each, and its history.
+//! The state of all jobs: the requests, the phase of each, and its history.
 
 mod phase;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::phase::{Outcome, Phase};
-use crate::{Early, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
+use crate::{EarlyEnd, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
@@ -16,42 +16,42 @@ use hsched_plan::Memory;
 use hsched_plan::curve::CurvePoint;
 use hsched_plan::throughput::Cache;
 
-/// Everything that the engine remembers between two steps.
+/// Everything that the engine keeps between two steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Nodes that were down or drained when last looked at.
+    /// Nodes that were down or drained at the last observation.
     pub nodes_down: BTreeSet<NodeName>,
-    /// What the last decision was about; the same again needs no new one.
+    /// Fingerprint of the last decision's input; an equal input needs no new decision.
     pub decided: Option<u64>,
-    /// When the policy wants to be asked again, though it be about the same.
+    /// When the policy wants to be asked again even if the input is unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake: Option<Time>,
-    /// What the policy remembers of its last decisions.
+    /// The policy's memory of its last decisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// The policy that planned last, as the command line says it; `None` if none was chosen.
+    /// The policy that planned last, as named on the command line; `None` if none was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
-    /// How long ranks took on each node.
+    /// Epoch times of ranks on each node.
     #[serde(default, skip_serializing_if = "NodeTimes::is_empty")]
     pub node_times: NodeTimes,
-    /// In the order in which they were added.
+    /// Jobs in the order in which they were added.
     pub jobs: Vec<JobState>,
-    /// Scripts that were submitted as they are, in the order in which they were.
+    /// Scripts submitted unchanged, in order of submission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptJob>,
-    /// What is known of speeds; kept in a file of its own.
+    /// Known speeds; stored in a separate file.
     #[serde(skip)]
     pub cache: Cache,
-    /// Who adds to it here, among those whose speeds are merged.
+    /// Id under which this state directory contributes to merged speeds.
     #[serde(skip)]
     pub contributor: String,
 }
 
-/// A job and its story.
+/// A job with its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobState {
-    /// Shared: states are copied at each decision, and jobs do not change.
+    /// Shared, because states are copied at each decision, and jobs do not change.
     #[serde(rename = "spec")]
     pub job: Arc<Job>,
     pub phase: Phase,
@@ -60,48 +60,51 @@ pub struct JobState {
     pub failures: u32,
     /// Ends in a row without finishing an epoch.
     pub fruitless: u32,
-    /// Stops and time limits in a row that cut it without a new epoch.
+    /// Consecutive stops and time limits that cut it without a new epoch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cuts: u32,
-    /// Length of the last whole epoch that was reported.
+    /// Length of the last whole epoch reported.
     #[serde(rename = "epoch_s")]
     pub epoch: Option<Seconds>,
-    /// What its starts cost until their first step, on average, as reports tell.
+    /// Mean time of its starts until the first step, from reports.
     #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
     pub startup: Option<Seconds>,
-    /// Its longest pause that looked like a stall and was none.
+    /// Its longest pause that looked like a stall but proved harmless.
     #[serde(default, rename = "pause_s", skip_serializing_if = "Option::is_none")]
     pub pause: Option<Seconds>,
-    /// When the last epoch was seen to be done.
+    /// When its last finished epoch was seen.
     pub epoch_at: Option<Time>,
     pub added: Time,
-    /// What happened last, for people.
+    /// The last event, as a message for the user.
     pub last: (Time, String),
-    /// An earlier submission that Slurm still has, or has after all: nothing else may be submitted.
+    /// An earlier submission that Slurm still has; no other may be submitted.
     pub stray: Option<JobId>,
-    /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
+    /// GPU types outside its file's list on which its first run failed; it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
-    /// Nodes whose check before its first step failed, and when.
+    /// Nodes on which its check before the first step failed, with the time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unfit: BTreeMap<NodeName, Time>,
-    /// A job that it waits for: one that it comes after, or a run of its sweep where no more may be at a time.
+    /// The job that it waits for: its predecessor, or a run of its sweep if the sweep's limit is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,
-    /// Its target's metric after the epochs that had one.
+    /// Its target's metric, for the epochs that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
-    /// That it need not train until its last epoch.
+    /// An early stop that its metrics allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub early: Option<Early>,
-    /// Whether people were warned that it will miss its deadline.
+    pub early: Option<EarlyEnd>,
+    /// Its place in its sweep, from 0, where that goes by halving; it stays when jobs before it are forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+    /// Whether the user was warned that it will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
-    /// Whether the speeds in its spec are assumed: unknown before any.
+    /// Whether the speeds in its spec are assumptions for an unknown model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
-    /// Whether no measurement is behind the assumed speeds yet: predictions that follow from them mean nothing.
+    /// Whether no measurement supports the assumed speeds yet; predictions from them are meaningless.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmeasured: bool,
 }
@@ -112,32 +115,33 @@ pub struct PastAttempt {
     pub attempt: SubmissionRecord,
     pub ended: Time,
     pub end: End,
-    /// Epochs that it did.
+    /// Number of epochs that it finished.
     pub epochs: u64,
 }
 
 impl State {
-    /// Returns the job of that name.
+    /// Returns the job with this name.
     pub fn find(&self, name: &JobName) -> Option<&JobState> {
         self.jobs.iter().find(|tracked| tracked.job.name == *name)
     }
 
-    /// Returns the job of that name, to be changed.
+    /// Returns the job with this name, mutably.
     pub fn find_mut(&mut self, name: &JobName) -> Option<&mut JobState> {
         self.jobs.iter_mut().find(|tracked| tracked.job.name == *name)
     }
 
-    /// Returns the script of that name.
+    /// Returns the script with this name.
     pub fn script(&self, name: &JobName) -> Option<&ScriptJob> {
         self.scripts.iter().find(|script| script.name == *name)
     }
 
-    /// Returns the script of that name, to be changed.
+    /// Returns the script with this name, mutably.
     pub fn script_mut(&mut self, name: &JobName) -> Option<&mut ScriptJob> {
         self.scripts.iter_mut().find(|script| script.name == *name)
     }
 
-    /// Returns how long the jobs that have not ended may take to save; `default` is for those that do not say.
+    /// Returns the longest grace for saving among the jobs that have not ended; `default` applies to jobs
+    /// that set none.
     pub fn longest_grace(&self, default: Seconds) -> Seconds {
         let open = self.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         Seconds(open.map(|open| open.job.launch.checkpoint.grace.unwrap_or(default).0).fold(0.0, f64::max))
@@ -150,12 +154,12 @@ impl State {
 }
 
 impl JobState {
-    /// How long before its limit a job that does not say is usually asked to stop.
+    /// How long before its limit a job is asked to stop if it sets no grace.
     pub(super) const USUAL_GRACE: Seconds = Seconds(120.0);
-    /// Why a job waits of which nothing was decided yet.
+    /// Reason of a pending job before the first decision about it.
     pub(super) const NOT_PLANNED: &str = "not planned yet";
 
-    /// Returns a job that was just added and waits.
+    /// Returns a pending job that was just added.
     pub fn new(job: Job, at: Time) -> Self {
         Self {
             job: Arc::new(job),
@@ -179,11 +183,12 @@ impl JobState {
             unmeasured: false,
             curve: Vec::new(),
             early: None,
+            place: None,
             is_late: false,
         }
     }
 
-    /// Marks the job as about to be submitted, beside the copies that it has.
+    /// Marks the job as about to be submitted, beside its other copies.
     pub fn intend(&mut self, attempt: SubmissionRecord) {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         let submission = Submission { attempt, stage: Stage::Meant };
@@ -193,18 +198,18 @@ impl JobState {
         }
     }
 
-    /// Returns the submission of this key, where it has not ended.
+    /// Returns the submission with this key, unless it has ended.
     pub fn submission(&self, key: &SubmissionKey) -> Option<&Submission> {
         self.phase.submissions().iter().find(|submission| submission.is(key))
     }
 
-    /// Returns the submission of this key, to be changed.
+    /// Returns the submission with this key, mutably.
     pub(super) fn submission_mut(&mut self, key: &SubmissionKey) -> Option<&mut Submission> {
         self.phase.submissions_mut().iter_mut().find(|submission| submission.is(key))
     }
 
-    /// Returns the attempts that have ended since the job was added, in order. A job that was added again also keeps those of the job
-    /// before it in `past`.
+    /// Returns the attempts that have ended since the job was added, in order. For a job that was added
+    /// again, `past` also contains those of the earlier job.
     pub fn past_since_added(&self) -> impl DoubleEndedIterator<Item = &PastAttempt> {
         self.past.iter().filter(|past| past.attempt.meant >= self.added)
     }
@@ -214,12 +219,12 @@ impl JobState {
         self.job.epochs.saturating_sub(self.epochs_done)
     }
 
-    /// Returns the job as it is still to be trained: with the epochs left, at least one.
+    /// Returns the job with its remaining epochs, at least one.
     pub fn rest(&self) -> Job {
         Job { epochs: self.epochs_left().max(1), ..Job::clone(&self.job) }
     }
 
-    /// Returns how many retries are left once it is tried again, for people.
+    /// Returns a message on how many retries remain after the next one starts.
     pub fn retries_left(&self) -> String {
         match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
             (0, _) => "last retry".to_owned(),
@@ -227,7 +232,7 @@ impl JobState {
         }
     }
 
-    /// Returns how an attempt ended, for people.
+    /// Returns a message on how an attempt ended.
     pub fn ending(&self, past: &PastAttempt) -> String {
         let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
         let is_cut = matches!(past.end, End::Cut | End::Unhandled);
@@ -237,8 +242,9 @@ impl JobState {
         format!("{}{at}{why}", past.end)
     }
 
-    /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
-    /// length of an epoch is unknown, also the longest one in which the job got ahead.
+    /// Returns the shortest time limit for the next attempt: twice the longest limit that cut the job since
+    /// its last new epoch. While the length of an epoch is unknown, it is at least the longest limit within
+    /// which the job made progress.
     pub fn least_limit(&self) -> Option<Seconds> {
         let mut is_fruitless = true;
         let least = self.past_since_added().rev().filter_map(|past| {
@@ -253,13 +259,14 @@ impl JobState {
         least.max_by(f64::total_cmp).map(Seconds)
     }
 
-    /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
+    /// Returns which epochs a completed job did not report, as the end of a sentence; empty if it reported
+    /// all.
     pub fn shortfall(&self) -> String {
         if let Some(stopped) = self.stopped_early() {
             return format!(", {stopped}");
         }
         match (self.epochs_done, self.job.epochs) {
-            // The other copies did what this one did not.
+            // The other copies trained those epochs.
             _ if self.job.training().is_some() => String::new(),
             (done, all) if done >= all => String::new(),
             (0, _) => ", but its ranks reported no epoch".to_owned(),
@@ -270,8 +277,8 @@ impl JobState {
         }
     }
 
-    /// Returns whether a run that its time limit ends can be gone on with: its owner says that it saves, or an attempt of it was
-    /// seen to go on after the epochs of another one.
+    /// Returns whether a run can be continued after its time limit: its owner says that it saves, or one
+    /// attempt was seen to continue after the epochs of another.
     pub fn resumes(&self) -> bool {
         let went_on = |attempt: &SubmissionRecord, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
         let now = |submission: &Submission| {
@@ -282,13 +289,14 @@ impl JobState {
             || self.phase.running().is_some() && self.phase.submissions().iter().any(now)
     }
 
-    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report it begins within it.
+    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report that epoch
+    /// begins within it.
     pub(super) fn may_have_saved(&self) -> bool {
         self.past.iter().any(|past| past.end != End::Completed)
     }
 
-    /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
-    /// can say.
+    /// Returns when the job is expected to end, from observed epochs or else from the prediction; `None`
+    /// while it is unknown.
     pub fn expected_end(&self, now: Time) -> Option<Time> {
         let attempt = self.phase.running()?;
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
@@ -300,8 +308,8 @@ impl JobState {
         Some(Time((begun + all * epoch.0).max(now.0)))
     }
 
-    /// Returns how long a running job has reported no epoch, where that is too long: three times what one takes, or,
-    /// where it has reported none since it started, what all that are left take. Never under a minute.
+    /// Returns how long a running job has reported no epoch, if that is too long: three times the length of
+    /// one or, without a report since its start, the time of all remaining epochs. Never under a minute.
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running()?;
         let reports = self.epochs_done > attempt.epochs_before;
@@ -315,8 +323,9 @@ impl JobState {
 }
 
 impl PastAttempt {
-    /// Returns whether its time limit cut it, and not another request to stop: as Slurm says, or as the time says. Slurm asks for a stop
-    /// ahead of the limit by the grace, which is at most half of it, and perhaps a minute earlier.
+    /// Returns whether the time limit cut it, rather than another request to stop, according to Slurm or to
+    /// the time. Slurm asks for a stop before the limit by the grace, which is at most half of the limit, and
+    /// up to a minute earlier.
     pub fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));

@@ -1,30 +1,30 @@
 //! One step: applies events to the state, then decides which actions follow.
 
-use crate::decide::{Decision, decide, is_settled};
+use crate::decide::{TurnDecision, decide, is_settled};
 use crate::{
-    Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, ScriptJob, State, after, apply,
+    Action, Event, Inquiry, JobState, Phase, Planner, Rules, ScriptJob, State, WaitQuestion, after, apply,
 };
 use hsched_model::{Cluster, Time};
 
-/// What a step gives.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The state in which the actions are meant; it is kept before any is carried out.
+    /// The state with the planned actions; it is stored before any of them is carried out.
     pub state: State,
-    /// In the order in which they are to be carried out.
+    /// The actions, in order.
     pub actions: Vec<Action>,
-    /// Questions of the policy: with their answers, the step is repeated.
-    pub questions: Vec<Question>,
-    /// The same of all requests that jobs could wait for.
+    /// Questions of the policy; the step is repeated with their answers.
+    pub questions: Vec<WaitQuestion>,
+    /// Questions about all requests that jobs could wait for.
     pub inquiries: Vec<Inquiry>,
-    /// What people should know of how it was decided, such as why a policy gives no plan.
+    /// Notes for the user on the decision, such as why a policy gives no plan.
     pub notes: Vec<String>,
 }
 
-/// Returns the state after `events` and what to do then.
+/// Returns the state after `events` and the actions that follow.
 ///
-/// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
-/// a job that has ended. Jobs that ended long ago are forgotten.
+/// Equal arguments give equal results. Every submission comes from a plan that was verified, and no action
+/// concerns a job that has ended. Jobs that ended long ago are forgotten.
 pub fn step(
     mut state: State,
     at: Time,
@@ -39,13 +39,13 @@ pub fn step(
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
     actions.extend(state.scripts.iter().filter_map(cancel_script));
-    let Decision { actions: mut decided, questions, inquiries, notes } =
+    let TurnDecision { actions: mut decided, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);
     actions.append(&mut decided);
     Step { state, actions, questions, inquiries, notes }
 }
 
-/// Returns whether a step would leave the state as it is and do nothing.
+/// Returns whether a step would leave the state unchanged and do nothing.
 pub(super) fn is_idle(
     state: &State,
     at: Time,
@@ -63,7 +63,7 @@ pub(super) fn is_idle(
         && is_settled(state, at, cluster, rules, planner)
 }
 
-/// Returns the request that ends a script that its owner has cancelled.
+/// Returns the request that ends a script cancelled by its owner.
 fn cancel_script(script: &ScriptJob) -> Option<Action> {
     let why = "cancelled by the user".to_owned();
     Some(Action::Cancel { of: script.key(), job_id: script.due_cancel()?, why })

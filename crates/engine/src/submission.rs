@@ -1,24 +1,24 @@
-//! Submissions of a job: the attempt as stored, its stage, and what comes after a stop.
+//! Submissions of a job: the stored attempt, its stage, and what follows a stop.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amendment, Gpus, Kind, NewShares, Stall, Trials, named_ranks};
+use crate::{Amendment, GpuRequest, Gpus, NewShares, Stall, Trials, named_ranks};
 use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
 
-/// What tells a submission from every other one.
+/// The unique key of a submission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SubmissionKey {
     pub job: JobName,
     /// Unique id of the run.
     pub run: String,
-    /// Its number among the copies of the job; 0 where there is one.
+    /// Its number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
 }
 
-/// A submission that another one goes on after: a piece of a training that time limits cut.
+/// A submission that another one continues: a piece of a training cut by time limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     pub of: SubmissionKey,
@@ -32,11 +32,11 @@ pub struct Submission {
     pub stage: Stage,
 }
 
-/// How far a submission has come.
+/// The stage of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// About to be submitted, or submitted with no clear answer.
+    /// About to be submitted, or submitted without a confirmed answer.
     Meant,
     /// In Slurm's queue.
     Pending,
@@ -49,62 +49,62 @@ pub enum Stage {
     },
 }
 
-/// How far a request to end a submission has come.
+/// The progress of a request to end a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopProgress {
-    /// It is about to be made, or nobody knows whether it was heard.
+    /// It is about to be made, or may not have been received.
     Meant,
     /// The job was asked to save and end.
     Asked,
-    /// Slurm was told to end it.
+    /// Slurm was told to end the job.
     Killed,
 }
 
-/// What comes after a submission was stopped.
+/// What follows the stop of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterStop {
-    /// The job goes on elsewhere.
+    /// The job continues on other GPUs.
     GoOn,
-    /// It is over, for its owner said so.
+    /// The job is cancelled by its owner.
     Cancel,
-    /// It is done, for the policy said so before all its epochs were.
+    /// The job completes early by decision of the policy.
     Finish,
-    /// It is done, for another copy completed it then.
+    /// The job completes, because another copy completed it at this time.
     Done(Time),
-    /// What its rule for stalls says.
+    /// The job's rule for stalls applies.
     Stalled,
 }
 
-/// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
+/// A submission and its known facts; its run's id, the job's name and the copy identify it.
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionRecord {
-    /// Unique id of the run, which Slurm carries in the job's comment.
+    /// Unique id of the run, stored in the comment of the Slurm job.
     pub run: String,
-    /// Its number among the copies of the job; 0 where there is one.
+    /// Its number among the copies of the job; 0 if there is only one.
     #[serde(default, skip_serializing_if = "is_first")]
     pub copy: u32,
-    /// Whether it races with the job's other submissions of its run: of these one alone trains.
+    /// Whether it races with the job's other submissions of its run; only one of them trains.
     #[serde(default, skip_serializing_if = "is_false")]
     pub race: bool,
-    /// The run whose race it has joined, where that is not its own.
+    /// The run whose race it has joined, if that is another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<String>,
-    /// The piece after which it goes on; it trains when that one has ended.
+    /// The piece that it continues; it trains after that one has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Piece>,
-    /// Whether the piece after it was queued, or could not be.
+    /// Whether its next piece was queued, or could not be.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_next: bool,
-    /// Whether its time limit stays as it is: a shorter one was refused.
+    /// Whether its time limit is final, because a shorter one was refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_limit: bool,
-    /// What its request can be changed to: its script has tables for these, too.
+    /// The GPUs that its request can be changed to, because its script has tables for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<Kind>,
-    /// What its request is being changed to: nobody knows yet whether Slurm has heard it.
+    pub tables: Vec<GpuRequest>,
+    /// The pending update of its request, which Slurm may not have received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amendment: Option<Box<Amendment>>,
     /// The ranks as planned, rank 0 first.
@@ -112,51 +112,52 @@ pub struct SubmissionRecord {
     /// Predicted time of an epoch.
     #[serde(rename = "epoch_s")]
     pub epoch: Seconds,
-    /// What of that is communication.
+    /// Communication part of that time.
     #[serde(rename = "communication_s", default)]
     pub communication: Seconds,
-    /// Epochs that were done before it.
+    /// Number of epochs finished before it.
     pub epochs_before: u64,
-    /// When it was decided on.
+    /// When it was decided.
     pub meant: Time,
-    /// Slurm's number; with the time of submission and the run it identifies the job.
+    /// Slurm's job id; together with the submit time and the run it identifies the job.
     pub job_id: Option<JobId>,
     /// In Slurm's spelling.
     pub submit_time: Option<String>,
     pub started: Option<Time>,
-    /// The GPUs that it got; before its start those that it was planned on.
+    /// Its allocated GPUs; before its start, the planned ones.
     pub gpus: Gpus,
-    /// Since when Slurm has not known of it although it should.
+    /// Since when Slurm has not listed it although it should.
     pub missing: Option<Time>,
-    /// Why it waits in the queue, in Slurm's words.
+    /// Why it is pending, in Slurm's words.
     pub reason: Option<String>,
-    /// What is odd about rank 0's reports.
+    /// Unexpected content of rank 0's reports.
     pub odd: Option<String>,
     /// How it is stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
-    /// The GPU types that the job's file does not list.
+    /// GPU types in use that the job's file does not list.
     #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
-    /// What it asks of the queue, where it was chosen among several requests of its job.
+    /// Its queue choice, if it was chosen among several requests of its job.
     #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
     pub queue_choice: Option<QueueChoice>,
-    /// That a time limit ends it before what is left of the job is done, for people.
+    /// A message that its time limit ends it before the remaining work is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
-    /// Whether its script tells a stop from an end: those of 0.1.0 exited 0 in both cases.
+    /// Whether its script distinguishes a stop from a normal end; scripts of version 0.1.0 exited 0 in both
+    /// cases.
     #[serde(default)]
     pub tells_stops: bool,
-    /// Whether its ranks say in their reports which shares they use: they can take others while they run.
+    /// Whether its ranks report which shares they use; they can then adopt others while running.
     #[serde(default, skip_serializing_if = "is_false")]
     pub tells_shares: bool,
-    /// The last shares that were decided on while it ran.
+    /// The last new shares decided while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_shares: Option<Box<NewShares>>,
-    /// Whether no measurement was behind the predicted epoch.
+    /// Whether the predicted epoch had no measurement behind it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmeasured: bool,
-    /// Its time limit, where that is known.
+    /// Its time limit, if known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
 }
@@ -167,14 +168,15 @@ impl SubmissionKey {
         Self { job, run: run.to_owned(), copy: 0 }
     }
 
-    /// Returns the name of its script, its reports and its Slurm job: the job's, and of a copy `JOB.cN`.
+    /// Returns the name of its script, its reports and its Slurm job: that of the job, or `JOB.cN` for a
+    /// copy.
     pub fn name(&self) -> String {
         if self.copy == 0 { self.job.to_string() } else { format!("{}.c{}", self.job, self.copy) }
     }
 }
 
 impl Submission {
-    /// Returns whether it is the one of this key, of the same job.
+    /// Returns whether it has this key.
     pub fn is(&self, key: &SubmissionKey) -> bool {
         self.attempt.run == key.run && self.attempt.copy == key.copy
     }
@@ -196,7 +198,7 @@ impl Stage {
         }
     }
 
-    /// Returns how far it has come, as a number that grows: of several copies the one that is farthest stands for all.
+    /// Returns its progress as an increasing number; the most advanced of several copies represents all.
     pub(super) fn rank(self) -> u8 {
         match self {
             Self::Meant => 0,
@@ -208,7 +210,7 @@ impl Stage {
 }
 
 impl SubmissionRecord {
-    /// Returns what tells it from every other submission; `job` is its job's name.
+    /// Returns its unique key; `job` is its job's name.
     pub fn key(&self, job: &JobName) -> SubmissionKey {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
@@ -224,30 +226,32 @@ impl SubmissionRecord {
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
-    /// Returns whether Slurm says that a request which may have been changed in place can never start as it is.
+    /// Returns whether Slurm reports that its request, which may have been changed in place, can never start.
     pub fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
-    /// Returns whether it ended so late that Slurm may have asked it to stop ahead of its time limit, by `grace` and up to a minute.
+    /// Returns whether it ended so late that Slurm may have asked it to stop before its time limit, by
+    /// `grace` and up to a minute more.
     pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
     }
 
-    /// Returns it with the time limit that it asks for; whether its job `resumes` decides what a limit that is too short means.
+    /// Returns it with its requested time limit; whether its job `resumes` determines the meaning of a limit
+    /// that is too short.
     pub fn within(self, walltime: Walltime, resumes: bool) -> Self {
         Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
 
-    /// Records that its request was changed as was meant.
+    /// Applies the pending update to its request.
     pub(super) fn amend(&mut self) {
         let Some(mut amendment) = self.amendment.take() else { return };
         if let Some(kind) = amendment.kind.take() {
-            let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
+            let before = GpuRequest::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
             match amendment.queue_choice.take() {
-                // These GPUs may go elsewhere again.
+                // These GPUs may use other partitions again.
                 Some(queue_choice) => self.queue_choice = Some(queue_choice),
                 None => self.tables.retain(|known| *known != kind),
             }
@@ -258,7 +262,7 @@ impl SubmissionRecord {
         self.pieces = amendment.pieces;
     }
 
-    /// Records on which GPUs it has started: they show whether a change arrived whose fate was unknown.
+    /// Records the GPUs on which it has started; they show whether an unconfirmed update took effect.
     pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
         if self.amendment.as_ref().is_some_and(|amendment| {
             gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&amendment.ranks).by_type())
@@ -271,7 +275,7 @@ impl SubmissionRecord {
         }
     }
 
-    /// Records by which number Slurm knows it.
+    /// Records its Slurm job id.
     pub(super) fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
         self.job_id = Some(job_id);
         self.submit_time = submit_time.cloned().or(self.submit_time.take());

@@ -1,14 +1,15 @@
-//! Samples of speeds from reports: the ranks' own times, or else the length of whole epochs.
+//! Speed samples from reports: the ranks' compute times, or else the length of whole epochs.
 
 use std::collections::BTreeMap;
 
 use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
-use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
 
-/// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does. Nobody may
-/// report its length: then the time since the one before was `seen`, which is better than no measurement at all.
+/// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
+/// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
+/// better than no measurement.
 pub(super) fn by_epoch(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -20,17 +21,17 @@ pub(super) fn by_epoch(
         let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
         return typical(samples.collect());
     }
-    // The first epoch after a stop may have begun before it: nobody says how much of it was left.
+    // The first epoch after a stop may have begun before it, and its remaining length is unknown.
     let resumed = report.epoch == attempt.epochs_before + 1 && tracked.may_have_saved();
     let length = report.length.or(seen.filter(|_| tracked.unmeasured)).filter(|_| !resumed);
     length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
 }
 
-/// The least length of a job whose start and end may be taken for training.
+/// Minimum length of a job whose start and end may count as training.
 const LONG: Seconds = Seconds(600.0);
 
-/// Returns one sample for each GPU type, batch and source, the one with the median time: ranks of one epoch share its
-/// good and bad moments, and are not as many witnesses.
+/// Returns one sample for each GPU type, batch and source, with the median time: the ranks of one epoch are
+/// slow or fast together, so they are not independent.
 fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
@@ -38,8 +39,8 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
-/// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
-/// that its start and end hardly count. Better than nothing, and forgotten with the first report.
+/// Returns the samples from the length of a whole job that completed in one attempt without a report, and is
+/// long enough for its start and end to be negligible. They are dropped at the first report.
 pub(super) fn by_the_whole(
     tracked: &JobState,
     of: &SubmissionKey,
@@ -58,7 +59,7 @@ pub(super) fn by_the_whole(
     infer(&tracked.job, attempt, epoch, ended, cache)
 }
 
-/// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
+/// Returns the samples from a rank's epoch: times of (micro-)steps on its GPU.
 pub(super) fn by_rank(
     tracked: &JobState,
     attempt: &SubmissionRecord,
@@ -77,11 +78,11 @@ pub(super) fn by_rank(
     probes.chain(epoch).collect()
 }
 
-/// Returns what an epoch's length says about the GPU types of an attempt.
+/// Returns the samples for an attempt's GPU types from an epoch's length.
 ///
-/// Its steps took what is left of it without the communication foreseen. Of one type alone, its rank with the most
-/// samples took that long. Of several, nobody knows which one the others waited for: what was thought of each is
-/// scaled by the factor that makes the slowest take that long.
+/// Its steps took the epoch's length minus the predicted communication. If all GPUs are of one type, the rank
+/// with the most samples took that long. With several types, the slowest rank is unknown, so all estimates
+/// are scaled by the factor that makes the slowest rank take that long.
 fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
     let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
     for rank in &attempt.ranks {
@@ -91,12 +92,12 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
         }
     }
     let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();
-    // Where it runs on an estimate that is the thought to be mended.
+    // A job planned with an estimate corrects that estimate.
     let job = &Job { estimate: Some(Estimates::All), ..job.clone() };
     let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache, Estimates::All);
-    let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
-        Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
-        Cell::Unusable(_) => None,
+    let thought = |(rank, cell): (&PlacedRank, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
+        SpeedCell::Unusable(_) => None,
     };
     let thought: Option<Vec<f64>> = busiest.values().copied().zip(speeds.row(0)).map(thought).collect();
     let Some(slowest) = thought.as_ref().and_then(|times| times.iter().copied().max_by(f64::total_cmp))
@@ -128,7 +129,7 @@ fn sample(
     Sample { key: SpeedKey::of(job, gpu_type), batch, seconds: time.0, steps, at: at.0, source }
 }
 
-/// Returns the samples that fit the memory of a rank's GPU, where the job says it.
+/// Returns how many samples fit into the memory of a rank's GPU, if the job states their size.
 fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
     job.max_batch.get(&rank.gpu_type).copied()
 }

@@ -1,4 +1,5 @@
-//! Actions that no policy decides: cancelled jobs, submissions that do not stop or can never start, shorter limits of continuations.
+//! Actions outside the policy: ending cancelled jobs, submissions that do not stop or can never start, and
+//! shortening limits of continuations.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::{
 };
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
-/// How long jobs are waited for, on a cluster as it was seen.
+/// Deadlines for jobs on an observed cluster.
 pub(super) struct Timeouts<'a> {
     rules: &'a Rules,
     at: Time,
@@ -26,7 +27,8 @@ impl<'a> Timeouts<'a> {
         Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
     }
 
-    /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
+    /// Returns the actions that end submissions of a job: those that its owner cancelled, that do not stop,
+    /// or that can never start.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
         tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }
@@ -84,8 +86,8 @@ impl<'a> Timeouts<'a> {
     }
 }
 
-/// Returns the first moment after one at which something is due without news: a moment that the policy named, a retry, the
-/// end of somebody's patience.
+/// Returns the first time after `after` at which an action is due without new events: a time named by the
+/// policy, a retry, or the end of a waiting time.
 pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     let retry = |tracked: &JobState| match &tracked.phase {
         Phase::Waiting { not_before, .. } => *not_before,
@@ -109,22 +111,22 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Returns whether another one of the race that an attempt is in has started.
+/// Returns whether another submission of an attempt's race has started.
 fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
     let others =
         tracked.phase.submissions().iter().filter(|submission| submission.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 
-/// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
+/// Returns an unconfirmed update of a request again; receiving it twice does no harm.
 fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
     let why = "the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
 }
 
-/// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
-/// submission came was never asked before.
+/// Returns an unconfirmed request again; receiving it twice does no harm. A submission marked to end because
+/// another one ended was never asked before.
 fn ask(tracked: &JobState, attempt: &SubmissionRecord, since: Time, then: AfterStop) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == AfterStop::GoOn && past.ended == since);

@@ -1,4 +1,4 @@
-//! GPU types on trial: those that a job's file does not list.
+//! GPU types on trial: types that a job's file does not list.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use hsched_plan::{Placement, Problem};
 /// Why a GPU type is on trial for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trial {
-    /// Nobody has measured the job's model there: its speed is an estimate.
+pub enum TypeTrial {
+    /// The job's model was not measured there, so its speed is an estimate.
     Estimated,
-    /// The job's model was measured there, and its file does not list the type.
+    /// The job's model was measured there, but its file does not list the type.
     Unlisted,
 }
 
 /// The types on trial of one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trials(pub BTreeMap<GpuType, Trial>);
+pub struct Trials(pub BTreeMap<GpuType, TypeTrial>);
 
 impl Trials {
-    /// Returns the types on trial among those of a placement; `job` is its place in the problem.
+    /// Returns the types on trial among those of a placement; `job` is its index in the problem.
     pub fn of(problem: &Problem, job: usize, placement: &Placement) -> Self {
         let trial = |number: usize| {
             let model = problem.jobs.get(job)?;
             let trial = match () {
-                () if model.is_estimated(number) => Trial::Estimated,
-                () if model.unlisted.contains(&number) => Trial::Unlisted,
+                () if model.is_estimated(number) => TypeTrial::Estimated,
+                () if model.unlisted.contains(&number) => TypeTrial::Unlisted,
                 () => return None,
             };
             Some((problem.gpu_types[number].clone(), trial))
@@ -43,7 +43,7 @@ impl Trials {
 
     /// Returns which speeds are estimated, as the end of a sentence about the submission; empty if none is.
     pub fn clause(&self) -> String {
-        let estimated = self.0.iter().filter(|(_, trial)| **trial == Trial::Estimated);
+        let estimated = self.0.iter().filter(|(_, trial)| **trial == TypeTrial::Estimated);
         let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();
         match names.as_slice() {
             [] => String::new(),

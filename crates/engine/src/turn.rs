@@ -1,4 +1,4 @@
-//! One turn: observe, decide, write down, act, write down each answer; the traits `World` and `Keeper`.
+//! One turn: observe, decide, record, act, record each answer; the traits `World` and `Keeper`.
 
 use std::convert::Infallible;
 
@@ -10,23 +10,23 @@ use crate::{
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::JobStartEstimates;
 
-/// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
+/// The place where jobs run: Slurm or a simulated cluster. It makes no decisions.
 pub trait World {
     type Error;
 
-    /// Returns what is to be seen now; `state` says which jobs matter.
+    /// Returns the current observation; `state` says which jobs matter.
     ///
     /// # Errors
-    /// When nothing can be seen, and nothing may be concluded.
+    /// If nothing can be observed; no conclusions may then be drawn.
     fn observe(&mut self, state: &State) -> Result<Observation, Self::Error>;
 
-    /// Prepares a run: whatever can go wrong before the first job is submitted.
+    /// Prepares a run: performs every step that can fail before the first job is submitted.
     ///
     /// # Errors
-    /// Why nothing of the run can be submitted, for people.
+    /// A message on why nothing of the run can be submitted.
     fn prepare(&mut self, run: &Run) -> Result<(), String>;
 
-    /// Makes one submission of a run that was prepared, once, and returns what came of it.
+    /// Sends one submission of a prepared run, once, and returns the answer.
     fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer;
 
     /// Asks a submission to save and end.
@@ -35,12 +35,13 @@ pub trait World {
     /// Ends a submission.
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;
 
-    /// Returns whether a request that does not get through says that the next one would not, either: one service hears all of them.
+    /// Returns whether a request that fails to get through implies that the next one would fail too, because
+    /// the same service receives all of them.
     fn is_one_service(&self) -> bool {
         true
     }
 
-    /// Changes what a pending submission asks for; it keeps its place in the queue.
+    /// Updates the request of a pending submission, which keeps its place in the queue.
     fn amend(&mut self, _: &SubmissionKey, _: JobId, _: &Amendment) -> Answer {
         Answer::NotAmended { message: "requests cannot be changed here".to_owned() }
     }
@@ -50,23 +51,23 @@ pub trait World {
         Answer::NotShared { message: "ranks cannot be given other shares here".to_owned() }
     }
 
-    /// Returns what some jobs may ask of the queue and when that would start, of those where it can be told.
+    /// Returns the possible requests of some jobs with their start estimates, for the jobs that have any.
     fn start_estimates(&mut self, _: &[Inquiry]) -> Vec<JobStartEstimates> {
         Vec::new()
     }
 
-    /// Returns how long the only submission of a run would wait in the queue if it was made now, where it can be told.
+    /// Returns how long a run's only submission would wait in the queue if it was submitted now, if known.
     fn forecast(&mut self, run: &Run) -> Option<Seconds>;
 }
 
-/// Where the state is kept.
+/// Storage of the state.
 pub trait Keeper {
     type Error;
 
-    /// Writes down the state with what is meant; before that nothing is done.
+    /// Stores the state with the planned actions; they are carried out only after this.
     ///
     /// # Errors
-    /// When it cannot be written: then nothing may be done.
+    /// If it cannot be written; no action may then be carried out.
     fn keep(
         &mut self,
         at: Time,
@@ -75,14 +76,14 @@ pub trait Keeper {
         actions: &[Action],
     ) -> Result<(), Self::Error>;
 
-    /// Adds one event, which follows from something that was done.
+    /// Stores one event that follows from an action.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn add(&mut self, at: Time, event: &Event) -> Result<(), Self::Error>;
 }
 
-/// Keeps nothing: for a state that is worth no more than its process.
+/// Stores nothing: for a state that need not outlive its process.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepsNothing;
 
@@ -98,36 +99,36 @@ impl Keeper for KeepsNothing {
     }
 }
 
-/// What a turn saw and is about to do.
+/// The observation of a turn and its planned actions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     pub seen: Observation,
     pub events: Vec<Event>,
-    /// The state with what is meant, and what is meant; `None` where nothing has happened and nothing is to be done.
+    /// The state with the planned actions, and the actions; `None` if there are neither events nor actions.
     pub step: Option<Step>,
 }
 
 impl Turn {
-    /// Returns what people should know of it beside what happened: first of what was seen, then of how it was decided.
+    /// Returns notes for the user besides the events: first on the observation, then on the decision.
     pub fn notes(&self) -> impl Iterator<Item = &String> {
         self.seen.notes.iter().chain(self.step.iter().flat_map(|step| &step.notes))
     }
 }
 
-/// Something that people may want to be told, as it happens.
+/// A progress message for the user.
 #[derive(Clone, Copy, Debug)]
 pub enum Update<'a> {
     Event(&'a Event),
     Action(&'a Action),
 }
 
-/// The most that the world is asked about the queue in one turn.
+/// Maximum number of questions to the world about the queue in one turn.
 const MOST_QUESTIONS: usize = 100;
 
-/// Looks at the world and thinks; nothing is changed.
+/// Observes the world and decides; changes nothing.
 ///
 /// # Errors
-/// When the world shows nothing.
+/// If the world cannot be observed.
 pub fn look<W: World + ?Sized>(
     world: &mut W,
     state: &State,
@@ -157,12 +158,12 @@ pub fn look<W: World + ?Sized>(
     }
 }
 
-/// Takes a turn: changes the state by what is to be seen and carries out what follows.
+/// Takes a turn: updates the state from an observation and carries out the resulting actions.
 ///
-/// Where it is cut short, the next turn finds the intents in the state and sees what became of them.
+/// If it is interrupted, the next turn finds the intents in the state and observes their outcomes.
 ///
 /// # Errors
-/// When the world shows nothing or the state cannot be kept.
+/// If the world cannot be observed or the state cannot be stored.
 pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::Error>>(
     world: &mut W,
     keeper: &mut K,
@@ -176,22 +177,22 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     Ok(turn)
 }
 
-/// Carries out what a turn decided: its world, the keeper of its state, and the state itself.
+/// Carries out a turn's actions: its world, the keeper of its state, and the state itself.
 pub struct TurnExecutor<'a, W: World + ?Sized, K: Keeper + ?Sized> {
     pub world: &'a mut W,
     pub keeper: &'a mut K,
     pub state: &'a mut State,
     pub rules: &'a Rules,
-    /// Is told what happens, as it happens.
+    /// Receives updates as they happen.
     pub tell: &'a mut dyn FnMut(Update<'_>),
 }
 
 impl<W: World + ?Sized, K: Keeper + ?Sized> TurnExecutor<'_, W, K> {
-    /// Writes down what a turn means to do, then tells what has happened and does it: what cannot be written down is seen again
-    /// at the next turn, and would be told again.
+    /// Stores a turn's planned actions, then reports its events and acts. The report comes after storing,
+    /// because an event that was not stored is seen again at the next turn.
     ///
     /// # Errors
-    /// When something cannot be written down: then nothing more may be done.
+    /// If storing fails; no further action may then be taken.
     pub fn perform(&mut self, turn: &Turn) -> Result<(), K::Error> {
         let Turn { seen, events, step } = turn;
         let Some(step) = step else { return Ok(()) };
@@ -205,11 +206,10 @@ impl<W: World + ?Sized, K: Keeper + ?Sized> TurnExecutor<'_, W, K> {
         step.actions.iter().try_for_each(|action| self.carry_out(action, seen.at))
     }
 
-    /// Carries out an action that is written down; each answer changes the state and is written down before the next
-    /// request is made.
+    /// Carries out a stored action; each answer changes the state and is stored before the next request.
     ///
     /// # Errors
-    /// When an answer cannot be written down: then nothing more may be done.
+    /// If an answer cannot be stored; no further action may then be taken.
     pub fn carry_out(&mut self, action: &Action, at: Time) -> Result<(), K::Error> {
         let Self { world, keeper, state, rules, tell } = self;
         tell(Update::Action(action));
@@ -222,7 +222,7 @@ impl<W: World + ?Sized, K: Keeper + ?Sized> TurnExecutor<'_, W, K> {
     }
 }
 
-/// Carries out an action, giving each answer to `hear` before the next request is made.
+/// Carries out an action and passes each answer to `hear` before the next request.
 fn act<W: World + ?Sized, E>(
     action: &Action,
     world: &mut W,
@@ -237,7 +237,7 @@ fn act<W: World + ?Sized, E>(
                     None => world.submit(run, intent),
                     Some(message) => Answer::Unreachable { message: message.clone() },
                 };
-                // Where one request got lost the next would, too.
+                // If one request was lost, the next one would be lost as well.
                 if trouble.is_none()
                     && world.is_one_service()
                     && matches!(

@@ -1,4 +1,5 @@
-//! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
+//! The problem that a policy decides on, built from the state and the cluster: open jobs, and the GPUs that
+//! they have or may get.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,40 +15,40 @@ use hsched_model::{
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
-    Progress, Slot, epoch_as_shared,
+    ClusterView, Eligibility, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem, Progress,
+    Slot, WaitForecast, epoch_as_shared,
 };
 
-/// What a policy may see, and what it is about.
+/// A policy's problem, and how it maps to the state.
 pub(super) struct View {
     pub problem: Problem,
     /// The jobs, in the problem's order.
     pub names: Vec<JobName>,
-    /// Where the state has them.
+    /// The jobs' indices in the state.
     places: Vec<usize>,
-    /// The nodes that each is kept off.
+    /// The nodes that each job must avoid.
     avoided: Vec<BTreeSet<NodeName>>,
 }
 
-/// What a problem depends on beside the jobs.
+/// Inputs of a problem besides the jobs.
 #[derive(Clone, Copy)]
-pub(super) struct Aims<'a> {
+pub(super) struct ProblemContext<'a> {
     pub objective: Objective,
     pub seed: u64,
-    pub forecasts: &'a [Forecast],
+    pub forecasts: &'a [WaitForecast],
     pub start_estimates: Option<&'a Vec<JobStartEstimates>>,
-    /// Whether jobs wait in the queue for what is in use.
+    /// Whether jobs can queue for GPUs in use.
     pub queues: bool,
 }
 
 impl View {
-    /// Returns what there is to decide on; `None` where all jobs have ended.
+    /// Returns the view for a decision; `None` if all jobs have ended.
     pub(super) fn new(
         state: &State,
         at: Time,
         cluster: &Cluster,
         rules: &Rules,
-        aims: Aims<'_>,
+        aims: ProblemContext<'_>,
     ) -> Option<Self> {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
@@ -70,7 +71,7 @@ impl View {
         problem.forecasts = aims.forecasts.to_vec();
         problem.start_estimates = aims.start_estimates.cloned();
         for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
-            // Nobody has said that a job may wait for half of a cluster.
+            // Waiting for half of a cluster requires the user's consent.
             let sizes =
                 (0..model.types.len()).filter(|&ty| model.types[ty].is_some()).map(|ty| model.size(ty));
             let size = sizes.min().unwrap_or(1);
@@ -96,38 +97,38 @@ impl View {
         Some(Self { problem, names, places, avoided })
     }
 
-    /// Returns a job of the problem as the state has it, which is the one that the view is of.
+    /// Returns a job of the problem from the state on which the view is based.
     pub(super) fn tracked<'s>(&self, state: &'s State, job: usize) -> &'s JobState {
         &state.jobs[self.places[job]]
     }
 
-    /// The same, to be changed.
+    /// Returns it mutably.
     pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut JobState {
         &mut state.jobs[self.places[job]]
     }
 
-    /// Returns a job as it is still to be trained, kept off the nodes that it avoids now.
+    /// Returns a job with its remaining epochs and the nodes that it must avoid now.
     pub(super) fn rest(&self, state: &State, job: usize) -> Job {
         Job { avoided: self.avoided[job].clone(), ..self.tracked(state, job).rest() }
     }
 }
 
 impl JobState {
-    /// Returns the submissions that policies see: what is to go on after another one is the engine's affair until then. It comes
-    /// after that one.
+    /// Returns the submissions that policies see. A queued next piece is handled by the engine until its
+    /// predecessor ends; it comes after that one.
     fn shown(&self) -> impl Iterator<Item = &Submission> {
         self.phase.submissions().iter().filter(|submission| !self.is_next(&submission.attempt))
     }
 }
 
-/// Returns the losses of the epochs that are done, where the job reports its loss after each.
+/// Returns the losses of the finished epochs, if the job reports its loss after each.
 fn losses(tracked: &JobState) -> Option<Vec<f64>> {
     let falls = tracked.job.target.as_ref().is_some_and(|target| target.mode == GoalMode::Min);
     let is_whole = tracked.curve.len() as u64 == tracked.epochs_done && tracked.epochs_done > 0;
     (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
 }
 
-/// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.
+/// Returns what running jobs hold. Submissions that wait hold nothing, but their nodes are named.
 fn held(open: &[&JobState], access: &Access) -> Holdings {
     let mut held = Holdings::new();
     for (number, tracked) in open.iter().enumerate() {
@@ -159,10 +160,10 @@ fn progress(
         let stage = stage(tracked, submission, number, problem, &slots, at);
         HeldPlacement { slots, since: submission.attempt.meant, epoch: submission.attempt.epoch.0, stage }
     };
-    // In the order of its submissions: whoever carries a plan out goes from one to the other.
+    // The order is that of its submissions, because the plan executor maps one to the other.
     let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
     let under_way = |hold: &HeldPlacement| match hold.stage {
-        hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        hsched_plan::HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
@@ -183,14 +184,14 @@ fn progress(
     }
 }
 
-/// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
-/// one has shown it.
+/// Returns the cost of stopping a job and starting it on other GPUs. Without a queue, this is the measured
+/// cost of its starts, once one is known.
 fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
     let measured = tracked.startup.filter(|_| rules.backend == BackendKind::Devices);
     measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 
-/// Returns how far a job has come, without where it is now.
+/// Returns a job's progress, without its present placement.
 fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| (&submission.attempt, at)));
@@ -213,7 +214,7 @@ fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     }
 }
 
-/// Returns how far a submission has come.
+/// Returns a submission's progress.
 fn stage(
     tracked: &JobState,
     submission: &Submission,
@@ -221,33 +222,33 @@ fn stage(
     problem: &Problem,
     slots: &[Slot],
     at: Time,
-) -> hsched_plan::Stage {
+) -> hsched_plan::HoldStage {
     let Submission { attempt, stage } = submission;
     match stage {
-        Stage::Meant => hsched_plan::Stage::Submitting,
-        Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
-        Stage::Pending => hsched_plan::Stage::Queued,
+        Stage::Meant => hsched_plan::HoldStage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => hsched_plan::HoldStage::Submitting,
+        Stage::Pending => hsched_plan::HoldStage::Queued,
         Stage::Running => {
             let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            hsched_plan::Stage::Running {
+            hsched_plan::HoldStage::Running {
                 epoch,
                 under_way,
                 movable: is_movable(tracked, submission),
                 busy_until,
             }
         }
-        Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
+        Stage::Stopping { .. } => hsched_plan::HoldStage::Leaving {
             started: attempt.started.is_some(),
             gives_back: gives_back(submission, at),
         },
     }
 }
 
-/// Returns the time of an epoch with the shares that the ranks have, or are about to take.
+/// Returns the time of an epoch with the ranks' present shares, or with those that they are about to adopt.
 fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slots: &[Slot]) -> Option<f64> {
     let model = &problem.jobs[job];
     let number = |name: &GpuType| {
@@ -260,7 +261,7 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slot
     Some(time.total())
 }
 
-/// Which jobs can run nowhere because no node is in a partition that they go to: found out once for each partition.
+/// Jobs that can run nowhere because their partition has no node; determined once for each partition.
 pub(super) struct Nowhere<'a> {
     cluster: &'a Cluster,
     rules: &'a Rules,
@@ -272,7 +273,7 @@ impl<'a> Nowhere<'a> {
         Self { cluster, rules, by_partition: BTreeMap::new() }
     }
 
-    /// Returns why a job can run nowhere, if so.
+    /// Returns why a job can run nowhere, if it cannot.
     pub(super) fn why(&mut self, job: &Job) -> Option<&str> {
         let partition = self.cluster.partition_of(job, &self.rules.defaults)?;
         if !self.by_partition.contains_key(partition) {
@@ -286,7 +287,7 @@ impl<'a> Nowhere<'a> {
     }
 }
 
-/// Returns whether a job waits for GPUs and may have some now.
+/// Returns whether a pending job may get GPUs now.
 pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
     let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
     tracked.stray.is_none()
@@ -294,14 +295,14 @@ pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
         && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
 }
 
-/// Returns whether a submission may be stopped so that the job goes on elsewhere: it runs, and has done an epoch where
-/// it is, so that what is known of its speeds there was measured.
+/// Returns whether a submission may be stopped to move the job: it runs and has finished an epoch, so its
+/// speeds there are measured.
 pub(super) fn is_movable(tracked: &JobState, submission: &Submission) -> bool {
     let has_trained = tracked.epochs_done > submission.attempt.epochs_before;
     submission.is_running() && submission.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
 }
 
-/// Returns whether a submission is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
+/// Returns whether a submission is about to release its GPUs; one that Slurm fails to end does not count.
 pub(super) fn gives_back(submission: &Submission, at: Time) -> bool {
     match submission.stage {
         Stage::Stopping { then: AfterStop::GoOn, request, since } => {

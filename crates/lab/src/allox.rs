@@ -1,4 +1,5 @@
-//! The policy `allox`: matches jobs to GPU types and places in the order there, for the least sum of completion times.
+//! The policy `allox`: matches jobs to GPU types and positions in their order so that the sum of completion
+//! times is minimal.
 
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
@@ -15,21 +16,21 @@ pub(super) const ALLOX: Entry = Entry {
     knows_replicas: false,
 };
 
-/// The variant that matches running jobs anew.
+/// The variant that also matches running jobs again.
 pub(super) const ALLOX_P: Entry = Entry {
     name: "allox-p",
     make: Make::Policy { make: |_| Ok(Box::new(Allox::preemptive())), watched: false },
     ..ALLOX
 };
 
-/// `AlloX`, or its variant that matches running jobs anew.
+/// `AlloX`, or its variant that also matches running jobs again.
 struct Allox {
     name: &'static str,
     preempts: bool,
     state: SchedulingState,
 }
 
-/// A type, and how many jobs end no sooner there than the one that is matched to this place.
+/// A type, and the number of jobs that end there no sooner than the job that is matched to this position.
 struct MatchColumn {
     gpu_type: usize,
     from_end: u32,
@@ -44,12 +45,12 @@ impl Allox {
         Self { name: "allox-p", preempts: true, state: SchedulingState::default() }
     }
 
-    /// Returns jobs with the types that they are matched to, in the order in which they come there.
+    /// Returns jobs with their matched types, in their order on each type.
     fn matching(&self, problem: &Problem, jobs: &[usize]) -> Vec<(usize, usize)> {
         let state = &self.state;
         let asked: u32 = jobs.iter().map(|&job| state.rates(job).asks).sum();
         let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-        // Places side by side on each type: its GPUs over the mean that a job asks for.
+        // Number of jobs that run side by side on a type: its GPUs divided by the mean request of a job.
         let beside = |gpu_type: usize| {
             let exact = u64::from(state.floor.total[gpu_type]) * u64::from(count) / u64::from(asked.max(1));
             u32::try_from(exact).unwrap_or(u32::MAX).max(1)
@@ -77,7 +78,7 @@ impl Allox {
                 matched.push((from_end, time(job, gpu_type), job, gpu_type));
             }
         }
-        // Who is far from the end comes first.
+        // Jobs in positions farther from the end come first.
         matched.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
         matched.into_iter().map(|(_, _, job, gpu_type)| (job, gpu_type)).collect()
     }
@@ -105,7 +106,7 @@ impl Policy for Allox {
                 chosen[job] = Some(gpu_type);
             }
         }
-        // Nothing is left idle: the shortest first onto what is there.
+        // No GPU stays idle: the shortest jobs get the remaining ones.
         let time = |job: usize| problem.jobs[job].progress.left(problem.now) / state.rates(job).best;
         let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
         rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));

@@ -1,4 +1,5 @@
-//! The policies of Gavel: shares of time on each GPU type from an allocation problem, realised in rounds; and its FIFO.
+//! The policies of Gavel: shares of time on each GPU type from an allocation problem, implemented in rounds;
+//! and its FIFO.
 
 use std::collections::BTreeMap;
 
@@ -39,28 +40,28 @@ pub(super) const FIFO: Entry = Entry {
     ..MAX_MIN
 };
 
-/// The length of a round, in seconds: the paper's.
+/// The length of a round in the paper, in seconds.
 const ROUND: f64 = 360.0;
 
-/// The share that a job which the last allocation did not know has on every type.
+/// The share of a job on every type if it arrived after the last allocation.
 const NEWCOMER: f64 = 0.01;
 
-/// A share that counts as none.
+/// Shares below this count as zero.
 const NO_SHARE: f64 = 1e-4;
 
-/// How far the shares of an allocation may exceed the GPUs of a type.
+/// Factor by which the shares of an allocation may exceed the GPUs of a type.
 const EXCESS: f64 = 1.03;
 
-/// Steps of the search for the level, and of the prices at each level.
+/// Number of steps of the search for the level, and of the price updates at each level.
 const LEVELS: u32 = 14;
 const PRICE_STEPS: u32 = 50;
 
-/// What the shares are to achieve.
+/// The objective of the shares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
-    /// The least speed, relative to an equal share of the cluster, is as high as possible.
+    /// Maximises the minimum speed relative to an equal share of the cluster.
     MaxMin,
-    /// All jobs are done as soon as possible.
+    /// Minimises the time until all jobs have completed.
     TotalDuration,
 }
 
@@ -70,13 +71,13 @@ struct Gavel {
     aim: Aim,
     state: SchedulingState,
     accounts: BTreeMap<usize, Account>,
-    /// When it decided last.
+    /// Time of the last decision.
     last: Time,
-    /// When the next round begins.
+    /// Time at which the next round begins.
     next_round: Time,
 }
 
-/// What a job was promised and got.
+/// The promised and received time of a job.
 #[derive(Clone, Debug)]
 struct Account {
     since: Time,
@@ -87,9 +88,9 @@ struct Account {
 }
 
 /// One job of the allocation problem.
-struct Demand<'a> {
+struct GavelJob<'a> {
     speeds: &'a [f64],
-    /// The speed that level 1 means.
+    /// The speed at level 1.
     target: f64,
     gpus: f64,
 }
@@ -114,14 +115,14 @@ impl Gavel {
         }
     }
 
-    /// Counts the time since the last decision; returns whether jobs came or went.
+    /// Counts the time since the last decision; returns whether jobs arrived or left.
     fn count_time(&mut self, problem: &Problem, jobs: &[usize]) -> bool {
         let passed = problem.now.since(self.last).0;
         self.last = problem.now;
         let known = self.accounts.len();
         self.accounts.retain(|job, account| {
             let there = jobs.binary_search(job).is_ok();
-            // A number that was given to another job is another account.
+            // A job number that now belongs to another job needs a new account.
             there && problem.jobs[*job].progress.arrival.0 <= account.since.0
         });
         let mut changed = self.accounts.len() != known;
@@ -149,9 +150,9 @@ impl Gavel {
                 Aim::MaxMin => mean().sum::<f64>() / all / f64::from(rates.asks),
                 Aim::TotalDuration => problem.jobs[job].progress.left(problem.now),
             };
-            Demand { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
+            GavelJob { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
         };
-        let demands: Vec<Demand<'_>> = jobs.iter().map(demand).collect();
+        let demands: Vec<GavelJob<'_>> = jobs.iter().map(demand).collect();
         let shares = shares(&demands, total);
         for (job, shares) in jobs.iter().zip(shares) {
             if let Some(account) = self.accounts.get_mut(job) {
@@ -160,7 +161,8 @@ impl Gavel {
         }
     }
 
-    /// Returns jobs and types by falling priority: the share promised over the share received.
+    /// Returns jobs and types by descending priority, which is the promised share divided by the received
+    /// share.
     fn priorities(&self, problem: &Problem, jobs: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
         let mut list: Vec<(f64, usize, usize)> = Vec::new();
         for job in jobs {
@@ -207,7 +209,7 @@ impl Policy for Gavel {
                 chosen.insert(job, gpu_type);
             }
         }
-        // What nobody has a share in is not left idle.
+        // GPUs in which no job has a share do not stay idle.
         let mut rest: Vec<usize> = open.iter().copied().filter(|job| !chosen.contains_key(job)).collect();
         rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
         for job in rest {
@@ -231,12 +233,12 @@ impl Policy for Gavel {
     }
 }
 
-/// Returns shares of time by type for each job, so that all reach the highest level: the greatest z at which every job
-/// has z times its target, no job more than all its time, and no type more than its GPUs.
+/// Returns shares of time by type for each job at the highest level: the greatest z at which every job has z
+/// times its target, no job uses more than all its time, and no type more than its GPUs.
 ///
-/// By prices for the types: at a level every job takes the cheapest time that gives it its speed.
-fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
-    let most = |demand: &Demand<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
+/// Uses prices for the types: at each level, every job takes the cheapest times that give it its speed.
+fn shares(demands: &[GavelJob<'_>], total: &[u32]) -> Vec<Vec<f64>> {
+    let most = |demand: &GavelJob<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
     let able = || demands.iter().filter(|demand| most(demand) > 0.0);
     let (mut low, mut high) = (0.0, able().map(most).fold(f64::INFINITY, f64::min));
     let mut best = vec![vec![0.0; total.len()]; demands.len()];
@@ -258,8 +260,8 @@ fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
     best
 }
 
-/// Returns the shares at a level, and how far the fullest type is filled.
-fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
+/// Returns the shares at a level, and the load of the fullest type.
+fn at_level(demands: &[GavelJob<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
     let mut prices = vec![1.0; total.len()];
     let mut sums = vec![vec![0.0; total.len()]; demands.len()];
     let mut used = vec![0.0; total.len()];
@@ -280,8 +282,9 @@ fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>
     (sums, used.into_iter().fold(0.0, f64::max))
 }
 
-/// Returns the cheapest shares that give a job a speed: one type, or a slower and a faster one that fill its time.
-fn cheapest(demand: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
+/// Returns the cheapest shares that give a job a speed: one type, or a slower and a faster one that use all
+/// its time.
+fn cheapest(demand: &GavelJob<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
     let mut best = f64::INFINITY;
     let mut shares = [None, None];
     let usable = || demand.speeds.iter().copied().enumerate().filter(|(_, speed)| *speed > 0.0);
@@ -306,7 +309,8 @@ fn cheapest(demand: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, 
     shares
 }
 
-/// Gavel's FIFO: in the order of arrival, each on the fastest type with room; later jobs make way.
+/// Gavel's FIFO: in order of arrival, each job gets the fastest type with enough free GPUs; later jobs give
+/// way.
 struct GavelFifo {
     state: SchedulingState,
     running: LastingOrder,

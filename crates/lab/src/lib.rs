@@ -1,4 +1,4 @@
-//! The lab: schedulers of papers, and the simulators that compare them with the planner's policies.
+//! The lab: schedulers from papers, and the simulators that compare them with the planner's policies.
 
 pub mod generate;
 pub mod learning;

@@ -1,27 +1,27 @@
-//! The registry of the lab: schedulers of papers by name, with those of the planner.
+//! The registry of the lab: schedulers from papers by name, together with the planner's policies.
 
 use crate::replay::TaskPolicy;
 use crate::{allox, gavel, hadar, hare, hlas, mlfs};
 use hsched_plan::{Entry, Flag, Parameters, Policy, Registry, RegistryError};
 
-/// A scheduler of a paper.
+/// A scheduler from a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct LabPolicy {
-    /// As a policy for jobs that hold all their GPUs together.
+    /// The variant for jobs that hold all their GPUs at once.
     pub entry: Entry,
-    /// As the paper has it, where that shares out single tasks.
+    /// The variant of the paper, if that schedules single tasks.
     pub tasks: Option<TaskMaker>,
 }
 
-/// How a policy that shares out single tasks is made.
+/// The constructor of a policy that schedules single tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskMaker {
-    /// Flags beside those of the entry.
+    /// Flags in addition to those of the entry.
     pub flags: &'static [&'static Flag],
     pub make: fn(&Parameters) -> Result<Box<dyn TaskPolicy>, String>,
 }
 
-/// All of them.
+/// All schedulers.
 pub const POLICIES: &[LabPolicy] = &[
     hare::HARE,
     hlas::HLAS,
@@ -37,29 +37,29 @@ pub const POLICIES: &[LabPolicy] = &[
 ];
 
 impl LabPolicy {
-    /// Returns one that knows no single tasks.
+    /// Returns a scheduler without a variant for single tasks.
     pub const fn of_gangs(entry: Entry) -> Self {
         Self { entry, tasks: None }
     }
 }
 
-/// Returns the policies of the planner and those of the papers.
+/// Returns the policies of the planner and of the papers.
 pub fn registry() -> Registry {
     Registry::new(hsched_plan::POLICIES.iter().chain(POLICIES.iter().map(|lab_policy| &lab_policy.entry)))
 }
 
-/// Returns the policy of that name for a cluster that strangers use, too.
+/// Returns the policy with that name for a cluster with other users.
 ///
 /// # Errors
-/// When there is none for that, or a parameter of its own is wrong.
+/// If there is no such policy, or one of its parameters is invalid.
 pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find(name, parameters)
 }
 
-/// Returns the policy of that name as `simulate` and `run` use it.
+/// Returns the policy with that name as `simulate` and `run` use it.
 ///
 /// # Errors
-/// When there is none, or a parameter of its own is wrong.
+/// If there is none, or one of its parameters is invalid.
 pub fn find_over_time(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
     registry().find_over_time(name, parameters)
 }

@@ -1,44 +1,44 @@
-//! Which nodes each job may use, by its partitions, and what its ranks need there.
+//! The nodes that each job may use, determined by its partitions and the needs of its ranks.
 
 use std::collections::BTreeSet;
 
 use crate::{Bytes, Cluster, Job, JobDefaults, Node, NodeName, RankNeeds};
 
-/// The nodes that each of some jobs may use.
+/// The nodes that some jobs may use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// The jobs that go to the same partitions with the same needs.
-    groups: Vec<Group>,
-    /// The place in `groups` of each job's.
+    /// Groups of jobs with the same partitions and needs.
+    groups: Vec<JobGroup>,
+    /// Index in `groups` for each job.
     of_job: Vec<usize>,
-    /// Whether the cluster says which nodes are in which partition.
+    /// Whether the cluster lists the nodes of each partition.
     is_known: bool,
 }
 
 /// Jobs that may use the same nodes.
 #[derive(Clone, Debug, PartialEq)]
-struct Group {
-    /// One partition, or several with commas; `None` if none is named.
+struct JobGroup {
+    /// One partition, or several separated by commas; `None` if none is named.
     partitions: Option<String>,
-    /// What a rank needs.
+    /// The needs of a rank.
     needs: RankNeeds,
-    /// Nodes that they are kept off for now.
+    /// Nodes that they must avoid for now.
     avoided: BTreeSet<NodeName>,
 }
 
-/// What keeps a job off a node.
+/// Why a job may not use a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The node is not in its partition.
+pub enum NodeRefusal {
+    /// The node is outside its partition.
     Partition,
-    /// The node does not have what one of its ranks needs: CPUs or memory, in words.
+    /// The node lacks CPUs or memory for one of its ranks, in words.
     Needs(String),
-    /// The job is kept off the node for now.
+    /// The job must avoid the node for now.
     Avoided,
 }
 
 impl Access {
-    /// Returns the access of jobs to a cluster; jobs that name no partition go to that of `defaults`, else to
+    /// Returns the access of jobs to a cluster. Jobs that name no partition use that of `defaults`, or else
     /// the cluster's default.
     pub fn new<'a>(
         cluster: &Cluster,
@@ -49,14 +49,14 @@ impl Access {
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
             let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
-            let is_same = |group: &Group| {
+            let is_same = |group: &JobGroup| {
                 group.partitions.as_deref() == partitions
                     && group.needs == needs
                     && group.avoided == job.avoided
             };
             let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
                 let (partitions, avoided) = (partitions.map(str::to_owned), job.avoided.clone());
-                access.groups.push(Group { partitions, needs, avoided });
+                access.groups.push(JobGroup { partitions, needs, avoided });
                 access.groups.len() - 1
             });
             access.of_job.push(number);
@@ -64,52 +64,52 @@ impl Access {
         access
     }
 
-    /// Returns the access of jobs that may run on any node, each rank beside what it needs.
+    /// Returns the access of jobs that may run on any node with room for a rank's `needs`.
     pub fn everywhere(needs: RankNeeds) -> Self {
-        let group = Group { partitions: None, needs, avoided: BTreeSet::new() };
+        let group = JobGroup { partitions: None, needs, avoided: BTreeSet::new() };
         Self { groups: vec![group], of_job: Vec::new(), is_known: false }
     }
 
-    /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
-    pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
+    /// Returns why a job, given by index, may not use a node; `None` if it may.
+    pub fn refusal(&self, job: usize, node: &Node) -> Option<NodeRefusal> {
         let group = &self.groups[*self.of_job.get(job)?];
         if self.is_known && !group.has(node) {
-            return Some(Refusal::Partition);
+            return Some(NodeRefusal::Partition);
         }
         if group.avoided.contains(&node.name) {
-            return Some(Refusal::Avoided);
+            return Some(NodeRefusal::Avoided);
         }
-        group.needs.missing_on(node).map(Refusal::Needs)
+        group.needs.missing_on(node).map(NodeRefusal::Needs)
     }
 
-    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` where the node
-    /// is in none of their partitions.
+    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` if
+    /// the node is in none of their partitions.
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
-        let is_in = |group: &Group| !self.is_known || group.has(node);
-        let is_avoided = |group: &Group| group.avoided.contains(&node.name);
+        let is_in = |group: &JobGroup| !self.is_known || group.has(node);
+        let is_avoided = |group: &JobGroup| group.avoided.contains(&node.name);
         let reach =
-            |group: &Group| is_in(group) && !is_avoided(group) && group.needs.missing_on(node).is_none();
+            |group: &JobGroup| is_in(group) && !is_avoided(group) && group.needs.missing_on(node).is_none();
         self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
     }
 
-    /// Returns what each rank of a job, by its number, needs beside its GPU.
+    /// Returns the needs of each rank of a job, given by index, besides its GPU.
     pub fn needs(&self, job: usize) -> RankNeeds {
         let group = self.of_job.get(job).copied().unwrap_or_default();
         self.groups.get(group).map(|group| group.needs).unwrap_or_default()
     }
 
-    /// Returns the partitions of the jobs that may run on nodes with this reach, for people.
+    /// Returns the display name of the partitions whose jobs may use nodes with this reach.
     pub fn name(&self, reach: &[bool]) -> String {
         let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| **allowed);
         each_once(groups.filter_map(|(group, _)| group.partitions.as_deref())).join("+")
     }
 
-    /// Returns the partition that a job goes to, or several with commas, where that is known.
+    /// Returns the partition of a job, or several separated by commas, if known.
     pub fn partition(&self, job: usize) -> Option<&str> {
         self.of_job.get(job).and_then(|&group| self.groups[group].partitions.as_deref())
     }
 
-    /// Returns the partitions that jobs go to, each once, in the order of the jobs.
+    /// Returns the partitions of all jobs, each once, in job order.
     pub fn partitions(&self) -> Vec<&str> {
         each_once(self.groups.iter().filter_map(|group| group.partitions.as_deref()))
     }
@@ -125,7 +125,7 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     known
 }
 
-impl Group {
+impl JobGroup {
     fn has(&self, node: &Node) -> bool {
         let Some(names) = &self.partitions else { return true };
         names.split(',').any(|name| node.partitions.contains(name.trim()))
@@ -133,7 +133,7 @@ impl Group {
 }
 
 impl RankNeeds {
-    /// Returns what a rank needs and a node does not have even where it is idle, in words.
+    /// Returns the need of a rank that a node cannot meet even if it is idle, in words.
     fn missing_on(self, node: &Node) -> Option<String> {
         if node.cpus.is_some_and(|usage| usage.total < self.cpus) {
             return Some(format!("{} CPUs", self.cpus));

@@ -1,27 +1,28 @@
-//! Which of some requests to make: the one that finishes first on average, or a cheaper one that is nearly as soon.
+//! Selects one of several requests: the one that finishes first on average, or a cheaper one that finishes
+//! almost as early.
 //!
-//! Whoever chooses a request chooses by this rule: a user of `when`, several jobs planned together, and a policy whose jobs wait.
+//! The rule is shared by `when`, by jobs planned together, and by policies with pending jobs.
 
 use crate::{RequestId, RequestOption, Seconds};
 
-/// Another request is as good where it ends within this part of the best time, or within [`AS_SOON`].
+/// A request counts as equally good if it ends within this fraction of the best time, or within [`AS_SOON`].
 const NEARLY: f64 = 0.05;
 
-/// Ten minutes, in seconds.
+/// 10 min, in seconds.
 const AS_SOON: f64 = 600.0;
 
-/// What counts of a request.
+/// The properties of a request that determine the choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     pub id: RequestId,
     /// The mean time to its end, in seconds.
     pub finish: f64,
-    /// What it costs, in whatever is charged; `None` where that is unknown.
+    /// Its cost in billing units; `None` if unknown.
     pub cost: Option<f64>,
 }
 
 impl Candidate {
-    /// Returns what counts of those requests of a job whose starts are known: their means, in time from now.
+    /// Returns the candidates among a job's requests: those with a known mean start, as times from now.
     pub fn of(requests: &[(&RequestOption, Option<Seconds>)]) -> Vec<Self> {
         let costs = RequestOption::costs(&requests.iter().map(|(option, _)| *option).collect::<Vec<_>>());
         let candidate = |((option, start), cost): (&(&RequestOption, Option<Seconds>), Option<f64>)| {
@@ -31,25 +32,25 @@ impl Candidate {
     }
 }
 
-/// The request to make, and why.
+/// The chosen request, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub id: RequestId,
-    pub reason: Reason,
+    pub reason: ChoiceReason,
 }
 
-/// Why a request is the one to make.
+/// Why a request was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ChoiceReason {
     /// It finishes first on average.
     First,
-    /// It is the cheapest of those that finish nearly as soon.
+    /// It is the cheapest of those that finish almost as early.
     Cheapest,
-    /// Time and cost together are the least.
+    /// It has the lowest sum of time and cost.
     Traded,
 }
 
-impl Reason {
+impl ChoiceReason {
     /// Returns the reason in words.
     pub fn word(self) -> &'static str {
         match self {
@@ -60,7 +61,7 @@ impl Reason {
     }
 }
 
-/// Returns the request to make; `hours` is what one unit of cost is worth. `None` where there is none.
+/// Returns the choice; `hours` is the value of one unit of cost. `None` if there are no candidates.
 pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
     let least =
         |value: &dyn Fn(&Candidate) -> f64| candidates.iter().min_by(|a, b| value(a).total_cmp(&value(b)));
@@ -68,7 +69,7 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
         let traded = |candidate: &Candidate| {
             candidate.finish + hours * 3600.0 * candidate.cost.unwrap_or(f64::INFINITY)
         };
-        return Some(Choice { id: least(&traded)?.id, reason: Reason::Traded });
+        return Some(Choice { id: least(&traded)?.id, reason: ChoiceReason::Traded });
     }
     let best = least(&|candidate| candidate.finish)?;
     let limit = (best.finish * (1.0 + NEARLY)).max(best.finish + AS_SOON);
@@ -79,14 +80,14 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
         .min_by(|(_, a), (_, b)| a.total_cmp(b));
     match (cheapest, best.cost) {
         (Some((id, cost)), Some(cost_of_first)) if cost < cost_of_first => {
-            Some(Choice { id, reason: Reason::Cheapest })
+            Some(Choice { id, reason: ChoiceReason::Cheapest })
         }
-        _ => Some(Choice { id: best.id, reason: Reason::First }),
+        _ => Some(Choice { id: best.id, reason: ChoiceReason::First }),
     }
 }
 
-/// Returns which candidates are worth a look, the first to finish first: of any other, one is done as soon and costs no more.
-/// One of unknown cost is where nothing is done sooner.
+/// Returns the non-dominated candidates by finish time: for any other one, another candidate is at least as
+/// early and as cheap. A candidate with unknown cost is included if none finishes earlier.
 pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
     let mut known = candidates.to_vec();
     let cost = |candidate: &Candidate| candidate.cost.unwrap_or(f64::INFINITY);
@@ -105,7 +106,7 @@ pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
 mod tests {
     use super::*;
 
-    /// Candidates of these times and costs, numbered from 0.
+    /// Returns candidates with these times and costs, numbered from 0.
     fn numbered(list: &[(f64, Option<f64>)]) -> Vec<Candidate> {
         let candidate = |(id, &(finish, cost)): (u32, &_)| Candidate { id: RequestId(id), finish, cost };
         (0..).zip(list).map(candidate).collect()
@@ -124,19 +125,19 @@ mod tests {
 
     #[test]
     fn the_cheapest_of_those_that_are_nearly_as_soon() {
-        let check = |list: &[(f64, f64)], weight: f64, id: u32, reason: Reason| {
+        let check = |list: &[(f64, f64)], weight: f64, id: u32, reason: ChoiceReason| {
             let list: Vec<_> = list.iter().map(|(hours, cost)| (hours * 3600.0, Some(*cost))).collect();
             assert_eq!(choose(&numbered(&list), weight), Some(Choice { id: RequestId(id), reason }));
         };
-        check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, Reason::Cheapest);
-        check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, Reason::First);
-        // Ten minutes count where they are more than a twentieth.
-        check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, Reason::Cheapest);
-        // An hour for ten units: the second saves 39 and takes an hour more.
-        check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, Reason::Traded);
-        check(&[(10.0, 40.0), (15.0, 1.0)], 0.1, 0, Reason::Traded);
+        check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, ChoiceReason::Cheapest);
+        check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, ChoiceReason::First);
+        // Ten minutes apply if they are more than 5 %.
+        check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, ChoiceReason::Cheapest);
+        // With one hour for ten units, the second candidate saves 39 units and takes one hour more.
+        check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, ChoiceReason::Traded);
+        check(&[(10.0, 40.0), (15.0, 1.0)], 0.1, 0, ChoiceReason::Traded);
         let unknown = numbered(&[(1.0, None), (5.0 * 3600.0, Some(1.0))]);
-        assert_eq!(choose(&unknown, 0.0), Some(Choice { id: RequestId(0), reason: Reason::First }));
+        assert_eq!(choose(&unknown, 0.0), Some(Choice { id: RequestId(0), reason: ChoiceReason::First }));
         assert_eq!(choose(&[], 0.0), None);
     }
 }

@@ -1,15 +1,15 @@
-//! A cluster as it was observed: nodes, their GPUs, partitions, and the links between nodes.
+//! An observed cluster: nodes, their GPUs, partitions, and the links between nodes.
 
 use std::collections::BTreeSet;
 
 use crate::{BitRate, Bytes, GpuType, Job, JobDefaults, NodeName, NodeState, Seconds};
 
-/// A cluster's nodes, links and partitions at one moment.
+/// A cluster's nodes, links and partitions at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
     /// Rate between nodes; `None` if not given.
     pub network: Option<BitRate>,
-    /// Rate between GPUs of one node, for nodes that do not say their own.
+    /// Rate between GPUs of one node, for nodes without their own value.
     pub intra_node: Option<BitRate>,
     /// Nodes in the order of their source, each name once.
     pub nodes: Vec<Node>,
@@ -24,28 +24,28 @@ pub struct Node {
     pub state: NodeState,
     /// Why the node is down or drained, in its administrator's words.
     pub reason: Option<String>,
-    /// GPUs by type in the order in which the node numbers its devices; each type once.
+    /// GPUs by type in the order of the node's device indices; each type once.
     pub gpus: Vec<GpuStock>,
-    /// How to ask Slurm for these GPUs, where it does not know their type.
+    /// How to request these GPUs from Slurm if it does not know their type.
     pub untyped: Option<Selector>,
-    /// Generic resources that are no GPUs, and GRES text that could not be read, as printed.
+    /// Generic resources other than GPUs, and unreadable GRES text, as printed.
     pub other_gres: Vec<String>,
-    /// CPUs, where known.
+    /// CPUs, if known.
     pub cpus: Option<Usage>,
-    /// Memory in bytes, where known.
+    /// Memory in bytes, if known.
     pub memory: Option<Usage>,
-    /// Rate between this node's GPUs, where it differs from the cluster's.
+    /// Rate between this node's GPUs, if it differs from the cluster's.
     pub intra_node: Option<BitRate>,
     pub partitions: BTreeSet<String>,
     pub features: BTreeSet<String>,
 }
 
-/// What stands for the type of GPUs when Slurm is asked for them without one.
+/// What replaces the type when GPUs without one are requested from Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// A feature that only nodes with such GPUs have.
     Feature(String),
-    /// The node's name: nothing else tells it from others.
+    /// The node's name, because it has no such feature.
     Name,
 }
 
@@ -54,9 +54,9 @@ pub enum Selector {
 pub struct GpuStock {
     pub gpu_type: GpuType,
     pub total: u32,
-    /// How many of `total` jobs hold; never more than `total`.
+    /// Number of GPUs held by jobs; never more than `total`.
     pub used: u32,
-    /// Memory of one GPU, where known.
+    /// Memory of one GPU, if known.
     pub memory: Option<Bytes>,
 }
 
@@ -71,28 +71,28 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub name: String,
-    /// Whether jobs that name no partition go here.
+    /// Whether it is the default partition.
     pub default: bool,
-    /// Longest walltime of a job; `None` is unlimited.
+    /// Longest walltime of a job; `None` means unlimited.
     pub max_time: Option<Seconds>,
 }
 
 impl Usage {
-    /// Returns what is not in use.
+    /// Returns the amount not in use.
     pub fn free(self) -> u64 {
         self.total.saturating_sub(self.used)
     }
 }
 
 impl GpuStock {
-    /// Returns how many of the GPUs no job holds.
+    /// Returns the number of GPUs not held by a job.
     pub fn free(&self) -> u32 {
         self.total.saturating_sub(self.used)
     }
 }
 
 impl Node {
-    /// Returns a node that is idle and has nothing but a name.
+    /// Returns an idle node without resources.
     pub fn new(name: NodeName) -> Self {
         Self {
             name,
@@ -116,18 +116,18 @@ impl Node {
 }
 
 impl Cluster {
-    /// Returns the node of that name.
+    /// Returns the node with this name.
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == *name)
     }
 
-    /// Returns the partition of jobs that name none.
+    /// Returns the default partition.
     pub fn default_partition(&self) -> Option<&str> {
         self.partitions.iter().find(|partition| partition.default).map(|partition| partition.name.as_str())
     }
 
-    /// Returns the first of some partitions, with commas between them, that no node is in, and those that there are; `None`
-    /// where all have nodes or the cluster does not say who belongs where.
+    /// Returns the first of some comma-separated partitions that has no node, and the existing ones; `None`
+    /// if all have nodes or the cluster does not list the nodes of partitions.
     pub fn unknown_partition<'a>(&'a self, names: &'a str) -> Option<(&'a str, BTreeSet<&'a str>)> {
         let known: BTreeSet<&str> =
             self.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
@@ -136,8 +136,8 @@ impl Cluster {
         Some((unknown, known))
     }
 
-    /// Returns the partition that a job goes to, or several with commas: its own, else that of `defaults`, else the
-    /// cluster's default; `None` if none is named.
+    /// Returns the partition of a job, or several separated by commas: its own, else that of `defaults`, else
+    /// the cluster's default; `None` if there is none.
     pub fn partition_of<'a>(&'a self, job: &'a Job, defaults: &'a JobDefaults) -> Option<&'a str> {
         let named = job.launch.partition.as_deref().or(defaults.partition.as_deref());
         named.or_else(|| self.default_partition())

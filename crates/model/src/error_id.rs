@@ -1,6 +1,6 @@
-//! The stable keys of refusals: what JSON errors carry as `id`, and `hsched help error ID` explains.
+//! The stable keys of refusals: the `id` in JSON errors, which `hsched help error ID` explains.
 
-/// Declares the keys once: as variants, as words, and as a list.
+/// Declares the keys once, as variants, words and a list.
 macro_rules! error_ids {
     ($($name:ident = $word:literal,)+) => {
         /// The stable key of a kind of refusal. `docs/errors.md` has a section for each.
@@ -13,7 +13,7 @@ macro_rules! error_ids {
             /// All keys, in the order of `docs/errors.md`.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Returns the key as it is written, such as `time-unit`.
+            /// Returns the key as written, such as `time-unit`.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -24,7 +24,7 @@ macro_rules! error_ids {
 }
 
 error_ids! {
-    // Values, wherever they are written.
+    // Values in any place.
     Value = "value",
     TimeUnit = "time-unit",
     TimeFormat = "time-format",

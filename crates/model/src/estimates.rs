@@ -1,20 +1,20 @@
-//! Whether speeds that were never measured may be estimated.
+//! Whether unmeasured speeds may be estimated.
 
-/// Which estimates a job's owner allows. Without them a job goes only to GPU types that its file lists, or on which
-/// its model was measured.
+/// The estimates that a job's owner allows. Without them, a job uses only GPU types that its file lists or on
+/// which its model was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimates {
-    /// None.
+    /// No estimates.
     #[default]
     Off,
-    /// Those by ratios that at least two measured models have shown.
+    /// Estimates from ratios of at least two measured models.
     Learnt,
-    /// Those by the job files' own ratios and the table of GPUs, too.
+    /// Also estimates from the job files' own ratios and from the table of GPUs.
     All,
 }
 
 impl Estimates {
-    /// All with their names in files and on the command line.
+    /// All values, with their names in files and on the command line.
     pub const NAMES: [(&'static str, Self); 3] =
         [("off", Self::Off), ("learnt", Self::Learnt), ("all", Self::All)];
 

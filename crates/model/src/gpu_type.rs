@@ -1,4 +1,4 @@
-//! The name of a kind of GPU, as the cluster spells it.
+//! The name of a GPU type, as spelled by the cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ impl GpuType {
     /// The type of GPUs for which the cluster names none (`gpu:4`).
     pub const UNTYPED: &'static str = "gpu";
 
-    /// Returns the type, or `None` for a text no GRES can hold: empty, too long, or with other
-    /// characters than letters, digits, `-`, `_`, `.`, `+` and `/`.
+    /// Returns the type, or `None` if the text is not a valid GRES type: empty, too long, or with characters
+    /// other than letters, digits, `-`, `_`, `.`, `+` and `/`.
     pub fn new(name: &str) -> Option<Self> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         (starts_well && name.len() <= 100 && name.chars().all(allowed)).then(|| Self(Arc::from(name)))
     }
 
-    /// Returns the type of GPUs that carry none.
+    /// Returns the type for untyped GPUs.
     pub fn untyped() -> Self {
         Self(Arc::from(Self::UNTYPED))
     }
@@ -54,9 +54,9 @@ impl From<GpuType> for String {
     }
 }
 
-/// Returns a GPU type's parts before and at its MIG profile: `a100` and `3g.20gb` of `a100_3g.20gb`.
+/// Splits a GPU type at its MIG profile: `a100` and `3g.20gb` of `a100_3g.20gb`.
 ///
-/// The first is empty where the type is a profile alone; `None` where it has none.
+/// The first part is empty if the type is only a profile; `None` if it has no profile.
 pub fn split_mig(name: &str) -> Option<(&str, &str)> {
     let separators = ['_', '-', '/', '+'];
     let profile = name.split(separators).find(|part| is_slice_profile(part))?;
@@ -64,7 +64,7 @@ pub fn split_mig(name: &str) -> Option<(&str, &str)> {
     Some((parent.trim_end_matches(separators), profile))
 }
 
-/// Returns whether `part` reads `<digits>g.<digits>gb`, NVIDIA's name of a MIG profile.
+/// Returns whether `part` has the form `<digits>g.<digits>gb` of a MIG profile.
 fn is_slice_profile(part: &str) -> bool {
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     part.to_ascii_lowercase()

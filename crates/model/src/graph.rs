@@ -3,7 +3,7 @@
 /// The resources of a server: GPUs, CPUs, memory, bandwidth.
 pub const RESOURCES: usize = 4;
 
-/// A server and what it has, in any units; what nobody knows is infinite.
+/// A server with its resources, in any units; unknown amounts are infinite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     pub name: String,
@@ -11,7 +11,7 @@ pub struct Server {
     pub has: [f64; RESOURCES],
 }
 
-/// A job of tasks that wait for each other.
+/// A job of interdependent tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphJob {
     pub name: String,
@@ -21,7 +21,7 @@ pub struct GraphJob {
     pub losses: Vec<f64>,
     /// Seconds from the trace's start.
     pub deadline: Option<f64>,
-    /// The same.
+    /// Seconds from the trace's start.
     pub arrival: f64,
     /// MB between two tasks.
     pub volumes: Vec<(usize, usize, f64)>,
@@ -34,27 +34,28 @@ pub struct GraphTask {
     pub id: String,
     /// S, its part of the model's parameters.
     pub size: f64,
-    /// r, the seconds that it still needs.
+    /// r, its remaining seconds.
     pub left: f64,
-    /// w, the seconds that it has waited.
+    /// w, its waiting time in seconds.
     pub waited: f64,
     /// The tasks that wait for it.
     pub children: Vec<usize>,
-    /// In the units of servers.
+    /// Demand in the units of servers.
     pub demand: [f64; RESOURCES],
-    /// Server and GPU.
+    /// Its server and GPU.
     pub on: Option<(usize, usize)>,
 }
 
 impl GraphTask {
-    /// Returns whether it has nothing left to do.
+    /// Returns whether it has no remaining work.
     pub fn is_done(&self) -> bool {
         self.left <= 0.0
     }
 }
 
 impl GraphJob {
-    /// Returns the tasks so that each comes after those that wait for it; `None` where tasks wait for each other in a ring.
+    /// Returns the tasks in an order in which each follows the tasks that wait for it; `None` if there is a
+    /// cycle.
     pub fn children_first(&self) -> Option<Vec<usize>> {
         let mut waiting_for: Vec<usize> = self.tasks.iter().map(|task| task.children.len()).collect();
         let mut parents = vec![Vec::new(); self.tasks.len()];

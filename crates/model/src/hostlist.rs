@@ -1,18 +1,19 @@
-//! Slurm's hostlist expressions, both ways: `gpu[01-03,7]` to names and names to the shortest text.
+//! Slurm's hostlist expressions: expands `gpu[01-03,7]` to names, and compresses names to the shortest
+//! expression.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-/// Most names that one expression may stand for: more than the largest cluster has nodes.
+/// Maximum number of names of one expression: more than the largest cluster has nodes.
 const MOST_NAMES: u64 = 1_000_000;
-/// Longest name, in bytes: what DNS allows. It also bounds what an expression can cost.
+/// Maximum length of a name in bytes, as in DNS. It also bounds the cost of an expression.
 const LONGEST_NAME: usize = 255;
-/// Longest run of digits that is still counted as a number.
+/// Maximum number of digits that are treated as a number.
 const MOST_DIGITS: usize = 18;
 
-/// Why a text is not a hostlist expression.
+/// Why a text is not a valid hostlist expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostlistError {
     #[error("{item:?}: brackets do not match")]
@@ -27,15 +28,15 @@ pub enum HostlistError {
     Many { limit: u64 },
 }
 
-/// Returns the names that `text` stands for, in the order written; repeated names stay repeated.
+/// Returns the names of an expression, in the order written; duplicates are kept.
 ///
-/// The grammar is Slurm's: items separated by commas, each with any number of brackets that hold
-/// numbers and ranges (`r[1-2]n[01-03,7]-ib`). A range pads to the width of its first number. Empty
-/// items are skipped, so the empty text stands for no names.
+/// The grammar is Slurm's: items separated by commas, each with any number of brackets that hold numbers and
+/// ranges (`r[1-2]n[01-03,7]-ib`). A range pads to the width of its first number. Empty items are skipped, so
+/// the empty text has no names.
 ///
 /// # Errors
-/// When brackets do not match or hold something else, a range runs backwards, or the names would be
-/// too many or too long to be meant.
+/// If brackets do not match or contain something else, a range is descending, or there are too many or too
+/// long names.
 pub fn expand(text: &str) -> Result<Vec<String>, HostlistError> {
     let patterns = items(text)
         .into_iter()
@@ -50,12 +51,13 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostlistError> {
     Ok(patterns.iter().flat_map(|parts| names(parts)).collect())
 }
 
-/// Returns the text that Slurm would print for `names`: equal names once, numbers folded into brackets.
+/// Returns the expression that Slurm would print for `names`: duplicates removed, numbers combined in
+/// brackets.
 ///
-/// Slurm reads a bracket only at the end of an item or before another bracket, so only there it is
-/// written. `expand` of it gives the same set of names, pattern by pattern in natural order, and within
-/// a pattern by number. Equal sets give equal texts. Names must be free of brackets, commas and blanks,
-/// as those of [`NodeName`](crate::NodeName) are.
+/// Slurm accepts a bracket only at the end of an item or before another bracket, so only those are written.
+/// Expanding the result gives the same set of names, with patterns in natural order and sorted by number
+/// within a pattern. Equal sets give equal texts. Names must not contain brackets, commas or blanks, which
+/// [`NodeName`](crate::NodeName) ensures.
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     let mut patterns: Vec<Vec<String>> = names.iter().map(|name| runs(name)).collect();
@@ -67,7 +69,7 @@ pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     patterns.iter().map(|parts| parts.concat()).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the order of two names in which `n2` comes before `n10`.
+/// Compares two names in natural order, in which `n2` precedes `n10`.
 pub fn natural_order(left: &str, right: &str) -> Ordering {
     let (left_runs, right_runs) = (runs(left), runs(right));
     for (index, (a, b)) in left_runs.iter().zip(&right_runs).enumerate() {
@@ -80,14 +82,14 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
     left_runs.len().cmp(&right_runs.len()).then_with(|| left.cmp(right))
 }
 
-/// One piece of an item: fixed text, or the numbers that a bracket offers.
-enum Piece<'a> {
+/// One part of an item: fixed text, or the numbers in a bracket.
+enum HostPiece<'a> {
     Text(&'a str),
-    Numbers(Vec<Range>),
+    Numbers(Vec<NumberRange>),
 }
 
-/// Numbers from `first` to `last`, both included, padded with zeros to `width` digits.
-struct Range {
+/// Numbers from `first` to `last` (inclusive), zero-padded to `width` digits.
+struct NumberRange {
     first: u64,
     last: u64,
     width: usize,
@@ -103,7 +105,7 @@ fn items(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
+fn pattern(item: &str) -> Result<Vec<HostPiece<'_>>, HostlistError> {
     let unmatched = || HostlistError::Brackets { item: excerpt(item) };
     let mut pieces = Vec::new();
     let mut longest = 0;
@@ -115,53 +117,55 @@ fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
         }
         let numbers =
             inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
-        longest += text.len() + numbers.iter().map(Range::longest).max().unwrap_or(0);
-        pieces.extend([Piece::Text(text), Piece::Numbers(numbers)]);
+        longest += text.len() + numbers.iter().map(NumberRange::longest).max().unwrap_or(0);
+        pieces.extend([HostPiece::Text(text), HostPiece::Numbers(numbers)]);
         rest = after;
     }
     if rest.contains(']') {
         return Err(unmatched());
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(HostPiece::Text(rest));
     if longest + rest.len() > LONGEST_NAME {
         return Err(HostlistError::Long { item: excerpt(item), limit: LONGEST_NAME });
     }
     Ok(pieces)
 }
 
-fn parse_range(item: &str, range: &str) -> Result<Range, HostlistError> {
+fn parse_range(item: &str, range: &str) -> Result<NumberRange, HostlistError> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u64>().ok()).flatten()
     };
     match (number(first), number(last)) {
-        (Some(low), Some(high)) if low <= high => Ok(Range { first: low, last: high, width: first.len() }),
+        (Some(low), Some(high)) if low <= high => {
+            Ok(NumberRange { first: low, last: high, width: first.len() })
+        }
         (Some(_), Some(_)) => Err(HostlistError::Reversed { item: excerpt(item), range: excerpt(range) }),
         _ => Err(HostlistError::Range { item: excerpt(item), range: excerpt(range) }),
     }
 }
 
-impl Range {
+impl NumberRange {
     fn longest(&self) -> usize {
         self.width.max(self.last.to_string().len())
     }
 }
 
-fn count(pieces: &[Piece<'_>]) -> u64 {
-    let size = |range: &Range| (range.last - range.first).saturating_add(1);
+fn count(pieces: &[HostPiece<'_>]) -> u64 {
+    let size = |range: &NumberRange| (range.last - range.first).saturating_add(1);
     pieces.iter().fold(1, |product: u64, piece| match piece {
-        Piece::Text(_) => product,
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(_) => product,
+        HostPiece::Numbers(ranges) => {
             product.saturating_mul(ranges.iter().map(size).fold(0, u64::saturating_add))
         }
     })
 }
 
-fn names(pieces: &[Piece<'_>]) -> Vec<String> {
+fn names(pieces: &[HostPiece<'_>]) -> Vec<String> {
     pieces.iter().fold(vec![String::new()], |heads, piece| match piece {
-        Piece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
+        HostPiece::Numbers(ranges) => {
             let numbers = || {
                 ranges
                     .iter()
@@ -172,12 +176,12 @@ fn names(pieces: &[Piece<'_>]) -> Vec<String> {
     })
 }
 
-/// Returns as much of a text as an error message should repeat.
+/// Returns the beginning of a text for an error message.
 fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// Splits a name into text and numbers in turn, text first and last (possibly empty).
+/// Splits a name into alternating text and numbers, beginning and ending with text (possibly empty).
 fn runs(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for c in name.chars() {
@@ -195,7 +199,7 @@ fn runs(name: &str) -> Vec<String> {
     parts
 }
 
-/// Merges the patterns that differ only in their number at `place`, counted from the end.
+/// Merges the patterns that differ only in their number at position `place`, counted from the end.
 fn fold(patterns: Vec<Vec<String>>, place: usize) -> Vec<Vec<String>> {
     let mut folded = Vec::new();
     let mut groups: BTreeMap<(usize, Vec<String>), Vec<String>> = BTreeMap::new();
@@ -218,7 +222,7 @@ fn fold(patterns: Vec<Vec<String>>, place: usize) -> Vec<Vec<String>> {
     folded
 }
 
-/// Returns whether Slurm would read a bracket at `place`.
+/// Returns whether Slurm accepts a bracket at `place`.
 fn may_have_bracket(parts: &[String], place: usize) -> bool {
     match parts {
         [.., number, end] => end.is_empty() && (place == 0 || number.starts_with('[')),
@@ -226,7 +230,7 @@ fn may_have_bracket(parts: &[String], place: usize) -> bool {
     }
 }
 
-/// Returns `07` for one number, `[07-09,11]` for several.
+/// Returns `07` for one number, and `[07-09,11]` for several.
 fn bracket(mut numbers: Vec<String>) -> String {
     numbers.sort_by(|a, b| by_value(a, b));
     let mut ranges: Vec<(String, String)> = Vec::new();
@@ -246,17 +250,17 @@ fn bracket(mut numbers: Vec<String>) -> String {
     format!("[{}]", texts.join(","))
 }
 
-/// Returns whether `next` is the number after `last` in a range that began with `first`.
+/// Returns whether `next` follows `last` in a range that began with `first`.
 fn follows(first: &str, last: &str, next: &str) -> bool {
     last.parse::<u64>().is_ok_and(|last| next == format!("{:0width$}", last + 1, width = first.len()))
 }
 
-/// Orders digit strings without leading zeros by value; with them, shorter ones come first.
+/// Compares digit strings without leading zeros by value; otherwise shorter ones come first.
 fn by_value(left: &str, right: &str) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.cmp(right))
 }
 
-/// Returns the first of the names a folded pattern stands for.
+/// Returns the first name of a merged pattern.
 fn first_name(parts: &[String]) -> String {
     let first = |part: &String| match part.strip_prefix('[') {
         Some(inside) => inside.chars().take_while(char::is_ascii_digit).collect(),

@@ -1,4 +1,4 @@
-//! A training job as its file describes it: what it trains, what it may use, how it is started.
+//! A training job as described in its file: what it trains, which GPUs it may use, and how it is started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,11 +9,12 @@ use crate::{
     Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, StuckRule, Time,
 };
 
-/// What stands between a training's name and the number of a copy in the copy's name.
+/// Separates a training's name from the copy number in the copy's name.
 const COPY_MARK: &str = ".c";
 
-/// A job of the contract's job file, every default filled in.
+/// A job of a job file, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in a job file")]
 pub struct Job {
     pub name: JobName,
     /// Key of the throughput cache.
@@ -30,75 +31,79 @@ pub struct Job {
     pub model_size: Bytes,
     /// Synchronisations in one epoch, at least 1.
     pub syncs_per_epoch: u64,
-    /// Part of the communication hidden behind the backward pass, in [0, 1).
+    /// Fraction of the communication hidden behind the backward pass, in [0, 1).
     pub overlap: f64,
     /// The job file's speeds, by GPU type.
     pub throughput: BTreeMap<GpuType, Speed>,
-    /// Weight in the objective, above zero.
+    /// Weight in the objective, positive.
     pub weight: f64,
     pub min_gpus: u32,
     pub max_gpus: Option<u32>,
-    /// Runs that may share a GPU where hsched starts them itself.
+    /// Maximum number of runs that share a GPU under `hsched run`.
     pub slots: Option<u32>,
-    /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
+    /// The requested number of GPUs; `None` means `min_gpus`.
     pub gpus: Option<u32>,
-    /// The GPUs of each of its replicas; `None` where a replica is one GPU.
+    /// The GPUs of each replica; `None` if a replica is one GPU.
     pub replica: Option<Replica>,
-    /// Counts where it has a `replica`; `min_gpus` and `max_gpus` then do not.
+    /// Used if it has a `replica`, in place of `min_gpus` and `max_gpus`.
     pub min_replicas: u32,
     pub max_replicas: Option<u32>,
     /// How its batch is divided.
     pub shares: Sharing,
-    /// When it arrives in a trace, from the trace's start.
+    /// Arrival in a trace, from the trace's start.
     pub arrival: Seconds,
-    /// The equal parts of a global batch whose gradients are synchronised together (Hare's K), at least 1 and no more than
-    /// `global_batch`.
+    /// Number of equal parts of a global batch whose gradients are synchronised together (Hare's K), at least
+    /// 1 and at most `global_batch`.
     pub sync_scale: u64,
-    /// Epochs that it is expected to train at least; 0 if unknown.
+    /// Minimum number of epochs that it is expected to train; 0 if unknown.
     pub predicted_epochs: u64,
-    /// The loss after each epoch, as far as a trace knows it.
+    /// The loss after each epoch, as far as a trace contains it.
     pub losses: Vec<f64>,
-    /// Steps, each of one global batch, that are done when a trace begins; with fractions.
+    /// Steps of one global batch that are done at the start of a trace, with fractions.
     pub steps_done: f64,
-    /// GPUs that it holds when a trace begins.
+    /// GPUs that it holds at the start of a trace.
     pub held: BTreeMap<(NodeName, GpuType), u32>,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
-    /// Samples that fit one GPU's memory at once, or those of a replica, by GPU type.
+    /// Samples that fit into one GPU's memory, or that of a replica, by GPU type.
     pub max_batch: BTreeMap<GpuType, u64>,
     /// Whether a rank may split its batch into micro-batches.
     pub accumulate: bool,
     pub precision: Option<Precision>,
     pub deadline: Option<Deadline>,
-    /// How much its end matters to its owner, from 0 to 10.
+    /// Importance of its end to its owner, from 0 to 10.
     pub urgency: f64,
     pub target: Option<Target>,
-    /// When it may end before its last epoch.
+    /// The rules for ending before its last epoch.
     pub stop: Stop,
-    /// Which estimated speeds may decide where it runs; `None` leaves that to settings and command lines.
+    /// Which estimated speeds may be used for it; `None` leaves that to settings and command lines.
     pub estimate: Option<Estimates>,
-    /// Jobs that have to complete before it may start.
+    /// Jobs that must complete before it may start.
     pub after: Vec<JobName>,
-    /// How often a failed run is tried again.
+    /// How often a failed run is retried.
     pub retries: u32,
-    /// Most runs of its sweep at a time.
+    /// Maximum number of concurrent runs of its sweep.
     pub at_most: Option<u32>,
-    /// What is done if it is stuck.
+    /// Whether those runs of its sweep start first whose curves promise the best metric.
+    pub promising_first: bool,
+    /// Words of its owner by which it can be chosen.
+    pub tags: Vec<String>,
+    /// The reaction if it is stuck.
     pub stuck: StuckRule,
-    /// Whether it is kept off slow nodes.
+    /// Whether it avoids slow nodes.
     pub avoid_slow: bool,
-    /// Whether its nodes are checked before its first step.
+    /// Whether its nodes are checked before the first step.
     pub preflight: bool,
-    /// Nodes that it is kept off for now, slow ones and ones whose check failed; no file says it.
+    /// Nodes that it must avoid for now, because they are slow or their check failed; not part of the file.
     pub avoided: BTreeSet<NodeName>,
-    /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
+    /// Its combination of a sweep's values; `None` if it does not belong to a sweep.
     pub variant: Option<Variant>,
     pub launch: Launch,
 }
 
 impl Job {
-    /// Returns a job that is only planned or simulated: without speeds and without a command, other keys as in a job file
-    /// that does not mention them.
+    /// Returns a job that is only planned or simulated, without speeds and a command; other keys have the
+    /// defaults of a job file.
     pub fn only_planned(name: JobName, samples_per_epoch: u64, epochs: u64, global_batch: u64) -> Self {
         Self {
             model: name.as_str().to_owned(),
@@ -138,6 +143,8 @@ impl Job {
             after: Vec::new(),
             retries: 3,
             at_most: None,
+            promising_first: false,
+            tags: Vec::new(),
             stuck: StuckRule::Warn,
             avoid_slow: false,
             preflight: false,
@@ -164,18 +171,20 @@ impl Job {
         }
     }
 
-    /// Returns whether its owner says that it saves checkpoints: a run that its time limit ends is then gone on with.
+    /// Returns whether its owner states that it saves checkpoints, so that a run can be continued after its
+    /// time limit.
     pub fn resumes(&self) -> bool {
         self.launch.checkpoint.is_given() || self.launch.copies.is_some()
     }
 
-    /// Returns the name of the training that this job is a copy of; `None` where it is none.
+    /// Returns the name of the training that this job is a copy of; `None` if it is not a copy.
     pub fn training(&self) -> Option<&str> {
         self.launch.copies?.number?;
         self.name.as_str().rsplit_once(COPY_MARK).map(|(name, _)| name)
     }
 
-    /// Returns its copies, each a job of one GPU with the checkpoint of all; `None` where it has none or its name is too long.
+    /// Returns its copies, each a job of one GPU with the common checkpoint; `None` if it has none or its
+    /// name is too long.
     pub fn forked(&self) -> Option<Vec<Self>> {
         let copies = self.launch.copies.filter(|copies| copies.number.is_none())?;
         let copy = |number: u32| {
@@ -208,37 +217,37 @@ pub struct Launch {
     pub setup: Vec<String>,
     /// Shell lines run once on each node; ranks inherit their environment.
     pub node_setup: Vec<String>,
-    /// Directory in which the job runs; `None` is where it was submitted.
+    /// Directory in which the job runs; `None` means the submission directory.
     pub workdir: Option<String>,
     pub account: Option<String>,
-    /// Further accounts that it may be submitted with.
+    /// Further accounts for its submission.
     pub other_accounts: Vec<String>,
     pub partition: Option<String>,
     pub qos: Option<String>,
-    /// Cap on the walltime of one run.
+    /// Maximum walltime of one run.
     pub time: Option<Seconds>,
     pub cpus_per_gpu: Option<u32>,
     pub memory_per_gpu: Option<Bytes>,
     /// Further options for `sbatch`, one word each.
     pub sbatch: Vec<String>,
     pub checkpoint: Checkpoint,
-    /// How it is trained as copies apart from each other; `None` where it is one training.
+    /// How it is trained as separate copies; `None` for a single training.
     pub copies: Option<Copies>,
 }
 
 /// A job of a sweep: one combination of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// The name in the job file, from which the sweep made this job's own.
+    /// Name in the job file, from which the job's name is derived.
     pub sweep: String,
-    /// The value of each key, in the order of the sweep: a number, a truth value or text.
+    /// The value of each key in the order of the sweep: a number, a boolean or text.
     pub parameters: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The training command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A program and its arguments, passed on as they are.
+    /// A program and its arguments, passed on unchanged.
     Words(Vec<String>),
     /// A line for the shell.
     Shell(String),
@@ -250,12 +259,12 @@ pub struct Checkpoint {
     pub dir: Option<String>,
     /// Time between the stop signal and the end.
     pub grace: Option<Seconds>,
-    /// Time that stopping and starting again costs.
+    /// Time lost by a stop and restart.
     pub restart_cost: Option<Seconds>,
 }
 
 impl Checkpoint {
-    /// Returns whether the job's owner says anything of it.
+    /// Returns whether the job file sets any of these values.
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }
@@ -264,22 +273,22 @@ impl Checkpoint {
 /// How a job is trained as copies that are merged after each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Copies {
-    /// The most copies at once, at least 1.
+    /// Maximum number of concurrent copies, at least 1.
     pub max: u32,
-    /// How long they train apart.
+    /// How long they train separately.
     pub round: Seconds,
     pub optimizer: CopyOptimizer,
-    /// Which of the copies this job is, from 1; `None` where it is the whole training.
+    /// The number of this copy, from 1; `None` for the whole training.
     pub number: Option<u32>,
 }
 
-/// What becomes of the optimizer's moments when copies are merged.
+/// What happens to the optimizer's moments in a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyOptimizer {
     /// They are averaged like the weights.
     #[default]
     Keep,
-    /// They begin anew.
+    /// They are reset.
     Reset,
 }
 
@@ -296,7 +305,7 @@ impl CopyOptimizer {
     }
 }
 
-/// Arithmetic of the training.
+/// Numerical precision of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -311,7 +320,7 @@ impl Precision {
     pub const NAMES: [(&'static str, Self); 4] =
         [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
 
-    /// Returns whether every GPU that trains can compute in it.
+    /// Returns whether every training GPU supports it.
     pub fn is_everywhere(self) -> bool {
         matches!(self, Self::Fp32 | Self::Fp16)
     }
@@ -324,19 +333,19 @@ impl fmt::Display for Precision {
     }
 }
 
-/// When a job should be done.
+/// The deadline of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deadline {
     At(Time),
-    /// After it was added; in a trace after the trace's start.
+    /// Relative to its addition, or in a trace to the trace's start.
     Within(Seconds),
 }
 
-/// A metric by which a job is judged.
+/// A metric that determines a job's success.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     pub metric: String,
-    /// The value that is enough.
+    /// The sufficient value.
     pub value: Option<f64>,
     pub mode: GoalMode,
 }

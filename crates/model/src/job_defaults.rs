@@ -3,36 +3,36 @@
 use crate::walltime::USUAL_MARGIN;
 use crate::{Bytes, Estimates, Job, RankNeeds, Seconds};
 
-/// What jobs are started with beside what they say themselves.
+/// Launch parameters of jobs in addition to their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobDefaults {
     pub account: Option<String>,
-    /// One partition, or several with commas.
+    /// One partition, or several separated by commas.
     pub partition: Option<String>,
     pub qos: Option<String>,
     /// Shell lines run once per job, before its own.
     pub setup: Vec<String>,
-    /// Shell lines run once per node of a job, before its own.
+    /// Shell lines run once per node, before the job's own.
     pub node_setup: Vec<String>,
-    /// Words for `sbatch` before the job's own.
+    /// Options for `sbatch` before the job's own.
     pub sbatch: Vec<String>,
-    /// Shell text that starts a command in an image, before both.
+    /// Shell text that starts a command in an image, before the image and the command.
     pub container_command: String,
     /// At least 1.
     pub cpus_per_gpu: u32,
     pub memory_per_gpu: Option<Bytes>,
-    /// The walltime asked for as a multiple of the predicted time, at least 1; more where that is estimated.
+    /// The requested walltime as a multiple of the predicted time, at least 1; larger for an estimate.
     pub time_margin: f64,
     /// Time between the stop signal and the end.
     pub grace: Seconds,
-    /// Which estimated speeds may decide where jobs run.
+    /// Which estimated speeds may be used for jobs.
     pub estimate: Estimates,
-    /// Whether the site takes job steps over heterogeneous components.
+    /// Whether the site supports job steps over heterogeneous components.
     pub het_steps: bool,
 }
 
 impl Default for JobDefaults {
-    /// Nothing beside what jobs say themselves, and no time to save before the end.
+    /// Returns defaults without additions and without time to save before the end.
     fn default() -> Self {
         Self {
             account: None,
@@ -53,7 +53,7 @@ impl Default for JobDefaults {
 }
 
 impl JobDefaults {
-    /// Returns what a rank of a job needs beside its GPU.
+    /// Returns the needs of a job's rank besides its GPU.
     pub fn rank_needs(&self, job: &Job) -> RankNeeds {
         let memory = job.launch.memory_per_gpu.or(self.memory_per_gpu);
         RankNeeds {

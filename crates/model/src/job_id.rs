@@ -1,12 +1,12 @@
-//! Slurm's number for a job.
+//! Slurm's job id.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The number that Slurm gave a job; a heterogeneous job has one per component.
+/// The id that Slurm assigned to a job; each component of a heterogeneous job has one.
 ///
-/// It alone does not identify a job: a controller that lost its state gives numbers out again.
+/// The id alone does not identify a job, because a controller that lost its state assigns ids again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub u32);
 

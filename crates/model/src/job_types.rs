@@ -1,4 +1,4 @@
-//! GPU types that a job names, which a cluster may not have.
+//! GPU types named by a job that a cluster may not have.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ impl Job {
         named.map(GpuType::as_str).collect()
     }
 
-    /// Returns that a cluster with these GPU types has none of those that the job names, if so.
+    /// Returns a message if the job names GPU types and a cluster with these types has none of them.
     pub fn none_here(&self, types: &[GpuType]) -> Option<String> {
         let is_here = |name: &str| {
             types.iter().map(GpuType::as_str).any(|known| {
@@ -25,7 +25,7 @@ impl Job {
                 known.eq_ignore_ascii_case(name) || same()
             })
         };
-        // Where the job says which types it may use, a speed on another one does not help.
+        // If the job restricts its types, a speed for another type is irrelevant.
         let allowed = self.gpu_types.as_ref().map(|types| types.iter().map(GpuType::as_str).collect());
         let named = allowed.unwrap_or_else(|| self.named_types());
         if named.is_empty() || types.is_empty() || named.iter().any(|name| is_here(name)) {

@@ -1,4 +1,4 @@
-//! Names of jobs and nodes, safe in file names, job scripts and Slurm options.
+//! Names of jobs and nodes that are safe in file names, job scripts and Slurm options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub enum NameError {
     Long { kind: &'static str, length: usize, limit: usize },
 }
 
-/// Longest name taken; file names end at 255 bytes and names get suffixes.
+/// Maximum length of a name; file names are limited to 255 bytes, and names get suffixes.
 const LIMIT: usize = 200;
 
 impl JobName {
     /// Returns the name.
     ///
     /// # Errors
-    /// When the text is empty, too long, or holds a character outside the allowed ones.
+    /// If the text is empty, too long, or contains a disallowed character.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("job", name).map(Self)
     }
@@ -53,7 +53,7 @@ impl NodeName {
     /// Returns the name.
     ///
     /// # Errors
-    /// When the text is empty, too long, or holds a character outside the allowed ones.
+    /// If the text is empty, too long, or contains a disallowed character.
     pub fn new(name: &str) -> Result<Self, NameError> {
         checked("node", name).map(Self)
     }

@@ -1,31 +1,31 @@
-//! The state of a node as Slurm prints it, and whether new jobs can start there.
+//! The state of a node as printed by Slurm, and whether new jobs can start there.
 
 use std::fmt;
 
-/// A node's state: the text as it was printed, and what it means for planning.
+/// A node's state: the printed text, and its meaning for planning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeState {
     text: String,
     availability: Availability,
 }
 
-/// Whether a node can take new work.
+/// Whether a node accepts new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Availability {
-    /// Up: what is free there can be used.
+    /// Up: its free resources can be used.
     Up,
     /// Draining or drained: running jobs may finish, none may start.
     Drained,
-    /// Down, powered off for good, failed, or not answering.
+    /// Down, permanently powered off, failed, or not answering.
     Down,
-    /// Reserved or under maintenance: up, but not for everybody.
+    /// Reserved or under maintenance: up, but not for all users.
     Reserved,
-    /// A state this version does not know; shown, and never planned on.
+    /// An unknown state; shown, but never used in planning.
     Unknown,
 }
 
 impl Availability {
-    /// Returns what a node is said to be.
+    /// Returns the display word for the availability.
     pub fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -38,14 +38,14 @@ impl Availability {
 }
 
 impl NodeState {
-    /// Returns the state that `text` spells, as `sinfo` and `scontrol` print it (`idle`, `mix-`,
-    /// `down*`, `IDLE+DRAIN`, …). Never fails: a text it does not know is [`Availability::Unknown`].
+    /// Parses a state in the notation of `sinfo` and `scontrol` (`idle`, `mix-`, `down*`, `IDLE+DRAIN`, …).
+    /// Never fails: an unknown text becomes [`Availability::Unknown`].
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         Self { text: text.to_owned(), availability: availability(text) }
     }
 
-    /// Returns the state of a node that is up and has no work.
+    /// Returns the state of a node that is up and idle.
     pub fn idle() -> Self {
         Self::parse("idle")
     }
@@ -55,16 +55,16 @@ impl NodeState {
         &self.text
     }
 
-    /// Returns whether the node can take new work.
+    /// Returns whether the node accepts new work.
     pub fn availability(&self) -> Availability {
         self.availability
     }
 }
 
-/// Returns what a state's words and marks mean together; the worst of them decides.
+/// Returns the combined meaning of a state's words and marks; the most severe one decides.
 ///
-/// The order of severity is down, drained, unknown, reserved, up: a word that is not known must not
-/// hide that a node is down, and must not let it look usable either.
+/// In descending severity: down, drained, unknown, reserved, up. An unknown word must neither hide that a
+/// node is down nor make it look usable.
 fn availability(text: &str) -> Availability {
     let of_word = |word: &str| {
         let base = word.trim_end_matches(MARKS);
@@ -82,10 +82,10 @@ fn availability(text: &str) -> Availability {
     text.split('+').flat_map(of_word).max_by_key(severity).unwrap_or(Availability::Unknown)
 }
 
-/// The marks that `sinfo` puts behind a state.
+/// The marks that `sinfo` appends to a state.
 const MARKS: [char; 9] = ['*', '~', '#', '!', '%', '$', '@', '^', '-'];
 
-/// Returns the meaning of a mark behind a state.
+/// Returns the meaning of a mark after a state.
 ///
 /// | mark | Slurm's meaning | for planning |
 /// |---|---|---|
@@ -98,7 +98,7 @@ const MARKS: [char; 9] = ['*', '~', '#', '!', '%', '$', '@', '^', '-'];
 /// | `^` | reboot issued | down |
 /// | `-` | planned by backfill for a waiting job | up |
 ///
-/// A `+` behind a state (`alloc+`) says that jobs are completing, and changes nothing.
+/// A `+` after a state (`alloc+`) means that jobs are completing, and has no effect.
 fn of_mark(mark: char) -> Availability {
     match mark {
         '~' | '#' | '-' => Availability::Up,

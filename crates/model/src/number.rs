@@ -1,11 +1,11 @@
-//! Counts as real numbers and back: what `as` does, with a name for each loss.
+//! Conversions between counts and floats: like `as`, with a named function for each loss.
 //!
-//! Counts (epochs, samples, steps, bytes, seconds since 1970) are far below 2^53, the first integer after which a real
-//! number skips some.
+//! Counts (epochs, samples, steps, bytes, Unix seconds) are far below 2^53, up to which floats represent
+//! every integer.
 
-/// A whole number that has a real number next to it.
+/// An integer type that can be converted to a float.
 pub trait Count: Copy {
-    /// Returns the nearest real number; exact up to 2^53.
+    /// Returns the closest float; exact up to 2^53.
     fn real(self) -> f64;
 }
 
@@ -33,41 +33,41 @@ impl Count for usize {
     }
 }
 
-/// Returns the real number nearest to a count; exact up to 2^53.
+/// Returns the float closest to a count; exact up to 2^53.
 #[inline]
 pub fn to_f64(count: impl Count) -> f64 {
     count.real()
 }
 
-/// Returns the whole part of a number from 0 to the largest `u64`; 0 for NaN.
+/// Returns the integer part of a number from 0 to the largest `u64`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u64(number: f64) -> u64 {
     number as u64
 }
 
-/// Returns the whole part of a number from 0 to the largest `usize`; 0 for NaN.
+/// Returns the integer part of a number from 0 to the largest `usize`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_usize(number: f64) -> usize {
     number as usize
 }
 
-/// Returns the whole part of a number from 0 to the largest `u32`; 0 for NaN.
+/// Returns the integer part of a number from 0 to the largest `u32`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u32(number: f64) -> u32 {
     number as u32
 }
 
-/// Returns the whole part of a number, toward 0, between the least and the largest `i64`; 0 for NaN.
+/// Returns the integer part of a number, toward 0, between the smallest and the largest `i64`; 0 for NaN.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "saturates, NaN is 0")]
 pub fn to_i64(number: f64) -> i64 {
     number as i64
 }
 
-/// Returns a place in a list in half the space; lists of more than 2^32 entries have no room in memory.
+/// Returns a list index in half the space; lists with more than 2^32 entries do not fit into memory.
 #[inline]
 pub fn to_index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)

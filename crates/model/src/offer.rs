@@ -1,4 +1,4 @@
-//! GPUs that jobs may get or hold, and the CPUs and memory that their ranks need.
+//! GPUs that jobs may get or hold, and the CPUs and memory of their ranks.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct OfferedNode {
     pub intra_node: Option<BitRate>,
 }
 
-/// What one rank needs beside its GPU.
+/// The needs of one rank besides its GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankNeeds {
     /// CPUs, at least 1.
@@ -23,25 +23,26 @@ pub struct RankNeeds {
     pub memory: u64,
 }
 
-/// What running jobs of the user hold, by node: it can be counted as free when those jobs are planned anew.
+/// Resources held by the user's running jobs, by node, which can count as free if those jobs are planned
+/// again.
 pub type Holdings = BTreeMap<NodeName, Held>;
 
-/// What jobs hold on one node.
+/// Resources held on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     pub gpus: BTreeMap<GpuType, u32>,
     pub cpus: u64,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: u64,
 }
 
 impl RankNeeds {
-    /// Returns what suffices for either.
+    /// Returns the needs that cover both.
     pub fn max(self, other: Self) -> Self {
         Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
     }
 
-    /// Returns for how many ranks so many CPUs and bytes of memory are enough; `None` is an amount that nobody knows.
+    /// Returns for how many ranks these CPUs and bytes of memory suffice; `None` means an unknown amount.
     pub fn ranks(self, cpus: Option<u64>, memory: Option<u64>) -> u64 {
         let ranks = |room: Option<u64>, need: u64| match room {
             Some(room) if need > 0 => room / need,
@@ -51,7 +52,7 @@ impl RankNeeds {
     }
 }
 
-/// Lowers the GPUs of a node, by type, to one for each of so many ranks; later types lose first.
+/// Limits the GPUs of a node to one for each of this many ranks; later types are reduced first.
 pub fn keep_to_ranks<'a>(gpus: impl Iterator<Item = &'a mut u32>, mut ranks: u64) {
     for count in gpus {
         *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);

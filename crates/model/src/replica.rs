@@ -1,4 +1,5 @@
-//! Replicas: several GPUs that train one copy of a model together, and how a batch is divided over all of a job.
+//! Replicas: several GPUs that together train one copy of a model, and the division of a batch among a job's
+//! replicas.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, GpuType, Job, Seconds, Speed};
 
-/// The GPUs of a replica: always of one type.
+/// The GPUs of a replica, which have the same type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replica {
     /// How many GPUs it has.
     pub gpus: ByType<u32>,
-    /// Whether they are on one node.
+    /// Whether they must be on one node.
     pub same_node: bool,
-    /// Where the job's speeds are those of one GPU: the part of so many times that speed that a replica has.
+    /// For jobs with speeds of single GPUs: a replica's fraction of the ideal speed-up.
     pub efficiency: Option<ByType<f64>>,
     /// The memory that its GPUs have to hold together, where the job says it.
     pub memory: Option<Bytes>,
 }
 
-/// A value for all GPU types, or for each type that is named.
+/// A value for all GPU types, or for each named type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ByType<T> {
     All(T),
     Each(BTreeMap<GpuType, T>),
 }
 
-/// How a batch is divided over unequal GPUs.
+/// How a batch is divided among unequal GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// So that all ranks are done at the same time (eq. 12).
+    /// In proportion to speed, so that all ranks finish at the same time (eq. 12).
     #[default]
     Balanced,
-    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
+    /// In equal parts, so that the slowest GPU determines the speed, as in plain data-parallel training.
     Equal,
 }
 
 impl<T: Copy> ByType<T> {
-    /// Returns the value of a type; `None` where it is not named.
+    /// Returns the value for a type; `None` if it is not named.
     pub fn of(&self, gpu_type: &GpuType) -> Option<T> {
         match self {
             Self::All(value) => Some(*value),
@@ -57,29 +58,29 @@ impl<T: Copy> ByType<T> {
 }
 
 impl Replica {
-    /// Returns replicas of so many GPUs on whatever type.
+    /// Returns replicas with this many GPUs on any type.
     pub fn of(gpus: u32) -> Self {
         Self { gpus: ByType::All(gpus), same_node: true, efficiency: None, memory: None }
     }
 }
 
 impl Job {
-    /// Returns whether a replica of it may have several GPUs.
+    /// Returns whether its replicas may have several GPUs.
     pub fn has_replicas(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
     }
 
-    /// Returns the least number of its workers: replicas, or single GPUs.
+    /// Returns the minimum number of its workers: replicas, or single GPUs.
     pub fn least_workers(&self) -> u32 {
         if self.replica.is_some() { self.min_replicas } else { self.min_gpus }
     }
 
-    /// Returns the most workers, where that is limited.
+    /// Returns the maximum number of workers, if there is one.
     pub fn most_workers(&self) -> Option<u32> {
         if self.replica.is_some() { self.max_replicas } else { self.max_gpus }
     }
 
-    /// Returns the fewest GPUs that it can train on.
+    /// Returns the minimum number of GPUs on which it can train.
     pub fn least_gpus(&self) -> u32 {
         let Some(replica) = &self.replica else { return self.min_gpus };
         replica.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
@@ -92,8 +93,8 @@ impl Job {
         self.max_replicas.map(|most| most.saturating_mul(largest))
     }
 
-    /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
-    /// as fast, whatever a step costs that does not grow with the batch.
+    /// Returns the job with the speeds of its replicas if its file has those of single GPUs: g GPUs with
+    /// efficiency e are g · e times as fast, including the constant part of a step.
     pub fn with_speeds_of_replicas(&self) -> Cow<'_, Self> {
         let Some(replica) = &self.replica else { return Cow::Borrowed(self) };
         let Some(efficiency) = &replica.efficiency else { return Cow::Borrowed(self) };
@@ -113,10 +114,10 @@ impl Job {
 }
 
 impl Sharing {
-    /// Both ways with their names in files.
+    /// Both values, with their names in files.
     pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
 
-    /// Returns the way's name in files.
+    /// Returns its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",

@@ -1,4 +1,4 @@
-//! Defaults of fields that files leave out, for serde's attributes.
+//! Defaults of omitted fields, for serde's attributes.
 
 /// Returns the default of counts.
 pub fn one() -> u32 {

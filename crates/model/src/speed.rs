@@ -5,35 +5,35 @@ use std::fmt;
 use crate::Seconds;
 use crate::number::to_f64;
 
-/// The speed of one job on one GPU of a type; every number within [`Speed::RATES`].
+/// The speed of one job on one GPU of a type; all numbers are within [`Speed::RATES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     /// Step time `b / rate`, in samples per second.
     Rate { samples_per_second: f64 },
-    /// Step time `alpha + beta * b`: seconds a step, and seconds a sample.
+    /// Step time `alpha + beta * b`: seconds per step, and seconds per sample.
     Affine { alpha: Seconds, beta: Seconds },
 }
 
 impl Speed {
-    /// Returns a linear speed, or `None` unless it is within [`Self::RATES`].
+    /// Returns a linear speed, or `None` if it is outside [`Self::RATES`].
     pub fn rate(samples_per_second: f64) -> Option<Self> {
         Self::RATES.contains(&samples_per_second).then_some(Self::Rate { samples_per_second })
     }
 
-    /// Returns an affine speed, or `None` unless `alpha` is from 0 to 10^9 s and a sample a second for `beta` is
-    /// within [`Self::RATES`].
+    /// Returns an affine speed, or `None` unless `alpha` is from 0 to 10^9 s and the rate of `beta` is within
+    /// [`Self::RATES`].
     pub fn affine(alpha: Seconds, beta: Seconds) -> Option<Self> {
         let valid = (0.0..=Self::LONGEST).contains(&alpha.0) && Self::RATES.contains(&beta.0.recip());
         valid.then_some(Self::Affine { alpha, beta })
     }
 
-    /// What speeds can be, in samples per second. What is further off is a slip, and doubles lose digits with it.
+    /// Valid speeds in samples per second. Values outside are errors, and floats would lose precision.
     pub const RATES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 
-    /// The longest fixed part of a step, in seconds.
+    /// Maximum constant part of a step, in seconds.
     const LONGEST: f64 = 1e9;
 
-    /// Returns the speed with steps that take `factor` times as long, or `None` where that is none.
+    /// Returns the speed with steps that take `factor` times as long, or `None` if that is invalid.
     pub fn scaled(self, factor: f64) -> Option<Self> {
         match self {
             Self::Rate { samples_per_second } => Self::rate(samples_per_second / factor),
@@ -41,7 +41,7 @@ impl Speed {
         }
     }
 
-    /// Returns the fixed part of a (micro-)step in seconds.
+    /// Returns the constant part of a (micro-)step in seconds.
     pub fn alpha(self) -> f64 {
         match self {
             Self::Rate { .. } => 0.0,
@@ -49,7 +49,7 @@ impl Speed {
         }
     }
 
-    /// Returns the seconds that one more sample costs.
+    /// Returns the seconds for one more sample.
     pub fn beta(self) -> f64 {
         match self {
             Self::Rate { samples_per_second } => samples_per_second.recip(),
@@ -59,13 +59,13 @@ impl Speed {
 
     /// Returns the time of one step over `batch` samples in micro-batches of at most `memory` samples.
     ///
-    /// `alpha * ceil(b / m) + beta * b`: what a rank with an integer batch takes.
-    // Planners in other crates call it for every rank.
+    /// `alpha * ceil(b / m) + beta * b`: the time of a rank with an integer batch.
+    // Inlined, because planners in other crates call it for every rank.
     #[inline]
     pub fn step(self, batch: u64, memory: Option<u64>) -> f64 {
         let samples = to_f64(batch);
         match self {
-            // A quotient, not a product with 1/rate: equal rational times then compare equal.
+            // A quotient rather than a product with 1/rate, so that equal rational times compare as equal.
             Self::Rate { samples_per_second } => samples / samples_per_second,
             Self::Affine { alpha, beta } => {
                 let micro_steps = memory.map_or(1, |m| batch.div_ceil(m.max(1)).max(1));
@@ -75,7 +75,7 @@ impl Speed {
         }
     }
 
-    /// Returns the samples per second at local batch `batch`: the one number some algorithms need.
+    /// Returns the samples per second at local batch `batch`, for algorithms that need a single number.
     pub fn rate_at(self, batch: f64) -> f64 {
         match self {
             Self::Rate { samples_per_second } => samples_per_second,
@@ -84,7 +84,7 @@ impl Speed {
     }
 }
 
-/// As people read it: `644 samples/s`, or `80 ms + 4.21 ms per sample`.
+/// Formats the speed: `644 samples/s`, or `80 ms + 4.21 ms per sample`.
 impl fmt::Display for Speed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -96,7 +96,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// Returns a number with at least three digits that count, and no zeros behind them.
+/// Returns a number with at least three significant digits and no trailing zeros.
 fn digits(number: f64) -> String {
     let text = match number.abs() {
         size if size >= 99.95 || size == 0.0 => return format!("{number:.0}"),
@@ -108,7 +108,7 @@ fn digits(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the decimals that show three digits of a number below 1.
+/// Returns the number of decimals that shows three digits of a number below 1.
 fn decimals(number: f64) -> usize {
     let mut count = 3;
     let mut scaled = number * 10.0;

@@ -1,16 +1,16 @@
-//! The rules by which a job may end before its last epoch.
+//! The rules for ending a job before its last epoch.
 
-/// The rules by which a job may stop early. Each is weaker than the one before: it lets a job stop sooner. `Halving` is no
-/// question of its curve alone.
+/// The rules for early stops. Each is weaker than the one before it, so it lets a job stop sooner. `Halving`
+/// also depends on other jobs' curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopRule {
     /// Train all epochs.
     Epochs,
-    /// Stop when no better value of the metric is to be expected.
+    /// Stop if no better value of the metric is expected.
     Best,
     /// Stop when the target is reached.
     Target,
-    /// Stop where it falls behind the other jobs of its sweep.
+    /// Stop if the job falls behind the others of its sweep.
     Halving,
 }
 
@@ -23,7 +23,7 @@ impl StopRule {
         ("halving", Self::Halving),
     ];
 
-    /// Those that judge a job by its curve alone.
+    /// The rules that depend only on the job's curve.
     pub const OF_CURVE: [(&'static str, Self); 3] = [Self::NAMES[0], Self::NAMES[1], Self::NAMES[2]];
 
     /// Returns the rule's name in job files.
@@ -32,26 +32,27 @@ impl StopRule {
     }
 }
 
-/// What a job's owner allows.
+/// The early stops that a job's owner allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     pub rule: StopRule,
-    /// Holds while others wait for GPUs, if it is weaker than `rule`.
+    /// Applies while other jobs wait for GPUs, if it is weaker than `rule`.
     pub when_busy: StopRule,
-    /// The job may stop when so many epochs have brought nothing better; `None` is no limit.
+    /// The job may stop after this many epochs without improvement; `None` means no limit.
     pub patience: Option<u64>,
-    /// Epochs that are trained whatever is expected.
+    /// Minimum number of epochs, whatever is expected.
     pub not_before: u64,
-    /// In how many groups halving compares the jobs of a sweep, each judged for the first time a rung later than the one before.
+    /// Number of groups in which halving compares the jobs of a sweep; each is first judged one rung later
+    /// than the previous one.
     pub brackets: u32,
-    /// How certain a prediction must be, in (0.5, 1).
+    /// Required certainty of a prediction, in (0.5, 1).
     pub confidence: f64,
     /// Whether it may stop because the target is out of reach.
     pub give_up: bool,
 }
 
 impl Stop {
-    /// Returns the rule that holds now.
+    /// Returns the rule that applies now.
     pub fn rule(&self, busy: bool) -> StopRule {
         if busy && self.rule != StopRule::Halving { self.rule.max(self.when_busy) } else { self.rule }
     }

@@ -1,14 +1,14 @@
-//! What is done about a training that is stuck.
+//! The reaction to a stuck training.
 
-/// What is done about a training whose GPUs do nothing, or that makes no step.
+/// The reaction to a training with idle GPUs or without steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StuckRule {
-    /// Say so.
+    /// Report it.
     #[default]
     Warn,
-    /// End it: the job fails.
+    /// End the job, which fails.
     Stop,
-    /// End it and start it again, which uses a retry.
+    /// End and restart it, which uses a retry.
     Restart,
 }
 

@@ -1,4 +1,4 @@
-//! How many GPUs of each type there are, and why some are not free.
+//! The number of GPUs of each type, and why some are not free.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use crate::{Availability, Cluster, GpuStock, GpuType, Node, RankNeeds, Usage, ke
 /// GPUs of one type over all nodes; the parts add up to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
-    /// All, whatever the state of their nodes.
+    /// All GPUs, whatever the state of their nodes.
     pub total: u32,
-    /// Held by no job, on nodes that are up and have what a rank needs beside its GPU.
+    /// Unused, on nodes that are up and have the CPUs and memory of a rank.
     pub free: u32,
-    /// Held by no job, on nodes that are up, but without the CPUs or the memory for a rank.
+    /// Unused, on nodes that are up but lack the CPUs or memory of a rank.
     pub stranded: u32,
     /// Held by jobs, on nodes in any state.
     pub used: u32,
-    /// Not held, on nodes that are down or drained or in an unknown state.
+    /// Unused, on nodes that are down, drained or in an unknown state.
     pub down: u32,
-    /// Not held, on nodes that are reserved or under maintenance.
+    /// Unused, on nodes that are reserved or under maintenance.
     pub reserved: u32,
 }
 
 impl Node {
-    /// Returns, in the order of its GPU types, how many a job could get now, when a rank needs `needs`: none
-    /// on a node that is not up.
+    /// Returns how many GPUs of each type, in the node's order, a job could get now for ranks with these
+    /// `needs`; none on a node that is not up.
     pub fn usable_gpus(&self, needs: RankNeeds) -> Vec<u32> {
         if self.state.availability() != Availability::Up {
             return vec![0; self.gpus.len()];
@@ -38,7 +38,7 @@ impl Node {
 }
 
 impl Cluster {
-    /// Returns the GPUs of each type by what they can be used for, when a rank needs `needs`.
+    /// Returns the GPUs of each type by usability, for ranks with these `needs`.
     pub fn summary(&self, needs: RankNeeds) -> BTreeMap<GpuType, TypeSummary> {
         let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
         for node in &self.nodes {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 pub struct Seconds(pub f64);
 
-/// A moment: seconds since 1970 began, UTC.
+/// A point in time: Unix seconds, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 pub struct Time(pub f64);
 
@@ -16,31 +16,31 @@ pub struct Time(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Bytes(pub u64);
 
-/// A link's rate in Gbit/s, 10^9 bit/s; always finite and above zero.
+/// A link's rate in Gbit/s, 10^9 bit/s; always finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BitRate(f64);
 
 impl Time {
-    /// Returns the time since an earlier moment; 0 where that is a later one, as clocks may be set back.
+    /// Returns the time since an earlier point; 0 if that is later, because clocks may be set back.
     pub fn since(self, earlier: Self) -> Seconds {
         Seconds((self.0 - earlier.0).max(0.0))
     }
 
-    /// Returns the moment so much later.
+    /// Returns the time `wait` later.
     pub fn after(self, wait: Seconds) -> Self {
         Self(self.0 + wait.0)
     }
 }
 
 impl Bytes {
-    /// Returns the amount in whole MiB (2^20 bytes), rounded down: Slurm's unit of memory.
+    /// Returns the amount in whole MiB (2^20 bytes), rounded down, which is Slurm's unit of memory.
     pub fn whole_mebibytes(self) -> u64 {
         self.0 >> 20
     }
 }
 
 impl fmt::Display for Bytes {
-    /// Writes the amount exactly, in the largest binary unit that divides it.
+    /// Formats the amount exactly, in the largest binary unit that divides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
         for (shift, unit) in UNITS {
@@ -53,7 +53,7 @@ impl fmt::Display for Bytes {
 }
 
 impl BitRate {
-    /// Returns the rate, or `None` unless `gigabits_per_second` is finite and above zero.
+    /// Returns the rate, or `None` unless `gigabits_per_second` is finite and positive.
     pub fn new(gigabits_per_second: f64) -> Option<Self> {
         (gigabits_per_second.is_finite() && gigabits_per_second > 0.0).then_some(Self(gigabits_per_second))
     }

@@ -1,31 +1,33 @@
-//! The time limit that a submission asks for: the predicted time with a margin, within the limits.
+//! The time limit of a submission: the predicted time with a margin, within the allowed limits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::number::{to_f64, to_u64};
 use crate::{Cluster, Job, JobDefaults, Seconds};
 
-/// The limit as a multiple of the predicted time: one run of ten takes a tenth longer than predicted, and a tenth more is to spare.
+/// The default limit as a multiple of the predicted time: one run in ten takes 10 % longer than predicted,
+/// and another 10 % is a reserve.
 pub(super) const USUAL_MARGIN: f64 = 1.21;
 
-/// How much slower the slow run is where its speed is only estimated: half as long again as predicted, not a tenth.
+/// Additional factor if the speed is only estimated: the slow run takes 50 % longer than predicted instead of
+/// 10 %.
 const ESTIMATED: f64 = 1.5 / 1.1;
 
-/// Limits are whole quarters of an hour.
+/// Limits are multiples of a quarter of an hour.
 const QUARTER: f64 = 900.0;
 
-/// Slurm knows no limit below a minute.
+/// Slurm's minimum limit is one minute.
 const MINUTE: f64 = 60.0;
 
-/// What the walltime of a run follows from.
-struct Needs {
-    /// What is left of the training, without restarts.
+/// The inputs of a run's walltime.
+struct WalltimeNeeds {
+    /// Remaining training time, without restarts.
     predicted: Seconds,
     /// The limit as a multiple of the predicted time.
     margin: f64,
-    /// The time to save at the end of a run.
+    /// Time to save at the end of a run.
     grace: Seconds,
-    /// The time that each run after the first takes before it trains.
+    /// Time before training in each run after the first.
     restart: Seconds,
     /// The shortest limit, unless `longest` is shorter.
     least: Seconds,
@@ -37,27 +39,28 @@ struct Needs {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Walltime {
     pub minutes: u64,
-    /// The runs of this length that the training takes at least; 1 where no limit cuts it.
+    /// Minimum number of runs of this length in the training; 1 if no limit cuts it.
     pub pieces: u64,
-    /// How long a run of this length trains before it is asked to save.
+    /// Training time of a run of this length before it is asked to save.
     pub trains: Seconds,
 }
 
 impl Walltime {
-    /// The next piece of a training that is cut waits in the queue for this part of the limit of the one that runs. Who is queued at once
-    /// and starts soon takes over soon, and many short pieces take longer than a few whole ones.
+    /// The next piece of a cut training is queued for this fraction of the running one's limit. If it were
+    /// queued at once and started soon, it would take over soon, and many short pieces take longer than a few
+    /// complete ones.
     pub const AHEAD: f64 = 0.5;
 
-    /// What a limit means for a job of which nobody knows that it saves.
+    /// The effect of a limit on a job that is not known to save.
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime in whole quarters of an hour, or as long as the limits allow.
-    fn of(needs: &Needs) -> Self {
-        let Needs { predicted, margin, grace, restart, least, longest } = *needs;
+    /// Returns the walltime in quarters of an hour, or the longest that the limits allow.
+    fn of(needs: &WalltimeNeeds) -> Self {
+        let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
         let wanted = wanted.max(least.0);
-        // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
+        // Ten years stand for "no limit", because Slurm stores minutes in 32 bits.
         let limit = wanted.min(longest.0).clamp(MINUTE, 5_256_000.0 * MINUTE);
         let minutes = (limit / MINUTE).floor();
         let limit = Seconds(minutes * MINUTE);
@@ -67,18 +70,20 @@ impl Walltime {
         Self { minutes, pieces, trains }
     }
 
-    /// Returns how long before its limit a run is asked to save: never in the first half, however long the grace.
+    /// Returns how long before its limit a run is asked to save: never in its first half, however long the
+    /// grace.
     pub fn to_save(limit: Seconds, grace: Seconds) -> Seconds {
         Seconds(grace.0.min(limit.0 / 2.0))
     }
 
-    /// Returns whether a training may have it that goes on after a limit, or one that cannot.
+    /// Returns whether it suits a training that can or cannot resume after a limit.
     pub fn suits(self, resumes: bool) -> bool {
         resumes || self.pieces == 1
     }
 
-    /// Returns that a limit ends the training before it is done, if so: that it cuts one that `resumes` into pieces (`at least 67 pieces
-    /// of 3 min`), or else ends it. One that is not much longer than the grace says what is left of it.
+    /// Returns a message if a limit ends the training before it is done: it cuts one that `resumes` into
+    /// pieces (`at least 67 pieces of 3 min`), or ends it. If the limit is not much longer than the grace,
+    /// the message gives the remaining time.
     pub fn cut(self, resumes: bool) -> Option<String> {
         if !self.suits(resumes) {
             return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
@@ -95,7 +100,7 @@ impl Walltime {
         })
     }
 
-    /// Returns how long it is in words: `12 h`.
+    /// Returns its length in words: `12 h`.
     pub fn length(self) -> String {
         match self.minutes {
             minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
@@ -106,30 +111,32 @@ impl Walltime {
     }
 }
 
-/// What a submission asks of the queue where its job leaves several possible: it was chosen among the job's requests.
+/// The queue parameters of a submission whose job leaves several possibilities, chosen among the job's
+/// requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueChoice {
-    /// `None` is the user's default.
+    /// `None` means the user's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// `None` is the cluster's default.
+    /// `None` means the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// The longest limit that it may have; `None` where there is none.
+    /// The longest limit that it may have; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Seconds>,
-    /// How the speed on its GPUs is known.
+    /// The source of the speed on its GPUs.
     #[serde(default)]
     pub basis: SpeedBasis,
-    /// The least limit that it may have, if longer ones allow it: twice the one that cut the job before an epoch was done.
+    /// The shortest limit that it may have, if partitions allow it: twice the limit that cut the job before
+    /// it finished an epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Seconds>,
-    /// What the partition bills for each hour; `None` where it bills nothing or nobody knows.
+    /// The partition's billing per hour; `None` if it is zero or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_per_hour: Option<f64>,
 }
 
-/// How a speed is known, the least certain first.
+/// The source of a speed, the least certain first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeedBasis {
@@ -143,20 +150,22 @@ pub enum SpeedBasis {
 }
 
 impl QueueChoice {
-    /// Returns the queue choice of a submission to the job's own account and partitions, whose least limit is `longest`.
+    /// Returns the queue choice of a submission with the job's own account and partitions, whose shortest
+    /// limit is `longest`.
     pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
         Self { longest, basis, ..Self::default() }
     }
 
-    /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
-    /// most the least limit. A limit that the user gave holds until the speed is measured.
+    /// Returns the walltime of the job's remaining work: `predicted` times the margin plus the time to save,
+    /// in quarters of an hour, up to the longest allowed limit. A limit set by the user applies until the
+    /// speed is measured.
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let checkpoint = &job.launch.checkpoint;
         let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
         let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
         let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
-        Walltime::of(&Needs {
+        Walltime::of(&WalltimeNeeds {
             predicted,
             margin: slow * defaults.time_margin,
             grace: checkpoint.grace.unwrap_or(defaults.grace),
@@ -167,18 +176,19 @@ impl QueueChoice {
     }
 }
 
-/// Returns the pieces of at most this many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+/// Returns the number of pieces of at most this many seconds in a run, each of which begins with a restart; 1
+/// if it fits.
 fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
     if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
 }
 
 impl Walltime {
-    /// Returns how many pieces come after the first.
+    /// Returns the number of pieces after the first.
     pub fn further_pieces(self) -> u32 {
         u32::try_from(self.pieces.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns for how long nothing trains after the first start where each piece waits as long as this.
+    /// Returns the total time without training after the first start if each piece waits this long.
     pub fn gaps(self, wait: Seconds) -> Seconds {
         let gap = (wait.0 - Self::AHEAD * self.limit().0).max(0.0);
         Seconds(f64::from(self.further_pieces()) * gap)
@@ -191,21 +201,22 @@ impl Walltime {
 }
 
 impl Cluster {
-    /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
+    /// Returns the shortest walltime limit among a job's partitions, if any is known.
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
         let limits = self.partition_of(job, defaults)?.split(',').filter_map(|name| self.limit_of(name));
         limits.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Returns the walltime limit of a partition; `None` where it has none or is not known.
+    /// Returns the walltime limit of a partition; `None` if it has none or is unknown.
     fn limit_of(&self, name: &str) -> Option<Seconds> {
         self.partitions.iter().find(|partition| partition.name == name.trim())?.max_time
     }
 
-    /// Returns what a job may ask of the queue: each of its accounts with all its partitions and the least of their limits, and with
-    /// those alone that allow a longer one. Slurm starts what names several partitions in the first that has room.
+    /// Returns a job's possible queue choices: each account with all its partitions and their shortest limit,
+    /// and with only those that allow a longer one. Slurm starts a job with several partitions in the first
+    /// one that has room.
     ///
-    /// Where the job leaves no choice, account or partition is `None`.
+    /// If the job leaves no choice, account or partition is `None`.
     pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<QueueChoice> {
         let names: Vec<&str> =
             self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
@@ -232,7 +243,7 @@ impl Cluster {
         ways.map(|(account, least)| way(account, least)).collect()
     }
 
-    /// Returns whether a job leaves open which account or partition it goes to.
+    /// Returns whether a job leaves its account or partition open.
     pub fn leaves_ways(&self, job: &Job, defaults: &JobDefaults) -> bool {
         self.ways(job, defaults).iter().any(|choice| choice.account.is_some() || choice.partition.is_some())
     }
@@ -285,7 +296,7 @@ mod tests {
         let hours =
             |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
         assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
-        // A restart that takes all of a piece would never end.
+        // A restart that takes a whole piece would never end.
         assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
     }
 
@@ -316,9 +327,9 @@ mod tests {
         assert_eq!(minutes(&job, SpeedBasis::Measured, Some(8.0), None), 180);
     }
 
-    /// A run that takes two minutes to save, in seconds.
-    fn needs(predicted: f64, margin: f64, longest: f64) -> Needs {
-        Needs {
+    /// Returns the needs of a run that takes two minutes to save, with times in seconds.
+    fn needs(predicted: f64, margin: f64, longest: f64) -> WalltimeNeeds {
+        WalltimeNeeds {
             predicted: Seconds(predicted),
             margin,
             grace: Seconds(120.0),
@@ -357,7 +368,7 @@ mod tests {
             Some("at least 1000000000 runs of 3650 d (needs checkpoints)"),
         );
         check(10.0, (usual, 30.0), 1, None);
-        // The grace of two minutes is longer than the limit: half a minute trains.
+        // The grace of two minutes exceeds the limit, so half a minute remains for training.
         let half = "at least 4 runs of 1 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)";
         check(100.0, (usual, 60.0), 1, Some(half));
         check(

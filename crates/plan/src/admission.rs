@@ -1,14 +1,14 @@
-//! Which jobs a plan can place at all, and how many workers they can use together.
+//! Selects the jobs that a plan can place, and how many workers they can use together.
 //!
-//! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
-//! limit, a type that nobody can use — this module finds the nearest problem that can.
+//! The paper gives every job a worker and uses every worker. If that is impossible (more jobs than GPUs, a
+//! limit, a type that no job can use), this module finds the nearest problem for which it is possible.
 
 mod fit;
 
-use self::fit::{Needs, fits, is_of_blocks, usable_workers};
+use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
-use crate::throughput::Unusable;
+use crate::throughput::UnusableType;
 use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
 /// The jobs to place and the workers to use.
@@ -16,19 +16,20 @@ use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 pub(super) struct Admission {
     /// Jobs to place, ascending.
     pub jobs: Vec<usize>,
-    /// The most workers that these jobs can use.
+    /// Maximum number of workers that these jobs can use.
     pub workers: u32,
-    /// The verdicts of the jobs left out.
+    /// The verdicts of the jobs not admitted.
     left_out: Vec<(usize, Verdict)>,
     /// How often the number of workers was lowered for these jobs.
     attempts: u32,
 }
 
-/// How often the number of workers is lowered by one before it falls faster.
+/// How often the number of workers is lowered by one before larger steps are taken.
 const PATIENCE: u32 = 64;
 
 impl Admission {
-    /// Admits as many jobs as fit with their least GPUs, those first that the whole cluster would end soonest.
+    /// Admits as many jobs as fit with their minimum of GPUs, in ascending order of their run time on the
+    /// whole cluster.
     fn new(problem: &Problem) -> Self {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
@@ -44,13 +45,13 @@ impl Admission {
             candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
             let is_plain = !candidates.iter().any(|&job| is_of_blocks(problem, job));
-            let mut needs = Needs::least(problem, &[]);
+            let mut needs = GpuNeeds::least(problem, &[]);
             let mut waiting = Vec::new();
             let offered: u32 = offered.iter().sum();
             let mut needed = 0;
             for job in candidates {
                 let least = problem.jobs[job].min_gpus;
-                // Once every GPU is spoken for, thousands that wait need no look each.
+                // After every GPU is assigned, thousands of waiting jobs need no individual check.
                 if needed + least > offered {
                     waiting.push(job);
                     continue;
@@ -74,12 +75,12 @@ impl Admission {
         Self { jobs: admitted, workers, left_out, attempts: 0 }
     }
 
-    /// Returns the nearest smaller problem, for when this one has no legal answer: first fewer workers, then
-    /// without the job that would take longest.
+    /// Returns the nearest smaller problem if this one has no legal solution: first with fewer workers, then
+    /// without the longest job.
     fn relaxed(mut self, problem: &Problem) -> Self {
         let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {
-            // One by one as long as that is quick; a cluster of thousands must not be counted down.
+            // Small steps first; on a cluster with thousands of workers, steps of one would take too long.
             self.attempts += 1;
             let room = self.workers - least;
             self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };
@@ -88,7 +89,7 @@ impl Admission {
         self.without_the_longest(problem)
     }
 
-    /// Returns the problem without the job that would take longest.
+    /// Returns the problem without the longest job.
     fn without_the_longest(mut self, problem: &Problem) -> Self {
         if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
             self.jobs.retain(|&other| other != job);
@@ -100,7 +101,7 @@ impl Admission {
         self
     }
 
-    /// Returns all verdicts, in job order, from those of the admitted jobs in the order of `jobs`.
+    /// Returns all verdicts in job order; `placed` has those of the admitted jobs in the order of `jobs`.
     fn verdicts(self, placed: Vec<Verdict>) -> Vec<Verdict> {
         let mut all: Vec<(usize, Verdict)> = self.jobs.into_iter().zip(placed).chain(self.left_out).collect();
         all.sort_by_key(|&(job, _)| job);
@@ -108,8 +109,8 @@ impl Admission {
     }
 }
 
-/// Returns a verdict for every job: admits what fits and lets `attempt` place it, relaxing the problem until
-/// an attempt succeeds, no job is left, or `stop` says so. `attempt` gives the verdicts in the order of
+/// Returns a verdict for every job: admits jobs and lets `attempt` place them, and relaxes the problem until
+/// an attempt succeeds, no job is left, or `stop` returns true. `attempt` gives the verdicts in the order of
 /// [`Admission::jobs`].
 ///
 /// # Errors
@@ -122,8 +123,8 @@ pub(super) fn place<E>(
     relaxing(problem, stop, Admission::relaxed, attempt)
 }
 
-/// Returns the same as [`place`] for an attempt that itself chooses how many workers to use: what it cannot
-/// place has a job too many.
+/// Returns the same as [`place`] for an attempt that chooses the number of workers itself: if it fails, there
+/// is a job too many.
 pub(super) fn place_jobs<E>(
     problem: &Problem,
     stop: &dyn Fn() -> bool,
@@ -166,14 +167,14 @@ fn waits(place: usize, job: &JobModel) -> Verdict {
     Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
 }
 
-/// Returns why a job of a problem could not be placed even if it were alone, if so.
+/// Returns why a job could not be placed even on its own, if so.
 pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
     alone(problem, &problem.jobs[job], &problem.offered())?.reason().map(str::to_owned)
 }
 
-/// What to do about a job whose speed is not known.
+/// Advice for a job with an unknown speed.
 const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough";
-/// The same, if that may be the reason.
+/// Advice if an unknown speed may be the reason.
 const SPEED: &str = "that throughput has one of these types";
 
 fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> {
@@ -183,7 +184,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
         return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });
     }
     if usable.is_empty() {
-        // Where nothing is on offer there are no reasons by type: what could be offered counts.
+        // If no GPUs are offered, there are no reasons by type: the GPUs of the whole cluster count.
         let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
         let reason = if job.unusable.is_empty() {
             let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
@@ -192,7 +193,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
                 all.join(", ")
             )
         } else {
-            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(Unusable::NoThroughput);
+            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(UnusableType::NoThroughput);
             let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
             let reasons = reasons.collect::<Vec<_>>().join("; ");
             format!("cannot use any available GPU type ({reasons}){advice}")
@@ -239,7 +240,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
     })
 }
 
-/// Returns why a job could not have its least number of replicas even if it were alone.
+/// Returns why a job could not have its minimum number of replicas even on its own, if so.
 fn alone_in_replicas(
     problem: &Problem,
     job: &JobModel,
@@ -276,16 +277,16 @@ fn alone_in_replicas(
     })
 }
 
-/// Returns how many of these replicas by type are on whole GPUs.
+/// Returns how many of these replicas, by type, run on whole GPUs.
 fn whole_gpus(job: &JobModel, most: &[u32]) -> u64 {
     let whole =
         most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|model| !model.single_rank));
     whole.map(|(&count, _)| u64::from(count)).sum()
 }
 
-/// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
-/// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight. Where
-/// deadlines count, the fewest are late so, and then the mean is least.
+/// Returns the jobs in the order in which to run them if they cannot all run at once: shortest first
+/// minimises the mean completion time, and shortest relative to weight minimises the weighted mean. With
+/// deadlines, the order minimises first the number of late jobs and then the mean.
 fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     if problem.objective == Objective::Deadlines {
         return fewest_late_first(problem, jobs);
@@ -293,14 +294,15 @@ fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     by_time(problem, jobs, |job| problem.objective.weight(&problem.jobs[job]))
 }
 
-/// Returns the jobs in the order in which a cluster that trains one after the other has the fewest late.
+/// Returns the jobs in an order that minimises the number of late jobs if the cluster trains them one after
+/// another.
 fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     let share = EqualShare::new(problem, jobs.len());
     let all: u32 = problem.offered().iter().sum();
     let piece = |&job: &usize| {
         let model = &problem.jobs[job];
         let time = share.full_cluster_time(job);
-        // One that cannot use all GPUs takes less of the cluster, and longer.
+        // A job that cannot use all GPUs takes less of the cluster, for longer.
         let alone = time * f64::from(all) / f64::from(model.max_gpus.clamp(1, all.max(1)));
         let within = model.aims.deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
         DueJob { time, within: within - (alone - time) }
@@ -309,7 +311,7 @@ fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
 }
 
-/// Returns the jobs by the time that each would take with the whole cluster to itself.
+/// Returns the jobs by their run time alone on the whole cluster.
 pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
     by_time(problem, jobs, |_| 1.0)
 }

@@ -1,29 +1,30 @@
-//! The best that a job could do with GPUs of one type, or of one node.
+//! The best alternatives for a job with GPUs of a single type or node.
 
 use std::collections::BTreeMap;
 
 use crate::{JobModel, Problem, Sharing, Slot, cost};
 
-/// GPUs that a job could have instead, and how long it would take on them.
+/// Alternative GPUs for a job, with the completion time on them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
     /// GPUs by type.
     pub counts: Vec<u32>,
-    /// The node that holds them, where one is meant.
+    /// The node that holds them, if the alternative is a node.
     pub node: Option<usize>,
     /// Completion time in seconds.
     pub jct: f64,
 }
 
-/// The nodes with GPUs of one type, as far as a ring can tell them apart.
+/// The nodes with GPUs of one type, grouped by the properties that affect a ring.
 struct TypeStock {
-    /// Replicas that a node has room for, its rate inside in bytes per second, and how many nodes are like it.
+    /// Number of replicas that fit on a node, its internal rate in bytes per second, and the number of such
+    /// nodes.
     kinds: Vec<(u32, f64, u32)>,
     network: f64,
 }
 
-/// Returns the number of GPUs of one type, of those in `room` (by node and type), with which the job is done
-/// soonest, in whole replicas; `None` where no number is legal.
+/// Returns the number of GPUs of one type in `room` (by node and type) with which the job ends soonest, in
+/// whole replicas; `None` if no number is legal.
 pub(super) fn one_type(
     problem: &Problem,
     job: &JobModel,
@@ -45,8 +46,8 @@ pub(super) fn one_type(
     (job.min_gpus.max(1)..=most).filter_map(bundle).min_by(|a, b| a.jct.total_cmp(&b.jct))
 }
 
-/// Returns the node, and its GPUs of those in `room` (by node and type), on which the job is done soonest;
-/// `None` where none alone is legal.
+/// Returns the node, and its GPUs in `room` (by node and type), on which the job ends soonest; `None` if no
+/// single node is legal.
 pub(super) fn one_node(
     problem: &Problem,
     job: &JobModel,
@@ -91,7 +92,7 @@ fn time_inside(
     Some(job.completion_time(cost::epoch_time(problem, job, &slots, sharing)?.total()))
 }
 
-/// Counts up to the next bundle within `most`; returns whether there was one.
+/// Advances `counts` to the next bundle within `most`; returns whether there is one.
 fn next(counts: &mut [u32], most: &[u32]) -> bool {
     for (count, &most) in counts.iter_mut().zip(most) {
         if *count < most {
@@ -117,15 +118,15 @@ impl TypeStock {
         self.kinds.iter().map(|(count, _, nodes)| count * nodes).sum()
     }
 
-    /// Returns the rate of the fastest ring of so many replicas, in bytes per second.
+    /// Returns the rate of the fastest ring of `count` replicas, in bytes per second.
     fn ring(&self, count: u32) -> f64 {
         let able = self.kinds.iter().filter(|(per_node, ..)| *per_node >= count);
         let inside = able.map(|&(_, rate, _)| rate).fold(0.0, f64::max);
         inside.max(self.across(count))
     }
 
-    /// Returns the rate of the fastest ring over several nodes, 0 where there is none: a node with links
-    /// slower than that has one replica at most.
+    /// Returns the rate of the fastest ring over several nodes, or 0 if there is none. A node with slower
+    /// internal links can hold only one replica of the ring.
     fn across(&self, count: u32) -> f64 {
         if self.kinds.iter().map(|(.., nodes)| nodes).sum::<u32>() < 2 {
             return 0.0;

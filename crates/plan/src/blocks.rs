@@ -1,6 +1,6 @@
-//! The division of an epoch among ranks, exactly as `hsched_ddp.BatchSampler` makes it.
+//! The division of an epoch among ranks, identical to that of `hsched_ddp.BatchSampler`.
 
-/// Returns each rank's samples of an epoch of `samples`, from its samples of a whole global batch.
+/// Returns each rank's samples in an epoch of `samples`, given its samples in a full global batch.
 pub(super) fn samples_by_rank(samples: u64, batches: &[u64]) -> Vec<u64> {
     let (whole, last) = blocks(samples, batches);
     let mut sums: Vec<u64> = batches.iter().map(|batch| whole * batch).collect();
@@ -12,10 +12,11 @@ pub(super) fn samples_by_rank(samples: u64, batches: &[u64]) -> Vec<u64> {
     sums
 }
 
-/// Returns the number of blocks that are whole global batches, and the sizes of those after them.
+/// Returns the number of blocks that are full global batches, and the sizes of the blocks after them.
 ///
-/// What remains after the last whole global batch is a block of its own. If it is less than a quarter of one, or fewer
-/// samples than ranks, it and the last whole one become two even blocks, or one where two would still be too small.
+/// The samples after the last full global batch form a separate block. If they are less than a quarter of
+/// one, or fewer than the ranks, they are merged with the last full batch into two equal blocks, or into one
+/// if two would still be too small.
 fn blocks(samples: u64, batches: &[u64]) -> (u64, Vec<u64>) {
     let (batch, ranks) = (batches.iter().sum::<u64>(), batches.len() as u64);
     let (whole, rest) = (samples / batch, samples % batch);
@@ -31,8 +32,8 @@ fn blocks(samples: u64, batches: &[u64]) -> (u64, Vec<u64>) {
     }
 }
 
-/// Returns the ranks' parts of a block: in proportion to their batches, but no part is empty where the block has
-/// that many samples, and none of a rank with several samples is a single one where that can be avoided.
+/// Returns the ranks' parts of a block in proportion to their batches. No part is empty if the block has
+/// enough samples, and a rank with several samples per batch gets at least two if possible.
 fn parts(block: u64, batches: &[u64]) -> Vec<u64> {
     let batch: u64 = batches.iter().sum();
     let all = |least: u64| batches.iter().map(|&batch| batch.min(least)).sum::<u64>();

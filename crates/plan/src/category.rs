@@ -1,4 +1,5 @@
-//! Categories of Algorithm 1: how many workers each job gets, in the paper's order, by number or in turn.
+//! Categories of Algorithm 1: the number of workers of each job, in the paper's order, accessible by number
+//! or in sequence.
 //!
 //! The order counts K₂ fastest, then K₃, …; K₁ takes the remainder. For 5 workers and 3 jobs:
 //! 311, 221, 131, 212, 122, 113.
@@ -11,7 +12,7 @@ pub(super) fn count(workers: u32, jobs: usize) -> BigUint {
     if jobs == 0 || workers < jobs { BigUint::ZERO } else { binomial(workers - 1, jobs - 1) }
 }
 
-/// Returns the first category: all others than the first job get one worker.
+/// Returns the first category, in which every job but the first has one worker.
 pub(super) fn first(workers: u32, jobs: usize) -> Vec<u32> {
     let mut category = vec![1; jobs];
     let others = u32::try_from(jobs.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -35,12 +36,12 @@ pub(super) fn next(category: &mut [u32]) -> bool {
     false
 }
 
-/// Returns category number `number`, counted from 0, without building those before it.
+/// Returns category number `number`, from 0, without building those before it.
 pub(super) fn unrank(mut number: BigUint, workers: u32, jobs: usize) -> Vec<u32> {
     let mut category = vec![1; jobs];
     let Some(others) = u32::try_from(jobs).ok().and_then(|jobs| jobs.checked_sub(1)) else { return category };
     let mut left = workers;
-    // With one worker for the last job the `others` before it have C(left − 2, others − 1) categories.
+    // With one worker for the last job, the `others` before it have C(left − 2, others − 1) categories.
     let mut ways = if others > 0 { binomial(left - 2, others - 1) } else { BigUint::ZERO };
     for (job, before) in (1..jobs).rev().zip((1..=others).rev()) {
         let mut power = 1;

@@ -1,4 +1,4 @@
-//! The inputs of a problem: jobs, speeds and the cluster as it was observed.
+//! The inputs of a problem: jobs, speeds and the observed cluster.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -13,18 +13,19 @@ use hsched_model::{
     Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
 };
 
-/// What jobs run on, and who may use what.
+/// The GPUs for the jobs, and which job may use which.
 #[derive(Clone, Copy)]
 pub struct ClusterView<'a> {
     pub cluster: &'a Cluster,
     pub access: &'a Access,
-    /// What running jobs hold; nodes where any job of ours is or waits to be are kept though they are down.
+    /// GPUs held by running jobs. A node that is down is kept if one of our jobs runs there or waits for it.
     pub held: &'a Holdings,
-    /// Rates between nodes and inside them where the cluster does not say its own.
+    /// Rates between nodes and inside them, if the cluster does not give them.
     pub rates: (BitRate, BitRate),
 }
 
-/// Returns a job with the number of replicas that the cluster's nodes could hold, whatever their state and whoever has them.
+/// Returns a job with the maximum number of replicas on the cluster's nodes, regardless of their state and
+/// use.
 fn with_ceiling(mut job: JobModel, parts: &Parts, cluster: &Cluster) -> JobModel {
     if job.replica.is_none() {
         return job;
@@ -42,10 +43,10 @@ fn with_ceiling(mut job: JobModel, parts: &Parts, cluster: &Cluster) -> JobModel
 }
 
 impl Problem {
-    /// Returns the problem of jobs, none of which stands anywhere yet, with all GPUs that they have or may get.
+    /// Returns the problem of jobs without placements, with all GPUs that they have or may get.
     ///
     /// # Errors
-    /// When there are no jobs.
+    /// If there are no jobs.
     pub fn live(
         cluster_view: ClusterView<'_>,
         jobs: &[impl Borrow<Job>],
@@ -60,12 +61,13 @@ impl Problem {
         Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
-    /// Returns the problem of placing jobs, none of which holds GPUs, on just these GPUs of a cluster's nodes.
+    /// Returns the problem of placing jobs without GPUs on exactly these GPUs of a cluster's nodes.
     ///
-    /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
+    /// `access` is that of these jobs. `network` and `intra_node` are used if the cluster does not give its
+    /// rates.
     ///
     /// # Errors
-    /// When there are no jobs.
+    /// If there are no jobs.
     pub fn on(
         cluster: &Cluster,
         access: &Access,
@@ -86,7 +88,7 @@ impl Problem {
         Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
-    /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
+    /// Returns the problem of `jobs` on nodes of `cluster`, with known GPUs of each type.
     fn with_workers(
         cluster: &Cluster,
         access: &Access,
@@ -100,7 +102,7 @@ impl Problem {
         }
         let parts = Parts::new(cluster, access, speeds.columns());
         let nodes = workers(&parts);
-        // What somebody holds may be waited for.
+        // GPUs held by others may be waited for.
         let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
         let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
         let model = |(index, job): (usize, &Job)| {
@@ -127,13 +129,13 @@ impl Problem {
         })
     }
 
-    /// Lets all jobs together hold no more GPUs of each type than this; one that is not named may not be held at all.
-    /// Empty is no limit.
+    /// Limits the GPUs of each type that all jobs together may hold; a type without an entry may not be used
+    /// at all. An empty map means no limits.
     pub fn limit(&mut self, capacity: &BTreeMap<GpuType, u32>) {
         self.limits = limits(&self.gpu_types, capacity);
     }
 
-    /// Returns GPUs by node and type as numbers; what is on no node of the problem is left out.
+    /// Converts GPUs by node and type to indices; GPUs on nodes outside the problem are dropped.
     pub fn slots<'a>(&self, gpus: impl Iterator<Item = (&'a NodeName, &'a GpuType, u32)>) -> Vec<Slot> {
         let slot = |(name, gpu_type, count): (&NodeName, &GpuType, u32)| {
             let node = self.nodes.iter().position(|node| node.name == *name)?;
@@ -147,7 +149,7 @@ impl Problem {
     }
 }
 
-/// Returns a node with what the jobs have or may get there; `None` where that is nothing.
+/// Returns a node with the GPUs that the jobs have or may get there; `None` if there are none.
 fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> Option<WorkerNode> {
     let held_here = held.get(&node.name);
     let is_up = node.state.availability() == Availability::Up;
@@ -176,7 +178,7 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
     })
 }
 
-/// Returns a limit for each type of GPUs, where there are limits; a type that is not named may not be held at all.
+/// Returns a limit for each GPU type, if there are limits; a type without an entry may not be used at all.
 fn limits(gpu_types: &[GpuType], capacity: &BTreeMap<GpuType, u32>) -> Vec<TypeLimit> {
     if capacity.is_empty() {
         return Vec::new();

@@ -7,7 +7,7 @@ use crate::{JobModel, Problem, Sharing, Slot, TypeModel};
 use hsched_model::BitRate;
 use hsched_model::number::to_f64;
 
-/// Seconds of one epoch, split into computing and visible communication.
+/// Seconds of one epoch, split into computation and visible communication.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpochTime {
     pub compute: f64,
@@ -21,10 +21,10 @@ impl EpochTime {
     }
 }
 
-/// Shares a little below the quantum are rounding, not a violation.
+/// A share slightly below the quantum is a rounding error, not a violation.
 pub const SHARE_TOLERANCE: f64 = 1e-9;
 
-/// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
+/// Returns the time of an epoch of `job` on `slots`, or `None` if that is illegal.
 pub(super) fn epoch_time(
     problem: &Problem,
     job: &JobModel,
@@ -40,8 +40,8 @@ pub(super) fn epoch_time(
     Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, job, slots)) })
 }
 
-/// Returns the time of an epoch on `slots` when each rank keeps the batch that it has, by GPU type and samples: the
-/// slowest rank sets the pace. `None` where a speed is not known.
+/// Returns the time of an epoch on `slots` if each rank keeps its batch, given by GPU type and samples; the
+/// slowest rank determines it. `None` if a speed is unknown.
 pub fn epoch_as_shared(
     problem: &Problem,
     job: &JobModel,
@@ -61,7 +61,7 @@ pub fn epoch_as_shared(
     })
 }
 
-/// Returns the computing time of an epoch on `bundle` (replicas by type), or `None` when it is illegal.
+/// Returns the computation time of an epoch on `bundle` (replicas by type), or `None` if it is illegal.
 pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     if job.sharing == Sharing::Equal {
         return equal_compute_time(job, bundle);
@@ -102,8 +102,8 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
 }
 
-/// Returns the computing time of an epoch on `bundle` in equal parts: the slowest GPU's, or `None` when the
-/// bundle is illegal.
+/// Returns the computation time of an epoch on `bundle` with equal shares, set by the slowest GPU; `None` if
+/// the bundle is illegal.
 fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let ranks: u32 = bundle.iter().sum();
     if ranks == 0 || (job.sharing == Sharing::Equal && !holds_equal_parts(job, bundle)) {
@@ -126,7 +126,7 @@ fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     slowest.filter(|_| legal).map(|step| samples / batch * step)
 }
 
-/// Returns whether the GPUs can take the global batch in equal parts of whole quanta.
+/// Returns whether the GPUs can hold the global batch in equal shares of whole quanta.
 fn holds_equal_parts(job: &JobModel, bundle: &[u32]) -> bool {
     let ranks: u64 = bundle.iter().map(|&count| u64::from(count)).sum();
     let quanta = job.global_batch / job.batch_quantum;
@@ -138,8 +138,8 @@ fn holds_equal_parts(job: &JobModel, bundle: &[u32]) -> bool {
     ranks <= quanta && (job.accumulate || used.all(|(_, model)| fits(model)))
 }
 
-/// Returns whether the GPUs can take the global batch: in micro-batches always, else at once in whole
-/// quanta, at least one each.
+/// Returns whether the GPUs can hold the global batch: always with micro-batches, otherwise in whole quanta,
+/// at least one per GPU.
 pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
     if job.accumulate {
         return true;
@@ -155,7 +155,8 @@ pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
     room >= job.global_batch
 }
 
-/// Returns τ, the time of the best real split of the global batch; `None` when the GPUs cannot hold it.
+/// Returns τ, the time of the best real-valued split of the global batch; `None` when the GPUs cannot hold
+/// it.
 pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let types = job.types.iter().zip(bundle).enumerate();
     let used = types.filter_map(|(ty, (model, &count))| model.filter(|_| count > 0).map(|model| (ty, model)));
@@ -178,12 +179,12 @@ pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
     }
 }
 
-/// Returns whether a GPU's share in a step of `step` seconds is at least the quantum.
+/// Returns whether a GPU's share in a step of `step` seconds is at least one quantum.
 pub(super) fn enough(job: &JobModel, model: TypeModel, step: f64) -> bool {
     share(job, model, step) >= to_f64(job.batch_quantum) * (1.0 - SHARE_TOLERANCE)
 }
 
-/// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.
+/// Returns the real-valued share of the global batch per rank for each type, 0 for unused types.
 pub(super) fn shares(job: &JobModel, bundle: &[u32]) -> Option<Vec<f64>> {
     let step = step_time(job, bundle)?;
     let of = |(&count, model): (&u32, &Option<TypeModel>)| match model {
@@ -206,7 +207,7 @@ pub fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
 
 /// Returns the slowest link of the ring over `slots` in bytes per second (eq. 5).
 ///
-/// The network counts when the ring spans nodes, a node's own links when two or more ranks are there.
+/// The network counts if the ring spans nodes, and a node's internal links if two or more ranks are on it.
 fn ring_rate(problem: &Problem, job: &JobModel, slots: &[Slot]) -> f64 {
     if job.needs_blocks() || job.is_loose() {
         return ring_rate_of_replicas(problem, job, slots);
@@ -226,7 +227,8 @@ fn ring_rate(problem: &Problem, job: &JobModel, slots: &[Slot]) -> f64 {
     rate
 }
 
-/// Returns the slowest link of the ring of the replicas on `slots`: a node's own links count where two of them meet.
+/// Returns the slowest link of the ring of replicas on `slots`; a node's internal links count if two replicas
+/// meet there.
 fn ring_rate_of_replicas(problem: &Problem, job: &JobModel, slots: &[Slot]) -> f64 {
     let placed = job.placed(slots).unwrap_or_default();
     let mut meet: BTreeMap<usize, u32> = BTreeMap::new();

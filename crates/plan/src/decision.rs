@@ -1,4 +1,4 @@
-//! What a policy decides, and the interfaces of policies and placers.
+//! Decisions of policies, and the interfaces of policies and placers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,61 +8,62 @@ use crate::bound::Bound;
 use crate::{Placement, Problem, Verdict};
 use hsched_model::{JobName, RequestId, Seconds, Time};
 
-/// What decides over time: who holds which GPUs from now on.
+/// Decides over time which jobs hold which GPUs from now on.
 pub trait Policy {
-    /// Returns the name by which users choose the policy.
+    /// Returns the name by which users select the policy.
     fn name(&self) -> &'static str;
 
-    /// Returns the policy inside, whose properties and memory a wrapper has unless it says otherwise; `None` for a policy
-    /// that wraps no other.
+    /// Returns the wrapped policy, whose properties and memory a wrapper has unless it overrides them; `None`
+    /// for a policy that wraps no other.
     fn inner(&self) -> Option<&dyn Policy> {
         None
     }
 
-    /// Returns the policy inside, as [`Self::inner`] does.
+    /// Returns the wrapped policy mutably, like [`Self::inner`].
     fn inner_mut(&mut self) -> Option<&mut dyn Policy> {
         None
     }
 
-    /// Returns the parameters that make it decide otherwise, in words; policies of one name and one text decide alike.
+    /// Returns the parameters that influence its decisions, in words; policies with equal names and texts
+    /// decide alike.
     fn parameters(&self) -> String {
         self.inner().map(Policy::parameters).unwrap_or_default()
     }
 
-    /// Returns the length of the rounds in which it decides, where it is made for rounds.
+    /// Returns the round length of a round-based policy.
     fn round(&self) -> Option<Seconds> {
         self.inner().and_then(Policy::round)
     }
 
-    /// Returns whether it has jobs wait in the cluster's queue for GPUs that are in use.
+    /// Returns whether its jobs may wait in the cluster's queue for GPUs that are in use.
     fn queues(&self) -> bool {
         self.inner().is_some_and(Policy::queues)
     }
 
-    /// Returns whether it plans with the time of a restart for first starts, too, so that a replay of it has to spend it.
+    /// Returns whether it also counts a restart cost for first starts, so that a replay must include it.
     fn starts_cost(&self) -> bool {
         self.inner().is_some_and(Policy::starts_cost)
     }
 
-    /// Returns whether its searches go on for as long as they may, so that a caller should end them.
+    /// Returns whether its searches continue without limit, so that a caller should end them.
     fn needs_budget(&self) -> bool {
         self.inner().is_some_and(Policy::needs_budget)
     }
 
-    /// Returns what shall hold from now on. Jobs that the plan does not name go on as they are.
+    /// Returns the plan from now on. Jobs that the plan does not name stay as they are.
     ///
-    /// Equal problems and equal memories give equal plans unless a search was stopped.
+    /// Equal problems and equal memories give equal plans, unless a search was stopped.
     ///
     /// # Errors
-    /// When the policy cannot treat this problem, with the remedy.
+    /// If the policy does not support this problem, with advice.
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError>;
 
-    /// Returns what it must know at its next decision, should this process end before; nothing for most.
+    /// Returns what it must keep for its next decision in case this process ends; `None` for most policies.
     fn memory(&self) -> Option<Memory> {
         self.inner().and_then(Policy::memory)
     }
 
-    /// Takes up what it knew; a memory of another version it may forget.
+    /// Restores its memory; it may ignore a memory of another version.
     fn remember(&mut self, memory: &Memory) {
         if let Some(policy) = self.inner_mut() {
             policy.remember(memory);
@@ -70,54 +71,55 @@ pub trait Policy {
     }
 }
 
-/// What places jobs on GPUs at one moment, and knows no time and no running jobs.
+/// Assigns GPUs to jobs at one point in time and ignores running jobs.
 pub trait Placer {
-    /// Returns the name by which users choose it.
+    /// Returns the name by which users select it.
     fn name(&self) -> &'static str;
 
-    /// Returns the parameters that make it place otherwise, in words.
+    /// Returns the parameters that influence its placements, in words.
     fn parameters(&self) -> String {
         String::new()
     }
 
-    /// Returns whether the search goes on for as long as it may, so that a caller should end it.
+    /// Returns whether its search continues without limit, so that a caller should end it.
     fn needs_budget(&self) -> bool {
         false
     }
 
     /// Returns a verdict for every job of the problem, none of which holds GPUs.
     ///
-    /// The search asks `stop` whether to end with the best so far. Equal problems give equal assignments unless it was
-    /// stopped.
+    /// The search calls `stop` to learn whether to end with the best plan so far. Equal problems give equal
+    /// assignments unless it was stopped.
     ///
     /// # Errors
-    /// When the placer cannot treat this problem, with the remedy.
+    /// If the placer does not support this problem, with advice.
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError>;
 
-    /// Returns what makes its next search short, as [`Policy::memory`] does; nothing for most.
+    /// Returns data that shortens its next search, like [`Policy::memory`]; `None` for most placers.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Takes up what it knew, as [`Policy::remember`] does.
+    /// Restores its memory, like [`Policy::remember`].
     fn remember(&mut self, _: &Memory) {}
 }
 
-/// The time of a decision's searches.
+/// The time budget of a decision's searches.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
-    /// Called when a search begins, which may have time of its own.
+    /// Called at the start of a search, which may have its own time limit.
     pub begin: &'a dyn Fn(),
-    /// Whether the search is to end with the best so far.
+    /// Returns whether the search must end with the best plan so far.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// What a policy remembers between two decisions, in its own words: its caller keeps it and does not read it.
+/// What a policy remembers between two decisions, in its own format: its caller stores it without
+/// interpreting it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The policy that wrote it.
     pub policy: String,
-    /// The version of its words.
+    /// The version of its format.
     pub version: u32,
     pub text: String,
 }
@@ -137,81 +139,81 @@ pub enum PolicyError {
     BreaksRules { policy: &'static str, violations: String },
 }
 
-/// What shall hold from now on: as before, except for the jobs named here.
+/// The plan from now on: jobs stay as they are, except those named here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Decisions by the job's number, each job at most once, in the order in which they are to be carried out.
+    /// Decisions by job index, each job at most once, in the order in which they are carried out.
     pub changes: Vec<(usize, Decision)>,
-    /// When the policy wants to be asked again, though nothing may have changed by then; a moment that has passed is the
-    /// next turn.
+    /// When the policy wants to be asked again even without a change; a time in the past means the next turn.
     pub wake: Option<Time>,
-    /// What it must know of the queue first: a job on some GPUs. It is asked again with the answers.
+    /// Questions about the queue: a job on some GPUs. The policy is asked again with the answers.
     pub questions: Vec<(usize, Placement)>,
-    /// Jobs of which it must know when all their requests would start. It is asked again with the answers.
+    /// Jobs for which it needs the start estimates of all requests. The policy is asked again with the
+    /// answers.
     pub inquiries: Vec<usize>,
-    /// By which of its requests a job is to wait for the GPUs of its decision, where it chose among them.
+    /// The request with which a job waits for the GPUs of its decision, if the policy chose one.
     pub requests: Vec<(usize, RequestId)>,
-    /// What people should know of how it was decided.
+    /// Notes for the user on the decision.
     pub notes: Vec<String>,
-    /// Categories or assignments that were looked at, where the policy counts them.
+    /// Number of categories or assignments examined, if the policy counts them.
     pub categories: Option<u64>,
     /// Whether a search was stopped before its end.
     pub stopped: bool,
-    /// What no plan for the placed jobs undercuts, where the policy proves something.
+    /// A lower bound for all plans of the placed jobs, if the policy proves one.
     pub bound: Option<Bound>,
-    /// What the policy tells of a round: keys and values of the event `round` in `simulate --events`.
+    /// Data of the policy about a round: keys and values of the event `round` in `simulate --events`.
     pub round: Option<Map<String, Value>>,
 }
 
-/// What shall become of one job.
+/// The decision about one job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// It holds these GPUs; several placements are copies of it.
+    /// It holds these GPUs; several placements are its copies.
     Place {
         placements: Vec<Placement>,
-        /// Whether these GPUs are in use, so that it waits for them in the cluster's queue.
+        /// Whether these GPUs are in use, so that the job waits for them in the cluster's queue.
         queued: bool,
-        /// Why, for people, where it held others.
+        /// The reason, for messages, if it held other GPUs.
         why: String,
     },
-    /// What it waits for in the cluster's queue is changed in place to these GPUs, or these are queued beside it: the first to
-    /// start trains.
+    /// Its pending request is changed in place to these GPUs, or another request for them is queued beside it
+    /// and the first to start trains.
     Adjust { placement: Placement, in_place: bool, why: String },
-    /// It holds none for now, and gives back what it has.
+    /// It holds no GPUs for now, and releases those that it has.
     Defer { why: String },
-    /// It is done, though not all its epochs are.
+    /// It completes before its last epoch.
     Finish { why: String },
-    /// It never will hold any on this cluster as it stands.
+    /// It can never run on this cluster in its present state.
     Reject { why: String },
 }
 
 /// A placer's decisions for all jobs of a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
-    /// Decision by job.
+    /// Verdict by job.
     pub verdicts: Vec<Verdict>,
-    /// Categories or assignments that were looked at, where the placer counts them.
+    /// Number of categories or assignments examined, if the placer counts them.
     pub categories: Option<u64>,
     /// Whether `stop` ended the search before its end.
     pub stopped: bool,
-    /// What no plan for the placed jobs undercuts, where the placer proves something.
+    /// A lower bound for all plans of the placed jobs, if the placer proves one.
     pub bound: Option<Bound>,
 }
 
 impl<'a> Budget<'a> {
-    /// Returns one budget for all searches together.
+    /// Returns a single budget for all searches together.
     pub fn until(stop: &'a dyn Fn() -> bool) -> Self {
         Self { begin: &|| (), stop }
     }
 }
 
 impl Decision {
-    /// Returns the decision that a job gets these free GPUs.
+    /// Returns the decision that places a job on these free GPUs.
     pub fn place(placement: Placement) -> Self {
         Self::Place { placements: vec![placement], queued: false, why: String::new() }
     }
 
-    /// Returns the decision as the verdict on a job that waits.
+    /// Returns the decision as the verdict on a pending job.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Place { placements, .. } => match placements.first() {
@@ -244,7 +246,7 @@ impl From<Assignment> for Plan {
 }
 
 impl PolicyError {
-    /// Returns the error of a policy that would have to look at `count` (in digits) of something.
+    /// Returns the error of a policy that would have to examine `count` (in digits) items.
     pub(super) fn too_large(
         policy: &'static str,
         what: &'static str,
@@ -252,7 +254,7 @@ impl PolicyError {
         limit: u64,
         instead: &'static str,
     ) -> Self {
-        // Nobody reads more digits than these.
+        // Longer numbers are abbreviated.
         let count = if count.len() > 12 { format!("about 10^{}", count.len() - 1) } else { count.to_owned() };
         Self::TooLarge { policy, what, count, limit, instead }
     }

@@ -1,8 +1,8 @@
-//! Prices of GPUs, and the lower bound that they prove.
+//! Prices of GPUs, and the lower bound that they prove (Lagrangian dual).
 //!
-//! With a price for each GPU every job answers with its cheapest bundle. What these cost, less what all GPUs
-//! on offer are worth, no plan undercuts. The prices that prove most are found as a market finds them, then
-//! by cutting planes.
+//! At a price for each GPU, every job chooses its cheapest bundle. The sum of their costs, minus the value of
+//! all offered GPUs, is a lower bound for every plan. The prices with the highest bound are found by price
+//! adjustment as in a market, then by cutting planes.
 
 use std::collections::BTreeMap;
 
@@ -12,55 +12,55 @@ use crate::solve::{Cut, Highest, highest_under};
 use crate::{Dues, Objective, Problem};
 use hsched_model::number::to_f64;
 
-/// The market of some jobs for the GPUs on offer.
+/// The market of some jobs for the offered GPUs.
 pub(super) struct Dual<'a> {
     pub pricers: Vec<Pricer<'a>>,
-    /// What prices are of: GPUs by type, then what nodes hold of replicas.
+    /// The priced resources: GPUs by type, then the replica capacity of nodes.
     pub stock: Stock,
-    /// Weight by job; they sum to one, so that sums are in the objective's unit.
+    /// Weight by job; they sum to one, so that sums have the unit of the objective.
     pub weights: Vec<f64>,
     pub(super) total_weight: f64,
-    /// The best prices so far, in units of the objective, and what they prove.
+    /// The best prices so far, in units of the objective, and the bound that they prove.
     pub prices: Vec<f64>,
     pub value: f64,
-    /// Whether the weights are free, so that their sum of completion times bounds the longest.
+    /// Whether the weights are variables, so that the weighted sum of completion times bounds the makespan.
     makespan: bool,
-    /// Each job's latest answer, where the next search begins, and its completion time.
+    /// Each job's latest choice, from which the next search starts, and its completion time.
     answers: Vec<Vec<u32>>,
     pub(super) times: Vec<f64>,
     cuts: Vec<Cut>,
 }
 
-/// What room for a whole replica on a node costs at first, as a part of the price of its GPUs.
+/// Initial price of room for a whole replica on a node, as a fraction of the price of its GPUs.
 const WHOLE: f64 = 0.05;
 
-/// Rings and the most replicas of a kind of job.
+/// Rings and the maximum replicas of a kind of job.
 type Hold = (Rings, Vec<u32>);
 
-/// How exactly jobs answer while prices are looked for, and when they are printed.
+/// Relative accuracy of the jobs' choices during the search for prices, and in the final evaluation.
 const ROUGH: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
 
-/// Market rounds that even a search without time has: without prices there is no plan.
+/// Minimum number of market rounds even without time, because a plan needs prices.
 const LEAST_ROUNDS: u32 = 6;
 
-/// Market rounds, planes kept, and cutting rounds at most.
+/// Maximum number of market rounds, of planes kept, and of cutting rounds.
 const MARKET_ROUNDS: u32 = 40;
 const PLANES: usize = 120;
 const CUTTING_ROUNDS: u32 = 120;
 
-/// The jobs' answers to prices.
+/// The jobs' choices at some prices.
 struct PriceResponse {
-    /// Value by the bundles found, and what is certain.
+    /// Value with the bundles found, and its proven lower bound.
     value: f64,
     floor: f64,
     demand: Vec<f64>,
 }
 
 impl<'a> Dual<'a> {
-    /// Returns the market of `jobs`; `None` when one of them has no legal bundle at all.
+    /// Returns the market of `jobs`; `None` if one of them has no legal bundle.
     ///
-    /// `kept` has what was found out about such jobs before.
+    /// `kept` has the results of earlier searches for such jobs.
     pub(super) fn new(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Option<Self> {
         let mut dual = Self::unpriced(problem, jobs, kept);
         let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
@@ -69,13 +69,13 @@ impl<'a> Dual<'a> {
         Some(dual)
     }
 
-    /// Returns the same where nobody was asked yet.
+    /// Returns the market before any job was asked.
     pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Self {
         let rings = Rings::new(problem);
         let stock = Stock::new(problem, jobs);
         let gpus = problem.offered();
         let dues = Dues::of(problem);
-        // What there is of replicas of the same sizes is found out once.
+        // The capacity for replicas of the same sizes is computed once.
         let mut by_sizes: BTreeMap<(bool, &[u32]), Hold> = BTreeMap::new();
         let mut pricer = |&job: &usize| {
             let model = &problem.jobs[job];
@@ -110,7 +110,8 @@ impl<'a> Dual<'a> {
         }
     }
 
-    /// Raises the bound until it is within `tolerance` of the best that prices can prove, or `stop` says so.
+    /// Raises the bound until it is within `tolerance` of the best bound that prices can prove, or `stop`
+    /// returns true.
     pub(super) fn ascend(&mut self, tolerance: f64, stop: &dyn Fn() -> bool) {
         self.haggle(stop);
         self.cut(tolerance, stop);
@@ -136,7 +137,7 @@ impl<'a> Dual<'a> {
         Bound { lower: root, root, prices, replica_prices, weights }
     }
 
-    /// As a market: prices rise where too many GPUs are wanted and fall where too few.
+    /// Adjusts prices as in a market: they rise if too many GPUs are wanted and fall if too few are.
     fn haggle(&mut self, stop: &dyn Fn() -> bool) {
         let mut prices = self.first_prices();
         let mut weights = self.weights.clone();
@@ -165,7 +166,7 @@ impl<'a> Dual<'a> {
             }
         }
         if self.makespan {
-            // Planes hold for one set of weights.
+            // Planes are valid for one set of weights.
             self.cuts.clear();
             if let Some(answer) = self.answer(&self.prices.clone(), ROUGH, &|| false) {
                 self.remember(&self.prices.clone(), &answer);
@@ -173,7 +174,7 @@ impl<'a> Dual<'a> {
         }
     }
 
-    /// Gives more weight to the jobs that take longest.
+    /// Moves weight to the jobs that take longest.
     fn shift(&self, weights: &mut [f64], speed: f64) {
         let mean: f64 = weights.iter().zip(&self.times).map(|(weight, time)| weight * time).sum();
         for (weight, time) in weights.iter_mut().zip(&self.times) {
@@ -190,7 +191,8 @@ impl<'a> Dual<'a> {
         }
     }
 
-    /// Returns prices at which the GPUs on offer are worth what the jobs, each with an equal share, would pay.
+    /// Returns prices at which the value of the offered GPUs equals what the jobs would pay with equal
+    /// shares.
     pub(super) fn first_prices(&self) -> Vec<f64> {
         let types = self.types();
         let mut worth = vec![0.0; types];
@@ -205,7 +207,7 @@ impl<'a> Dual<'a> {
             let share = total / to_f64(self.weights.len());
             let time = pricer.job.completion_time(samples / share);
             for ty in 0..types {
-                // What a GPU more would save: the derivative of T |Π| / V.
+                // The saving by one more GPU: the derivative of T |Π| / V.
                 worth[ty] += weight * time * rate(ty) / share;
                 counted[ty] += f64::from(u8::from(rate(ty) > 0.0));
             }
@@ -214,12 +216,14 @@ impl<'a> Dual<'a> {
         self.with_replicas(worth.map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect())
     }
 
-    /// Returns the prices of an earlier plan, in weighted seconds by GPU type, in units of this objective.
+    /// Returns the prices of an earlier plan, in weighted seconds by GPU type, converted to units of this
+    /// objective.
     pub(super) fn prices_of(&self, earlier: &[f64]) -> Vec<f64> {
         self.with_replicas(earlier.iter().map(|price| price / self.total_weight).collect())
     }
 
-    /// Returns prices of GPUs with those of what nodes hold of replicas, as far as these are known beforehand.
+    /// Returns prices of GPUs extended by those of the nodes' replica capacity, as far as these are known in
+    /// advance.
     fn with_replicas(&self, mut prices: Vec<f64>) -> Vec<f64> {
         for &(ty, size) in &self.stock.sizes {
             prices.push(WHOLE * f64::from(size) * prices[ty]);
@@ -227,17 +231,17 @@ impl<'a> Dual<'a> {
         prices
     }
 
-    /// Returns the number of GPU types: the resources that come first.
+    /// Returns the number of GPU types, which are the first resources.
     fn types(&self) -> usize {
         self.stock.offered.len() - self.stock.sizes.len()
     }
 
-    /// Returns prices of a job's replicas by type, in seconds of its own time.
+    /// Returns the prices of a job's replicas by type, in seconds of its own time.
     pub(super) fn own_prices(&self, job: usize, prices: &[f64]) -> Vec<f64> {
         self.stock.own_prices(self.pricers[job].job, prices, self.weights[job])
     }
 
-    /// By cutting planes in a box around the best prices, which grows where the planes foretell well.
+    /// Uses cutting planes in a box around the best prices, which grows if the planes predict well.
     fn cut(&mut self, tolerance: f64, stop: &dyn Fn() -> bool) {
         let mut reach = 0.3;
         let floor = self.prices.iter().copied().fold(0.0, f64::max) * 1e-3;
@@ -258,7 +262,7 @@ impl<'a> Dual<'a> {
                 if reach >= 1e6 || promise <= 0.0 && reach < 1e-6 {
                     return;
                 }
-                // Nothing more in this box: look once into a far larger one, then be done.
+                // Nothing more can be gained in this box: try a far larger one once, then end.
                 let inner = box_
                     .iter()
                     .zip(&prices)
@@ -280,7 +284,7 @@ impl<'a> Dual<'a> {
         }
     }
 
-    /// Keeps what was learnt; returns whether these prices are the best so far.
+    /// Keeps the answer's plane; returns whether these prices are the best so far.
     fn keep(&mut self, prices: &[f64], answer: &PriceResponse) -> bool {
         let best = answer.floor > self.value;
         if best {
@@ -299,7 +303,7 @@ impl<'a> Dual<'a> {
         self.cuts.push(Cut { at: prices.to_vec(), value: answer.value, slope });
     }
 
-    /// Keeps the planes that are low near `prices`: the others do not matter and make each round longer.
+    /// Keeps the planes that are low near `prices`; the others have no influence and slow down each round.
     fn forget(&mut self, prices: &[f64]) {
         let most = 6 * (prices.len() + 1);
         if self.cuts.len() <= most {
@@ -313,7 +317,8 @@ impl<'a> Dual<'a> {
         self.cuts = kept.into_iter().map(|index| self.cuts[index].clone()).collect();
     }
 
-    /// Returns the jobs' answers; `None` where one of them has no legal bundle, or `stop` says so meanwhile.
+    /// Returns the jobs' choices; `None` if one of them has no legal bundle, or if `stop` returns true in the
+    /// meantime.
     fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<PriceResponse> {
         let worth: f64 = prices.iter().zip(&self.stock.offered).map(|(p, &count)| p * f64::from(count)).sum();
         let mut answer = PriceResponse { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
@@ -335,7 +340,7 @@ impl<'a> Dual<'a> {
             *time = priced.bundle.cost;
             *last = priced.bundle.counts;
         }
-        // Sums of many terms are rounded: the bound must stay true.
+        // Sums of many terms have rounding errors; the bound must stay valid.
         answer.floor -= scale.abs() * 1e-13;
         Some(answer)
     }

@@ -1,62 +1,62 @@
-//! The cost of late jobs in a plan, if few late jobs are the objective.
+//! The cost of late jobs in a plan, for the objective of few late jobs.
 
 use crate::{CheckedPlan, Objective, Problem, Verdict, cost};
 use hsched_model::number::{to_f64, to_usize};
 
-/// Until when a job is in time, and what it costs that it is late.
+/// A job's deadline, and the cost of missing it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Due {
-    /// Seconds from now; below zero where the deadline has passed.
+    /// Seconds from now; negative if the deadline has passed.
     pub within: f64,
-    /// Seconds that a late job's completion time counts more.
+    /// Seconds added to the completion time of a late job.
     pub late: f64,
 }
 
-/// The deadlines that count in a problem's objective; none where the objective is another.
+/// The deadlines that count in a problem's objective; empty for other objectives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dues {
-    /// By job.
+    /// Deadlines by job.
     jobs: Vec<Option<Due>>,
     late: f64,
 }
 
-/// How many of the jobs with a deadline are done by then.
+/// The number of jobs that meet their deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub met: usize,
-    /// Jobs with a deadline, also those that wait.
+    /// Number of jobs with a deadline, including pending ones.
     pub all: usize,
 }
 
-/// A late job costs so many times what all jobs could take: one late job less is then worth any time, and the part of
-/// a bound that stems from late jobs can be told from that of their times.
+/// A late job costs this many times the longest possible total of all jobs. Avoiding one late job is then
+/// worth any delay, and the number of late jobs in a bound can be separated from the completion times.
 const MANY: f64 = 10.0;
 
-/// Rounding makes no bound prove one late job more.
+/// Tolerance so that rounding errors never prove one late job more.
 const SLACK: f64 = 1e-6;
 
-/// Rounding makes no job late, relative.
+/// Relative tolerance so that rounding errors make no job late.
 const ROUNDING: f64 = 1e-9;
 
 impl Due {
-    /// Returns what a completion time counts, in seconds.
+    /// Returns the cost of a completion time, in seconds.
     pub fn cost(self, time: f64) -> f64 {
         if self.is_late(time) { time + self.late } else { time }
     }
 
-    /// Returns whether a job that takes so long is late.
+    /// Returns whether a job with this completion time is late.
     pub fn is_late(self, time: f64) -> bool {
         time > self.within + ROUNDING * self.within.abs()
     }
 
-    /// Returns the longest time in which a job is not late.
+    /// Returns the longest completion time that is not late.
     pub(super) fn longest(self) -> f64 {
         self.within + ROUNDING * self.within.abs()
     }
 }
 
 impl Dues {
-    /// Returns the deadlines of a problem's jobs, if its objective is about them.
+    /// Returns the deadlines of a problem's jobs, if its objective uses them.
     pub fn of(problem: &Problem) -> Self {
         if problem.objective != Objective::Deadlines {
             return Self::default();
@@ -75,17 +75,17 @@ impl Dues {
         self.jobs.get(job).copied().flatten()
     }
 
-    /// Returns what a job's completion time counts in the objective, in seconds.
+    /// Returns the cost of a job's completion time in the objective, in seconds.
     pub fn cost(&self, job: usize, time: f64) -> f64 {
         self.due(job).map_or(time, |due| due.cost(time))
     }
 
-    /// Returns what a late job costs, in seconds; `None` where nothing is said about deadlines.
+    /// Returns the cost of a late job, in seconds; `None` if no job has a deadline.
     pub fn late(&self) -> Option<f64> {
         (self.late > 0.0).then_some(self.late)
     }
 
-    /// Returns how many of the jobs that a plan places are late.
+    /// Returns the number of late jobs in a plan.
     pub fn late_in(&self, problem: &Problem, plan: &CheckedPlan) -> usize {
         let is_late = |(job, verdict): (usize, &Verdict)| {
             let time = verdict.placement()?.jct(problem.jobs[job].epochs);
@@ -94,8 +94,8 @@ impl Dues {
         plan.verdicts().iter().enumerate().filter(|verdict| is_late(*verdict) == Some(true)).count()
     }
 
-    /// Returns how many jobs must be late in any plan of `count` jobs with an objective of at least `bound`: the times
-    /// together are far below the cost of one.
+    /// Returns the minimum number of late jobs in any plan of `count` jobs with an objective of at least
+    /// `bound`; all completion times together cost far less than one late job.
     pub fn least_late(&self, bound: f64, count: usize) -> usize {
         let Some(late) = self.late() else { return 0 };
         let sum = bound * to_f64(count);
@@ -104,7 +104,7 @@ impl Dues {
 }
 
 impl Deadlines {
-    /// Returns how many deadlines a plan meets; `None` where no job has one. A job that waits meets none yet.
+    /// Returns how many deadlines a plan meets; `None` if no job has one. A pending job meets none yet.
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let mut deadlines = Self { met: 0, all: 0 };
         for (model, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
@@ -117,13 +117,14 @@ impl Deadlines {
         (deadlines.all > 0).then_some(deadlines)
     }
 
-    /// Returns the share that is met.
+    /// Returns the fraction of deadlines met.
     pub fn share(self) -> f64 {
         to_f64(self.met) / to_f64(self.all)
     }
 }
 
-/// Returns what no legal bundle of a job exceeds: all on one GPU of its slowest type, with a ring of endless length.
+/// Returns an upper limit for all legal bundles of a job: all samples on one GPU of its slowest type, with an
+/// infinitely long ring.
 fn longest_time(problem: &Problem, job: usize) -> f64 {
     let model = &problem.jobs[job];
     let (batch, samples) = (to_f64(model.global_batch), to_f64(model.samples_per_epoch));

@@ -1,23 +1,24 @@
-//! The order of jobs on one machine with the fewest late ones, and then the least mean completion time.
+//! The order of jobs on one machine that minimises the number of late jobs, and then the mean completion
+//! time.
 
 use std::collections::BinaryHeap;
 
-/// A job as one machine sees it, in seconds.
+/// A job on a single machine, with times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DueJob {
-    /// How long it takes.
+    /// Its run time.
     pub time: f64,
-    /// When it must be done, from now; infinite where it has no deadline.
+    /// Its deadline from now; infinite without one.
     pub within: f64,
 }
 
-/// Rounding makes no job late, relative.
+/// Relative tolerance so that rounding errors make no job late.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the numbers of the pieces in that order; without deadlines the shortest come first.
+/// Returns the indices of the jobs in that order; without deadlines, the shortest come first.
 ///
-/// Moore and Hodgson's rule says which are in time, Smith's in which order: from the end, the longest of those that may be
-/// as late as that.
+/// Moore and Hodgson's rule selects the jobs that are on time, and Smith's rule orders them: from the end,
+/// always the longest of those whose deadlines allow it.
 pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut due: Vec<f64> = pieces.iter().map(|piece| piece.within).collect();
     for late in late(pieces) {
@@ -30,7 +31,7 @@ pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut open: BinaryHeap<(u64, usize)> = BinaryHeap::new();
     let mut order = Vec::new();
     while order.len() < pieces.len() {
-        // One at least: those in time fit before their deadlines, but for rounding.
+        // There is at least one such job: those on time fit before their deadlines, apart from rounding.
         while let Some(job) = latest.next_if(|&job| open.is_empty() || due[job] >= end * (1.0 - ROUNDING)) {
             open.push((length(pieces[job]), job));
         }
@@ -42,7 +43,7 @@ pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     order
 }
 
-/// Returns as few pieces as possible without which all others with a deadline are in time.
+/// Returns the smallest set of jobs whose removal lets all others with a deadline be on time.
 fn late(pieces: &[DueJob]) -> Vec<usize> {
     let mut by_deadline: Vec<usize> =
         (0..pieces.len()).filter(|&job| pieces[job].within.is_finite()).collect();
@@ -62,7 +63,7 @@ fn late(pieces: &[DueJob]) -> Vec<usize> {
     late
 }
 
-/// Returns a piece's time as a number that is in the same order.
+/// Returns a job's run time as an integer with the same order.
 fn length(piece: DueJob) -> u64 {
     piece.time.max(0.0).to_bits()
 }
@@ -74,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns how many are late in an order, and the sum of the times until they are done.
+    /// Returns the number of late jobs in an order, and the sum of completion times.
     fn judge(pieces: &[DueJob], order: &[usize]) -> (usize, f64) {
         let (mut end, mut late, mut sum) = (0.0, 0, 0.0);
         for &job in order {
@@ -138,7 +139,8 @@ mod tests {
     fn without_deadlines_the_shortest_come_first() {
         let pieces = [3.0, 1.0, 2.0, 1.0].map(|time| DueJob { time, within: f64::INFINITY });
         assert_eq!(order(&pieces), [1, 3, 2, 0]);
-        // The long one just makes it, the short ones can wait; a hopeless one goes as if it had no deadline.
+        // The long job is just on time and the short ones can wait; a job that cannot be on time is treated
+        // as if it had no deadline.
         let pieces = [(5.0, 5.0), (1.0, 9.0), (2.0, 1.0), (1.0, f64::INFINITY)];
         let pieces = pieces.map(|(time, within)| DueJob { time, within });
         assert_eq!(order(&pieces), [0, 1, 3, 2]);

@@ -1,7 +1,7 @@
-//! The policy `exhaustive`: every assignment of workers to jobs, counted by node and type, for small clusters.
+//! The policy `exhaustive`: every assignment of workers to jobs, by node and type, for small clusters.
 //!
-//! Like the paper (8b, 8c) it gives every job a worker and uses every worker that the jobs can use: a plan
-//! that leaves some idle may be better, so the answer is no bound for those.
+//! As in the paper (8b, 8c), every job gets a worker and every usable worker is used. A plan with idle
+//! workers may be better, so the result is not a lower bound for such plans.
 
 use crate::admission::{self, Admission};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     Slot, Verdict, cost,
 };
 
-/// Exhaustive enumeration among the policies.
+/// The registry entry of exhaustive enumeration.
 pub(super) const EXHAUSTIVE: Entry = Entry {
     name: "exhaustive",
     make: Make::Placer(|_| Ok(Box::new(Exhaustive))),
@@ -23,10 +23,10 @@ pub(super) const EXHAUSTIVE: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 struct Exhaustive;
 
-/// More assignments than this are refused: they would take minutes.
+/// Maximum number of assignments; more would take minutes.
 const LIMIT: u64 = 200_000_000;
 
-/// How many assignments are looked at between two questions to `stop`.
+/// Number of assignments examined between two calls of `stop`.
 const PATIENCE: u64 = 4096;
 
 impl Placer for Exhaustive {
@@ -58,20 +58,21 @@ impl Placer for Exhaustive {
     }
 }
 
-/// Depth-first enumeration: cell by cell, each cell's GPUs to the jobs in turn and the rest idle.
+/// Depth-first enumeration, cell by cell: each cell's GPUs are given to the jobs in turn, and the rest stay
+/// idle.
 struct CellSearch<'a> {
     problem: &'a Problem,
     admission: &'a Admission,
     stop: &'a dyn Fn() -> bool,
     dues: Dues,
-    /// Node, type and GPUs of each cell; cells of a node are neighbours.
+    /// Node, type and GPUs of each cell; cells of a node are adjacent.
     cells: Vec<Slot>,
-    /// For each cell, the same type's cell in an equal node before it: their shares must not rise, so that
-    /// of all ways that differ by swapping equal nodes only one is looked at.
+    /// For each cell, the same type's cell in the previous equal node. Shares must not increase between them,
+    /// so that only one of the assignments that differ by swapping equal nodes is examined.
     twins: Vec<Option<usize>>,
     /// GPUs by cell and job.
     shares: Vec<Vec<u32>>,
-    /// Workers that may stay idle in the cells still to be filled.
+    /// Number of workers that may stay idle in the remaining cells.
     idle: u32,
     best: Option<(f64, Vec<Vec<Slot>>)>,
     looked_at: u64,
@@ -112,7 +113,7 @@ impl<'a> CellSearch<'a> {
         }
     }
 
-    /// Returns an upper limit of the number of assignments: swaps of equal nodes count once.
+    /// Returns an upper limit of the number of assignments, where swaps of equal nodes count once.
     fn assignments(&self) -> u128 {
         let receivers = self.admission.jobs.len() as u128 - u128::from(self.idle == 0);
         let ways = |count: u128, receivers: u128| {
@@ -137,7 +138,7 @@ impl<'a> CellSearch<'a> {
         total
     }
 
-    /// Fills the cells from `cell` on in every way.
+    /// Fills the cells from `cell` in every possible way.
     fn assign(&mut self, cell: usize) {
         if self.stopped {
             return;
@@ -152,7 +153,7 @@ impl<'a> CellSearch<'a> {
         }
     }
 
-    /// Gives `left` GPUs of a cell to the jobs from `place` on in every way.
+    /// Gives `left` GPUs of a cell to the jobs from `place` in every possible way.
     fn share(&mut self, cell: usize, place: usize, left: u32) {
         if place == self.admission.jobs.len() {
             if left <= self.idle {
@@ -176,7 +177,7 @@ impl<'a> CellSearch<'a> {
         cell > 0 && node(cell) != node(cell - 1)
     }
 
-    /// Returns whether the node before `cell` has no greater share than its twin before it.
+    /// Returns whether the node before `cell` does not have a larger share than its equal predecessor.
     fn in_order(&self, cell: usize) -> bool {
         let node = self.cells[cell - 1].node;
         let first = self.cells[..cell].iter().position(|other| other.node == node).unwrap_or(0);

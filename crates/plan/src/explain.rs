@@ -1,6 +1,6 @@
-//! Explains a plan: what its GPUs are worth, and what other GPUs would do for each job.
+//! Explains a plan: the value of its GPUs, and the effect of other GPUs on each job.
 //!
-//! Everything here is computed by the formulas that plans are made by; nothing is decided.
+//! Everything is computed with the formulas of planning; this module decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,12 @@ use crate::alternative::{one_node, one_type};
 use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
 use crate::{
-    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Limit, Obstacle,
-    Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
+    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Obstacle,
+    Placement, PlacementLimit, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket,
+    Verdict, cost,
 };
 
-/// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
+/// Explains a plan's verdicts on `jobs` at the prices of `bound`, which covers all jobs that the plan places.
 pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, jobs: &[usize]) -> Explanation {
     let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
     let placements = || plan.verdicts().iter().filter_map(Verdict::placement);
@@ -38,17 +39,17 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     Explanation { types, jobs }
 }
 
-/// One job and the GPUs around it.
+/// One job, and the GPUs available to it.
 struct JobSurroundings<'a> {
     problem: &'a Problem,
     job: &'a JobModel,
     number: usize,
-    /// GPUs that nobody has, by node and type.
+    /// Unused GPUs, by node and type.
     free: &'a [Vec<u32>],
 }
 
 impl JobSurroundings<'_> {
-    /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
+    /// Explains a verdict; `bound` has the prices and the weight of a placed job.
     fn explain(&self, placement: Option<&Placement>, bound: Option<(&[TypeMarket], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
         let mut now = self.free.to_vec();
@@ -81,7 +82,7 @@ impl JobSurroundings<'_> {
         }
     }
 
-    /// Returns how GPUs make replicas; empty where each is one.
+    /// Returns how GPUs form replicas; empty if each GPU is one.
     fn replicas(&self) -> Vec<ReplicaExplanation> {
         if !self.job.has_several_gpus() {
             return Vec::new();
@@ -99,7 +100,7 @@ impl JobSurroundings<'_> {
         (0..self.problem.gpu_types.len()).map(of_type).collect()
     }
 
-    /// Returns what the job answers to prices (in weighted seconds).
+    /// Returns the job's choice at prices in weighted seconds.
     fn choice(&self, market: &[TypeMarket], weight: f64) -> Option<Alternative> {
         let of_replica = |(ty, type_market): (usize, &TypeMarket)| {
             let whole = type_market.replica_prices.get(&self.job.block(ty)).copied();
@@ -132,7 +133,7 @@ impl JobSurroundings<'_> {
             here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
                 .fold((0, 0), |(all, same), (a, s)| (all + a, same + s))
         };
-        // A ring sees of a node only its links, and whether none, one or more of its ranks are there.
+        // A ring depends only on a node's links, and on whether none, one or more of its ranks are there.
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (node, gpus) in self.problem.nodes.iter().enumerate() {
             let (ranks, same) = counts_on(node);
@@ -172,7 +173,7 @@ impl JobSurroundings<'_> {
         let without = |place: usize| {
             let mut slots = placement.slots.clone();
             let mut left = size;
-            // A replica may be on several nodes.
+            // A replica may span several nodes.
             for at in (place..slots.len()).chain(0..place) {
                 let taken = if slots[at].gpu_type == ty { slots[at].count.min(left) } else { 0 };
                 slots[at].count -= taken;
@@ -184,7 +185,7 @@ impl JobSurroundings<'_> {
         self.best(placement, kinds.into_values().map(without), true, &bundle)
     }
 
-    /// Returns the least completion time on one of some slots, all of the same bundle.
+    /// Returns the lowest completion time on one of several slot lists with the same bundle.
     fn best(
         &self,
         placement: &Placement,
@@ -216,7 +217,7 @@ impl JobSurroundings<'_> {
             .then(|| Obstacle::Unusable(reason.map_or_else(String::new, |(_, reason)| reason.to_string())))
     }
 
-    /// Returns why no number of GPUs of a type alone is legal.
+    /// Returns why no number of GPUs of a single type is legal.
     fn never(&self, ty: usize) -> Obstacle {
         self.cannot_use(ty).unwrap_or_else(|| {
             let most = self.job.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
@@ -227,7 +228,8 @@ impl JobSurroundings<'_> {
             let mut bundle = vec![0; self.problem.gpu_types.len()];
             bundle[ty] = offered.min(self.job.max_gpus);
             if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|model| !model.single_rank) {
-                // With a share too small the fewest GPUs are the nearest to legal, with memory the most.
+                // If shares are too small, the fewest GPUs are nearest to legal; if memory is too small, the
+                // most.
                 bundle[ty] =
                     if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
             }
@@ -235,7 +237,7 @@ impl JobSurroundings<'_> {
         })
     }
 
-    /// Returns which rule a bundle of usable types breaks.
+    /// Returns the rule that a bundle of usable types violates.
     fn obstacle(&self, gpus: &[u32]) -> Obstacle {
         let JobModel { min_gpus, max_gpus, batch_quantum: quantum, .. } = *self.job;
         let bundle = &self.job.replicas_in(gpus);
@@ -256,7 +258,7 @@ impl JobSurroundings<'_> {
         }
     }
 
-    /// Returns what limits the number of GPUs.
+    /// Returns the limit on the number of GPUs.
     fn most(&self) -> Obstacle {
         let JobModel { max_gpus: most, global_batch: batch, batch_quantum: quantum, .. } = *self.job;
         let by_batch = u64::from(most) == batch / quantum;
@@ -266,15 +268,20 @@ impl JobSurroundings<'_> {
         if by_batch { Obstacle::Quanta { most, quantum, batch } } else { Obstacle::MaxGpus { most } }
     }
 
-    fn limits(&self, placement: &Placement, counts: &[u32], types: &[TypeExplanation]) -> Vec<Limit> {
+    fn limits(
+        &self,
+        placement: &Placement,
+        counts: &[u32],
+        types: &[TypeExplanation],
+    ) -> Vec<PlacementLimit> {
         let jct = placement.jct(self.job.epochs).0;
         let ranks: u32 = self.job.replicas_in(counts).iter().sum();
         let mut limits = Vec::new();
         if ranks == self.job.max_gpus {
-            limits.push(Limit::Most(self.most()));
+            limits.push(PlacementLimit::Most(self.most()));
         }
         if ranks == self.job.min_gpus && ranks > 1 {
-            limits.push(Limit::Least { least: ranks });
+            limits.push(PlacementLimit::Least { least: ranks });
         }
         let mut possible = false;
         let mut helps = false;
@@ -285,29 +292,34 @@ impl JobSurroundings<'_> {
                     let gain = *other < jct * (1.0 - ROUNDING);
                     helps |= gain;
                     if gain && !free {
-                        limits.push(Limit::Taken { gpu_type });
+                        limits.push(PlacementLimit::Taken { gpu_type });
                     }
                 }
                 Some(GpuCountEffect::Not(
                     obstacle @ (Obstacle::Slice | Obstacle::SmallShare { .. } | Obstacle::Memory),
-                )) => limits.push(Limit::Illegal { gpu_type, obstacle: obstacle.clone() }),
+                )) => limits.push(PlacementLimit::Illegal { gpu_type, obstacle: obstacle.clone() }),
                 _ => {}
             }
         }
         if possible && !helps {
-            limits.push(Limit::NoGain);
+            limits.push(PlacementLimit::NoGain);
         }
         limits.extend(self.accumulation(placement, counts));
         limits
     }
 
-    fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<Limit> {
+    fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<PlacementLimit> {
         let of_type = |gpu_type: usize| {
             let memory = self.job.types[gpu_type]?.max_batch?;
             let on_type = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
             let batch = on_type.map(|rank| rank.batch).max()?;
             let micro_batches = batch.div_ceil(memory);
-            (micro_batches > 1).then_some(Limit::Accumulation { gpu_type, micro_batches, batch, memory })
+            (micro_batches > 1).then_some(PlacementLimit::Accumulation {
+                gpu_type,
+                micro_batches,
+                batch,
+                memory,
+            })
         };
         (0..counts.len()).filter_map(of_type).collect()
     }

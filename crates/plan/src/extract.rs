@@ -1,4 +1,4 @@
-//! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
+//! Extracts: a problem reduced to some jobs and the GPUs that they may use, as the input of placers.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::{
 };
 use hsched_model::GpuType;
 
-/// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
+/// Some jobs of a problem, without their held GPUs, and the GPUs that they may use together.
 #[derive(Clone, Debug)]
 pub struct Extract {
     pub problem: Problem,
-    /// The whole problem's number of each job.
+    /// Index of each job in the whole problem.
     pub jobs: Vec<usize>,
-    /// The whole problem's number of each node.
+    /// Index of each node in the whole problem.
     nodes: Vec<usize>,
-    /// The whole problem's types that stand behind each type: those of one name that the same of these jobs may use.
+    /// The whole problem's types behind each type: types with one name that the same of these jobs may use.
     types: Vec<Vec<usize>>,
 }
 
 impl Problem {
-    /// Returns the problem of placing only `jobs`, in that order, on what they may use.
+    /// Returns the problem of placing only `jobs`, in that order, on the GPUs that they may use.
     pub fn extract(&self, jobs: &[usize], basis: Basis) -> Extract {
         self.extract_on(jobs, &self.offered_to(jobs, basis))
     }
@@ -28,7 +28,7 @@ impl Problem {
     /// Returns the problem of placing only `jobs`, in that order, on these GPUs by node and type.
     pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
         let types = self.classes(jobs);
-        // GPUs that none of these jobs may use are there to say why.
+        // GPUs that none of these jobs may use are kept for the reasons.
         let is_of_use: Vec<bool> =
             types.iter().map(|members| jobs.iter().any(|&job| self.jobs[job].may_use[members[0]])).collect();
         let count = |node: usize| -> Vec<u32> {
@@ -66,8 +66,8 @@ impl Problem {
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
     }
 
-    /// Returns the types that some of these jobs may use, or would be if a rank fitted there; those of one name that the same
-    /// of them may use are one.
+    /// Returns the types that some of these jobs may use, or could use if a rank fitted there. Types with one
+    /// name that the same jobs may use are merged.
     fn classes(&self, jobs: &[usize]) -> Vec<Vec<usize>> {
         let reach =
             |gpu_type: usize| jobs.iter().map(|&job| self.jobs[job].may_use[gpu_type]).collect::<Vec<bool>>();
@@ -86,7 +86,7 @@ impl Problem {
         classes.into_iter().map(|(_, _, members)| members).collect()
     }
 
-    /// Returns a name for each class: the type's own where it is the only one of that type.
+    /// Returns a name for each class: the type's name if its class is the only one of that type.
     fn labels_of(&self, types: &[Vec<usize>]) -> Vec<String> {
         let name = |members: &Vec<usize>| &self.gpu_types[members[0]];
         let label =
@@ -99,14 +99,14 @@ impl Problem {
 }
 
 impl JobModel {
-    /// Returns whether its ranks need more than the nodes have that have a type.
+    /// Returns whether its ranks need more than the nodes with a type have.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
         self.unusable
             .iter()
             .any(|(unusable, why)| *unusable == gpu_type && matches!(why, Exclusion::Needs(_)))
     }
 
-    /// Returns the job as one that holds nothing, with these classes of types, of which so many GPUs are on offer.
+    /// Returns the job without held GPUs, with these classes of types and numbers of offered GPUs.
     fn for_types(&self, types: &[Vec<usize>], offered: &[u32]) -> Self {
         let any_class = |gpu_type: usize| types.iter().position(|members| members.contains(&gpu_type));
         let class = |gpu_type: usize| any_class(gpu_type).filter(|&class| offered[class] > 0);
@@ -115,7 +115,8 @@ impl JobModel {
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
-        // Named one by one: most jobs only wait, and what is replaced here need not be copied first.
+        // The fields are listed individually because most jobs only wait, and replaced fields need not be
+        // cloned first.
         Self {
             name: self.name.clone(),
             samples_per_epoch: self.samples_per_epoch,
@@ -153,7 +154,7 @@ impl JobModel {
 }
 
 impl Extract {
-    /// Returns a placement of the extract as one of the whole problem.
+    /// Converts a placement of the extract to one of the whole problem.
     pub fn to_whole(&self, whole: &Problem, placement: &Placement) -> Placement {
         let gpu_type = |node: usize, class: usize| {
             let has = |gpu_type: &&usize| {
@@ -168,7 +169,7 @@ impl Extract {
         .unwrap_or_else(|| placement.clone())
     }
 
-    /// Returns a placement of the whole problem as one of the extract; `None` where it is on other GPUs.
+    /// Converts a placement of the whole problem to one of the extract; `None` if it uses other GPUs.
     pub fn of_whole(&self, placement: &Placement) -> Option<Placement> {
         renumbered(placement, |node, gpu_type| {
             let node = self.nodes.iter().position(|known| *known == node)?;
@@ -176,7 +177,7 @@ impl Extract {
         })
     }
 
-    /// Returns what is proven of the extract's plan in the whole problem's types.
+    /// Converts a bound of the extract to the whole problem's types.
     pub fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
         let mut prices = vec![0.0; whole.gpu_types.len()];
         for (members, price) in self.types.iter().zip(&bound.prices) {
@@ -193,7 +194,7 @@ impl Extract {
         Bound { prices, replica_prices, ..bound.clone() }
     }
 
-    /// Returns what is proven of a plan of the whole problem in the extract's types.
+    /// Converts a bound of the whole problem to the extract's types.
     pub fn bound_of_whole(&self, bound: &Bound) -> Bound {
         let sizes = |members: &Vec<usize>| bound.replica_prices.get(members[0]).cloned().unwrap_or_default();
         Bound {
@@ -204,7 +205,7 @@ impl Extract {
     }
 }
 
-/// Returns a placement with other numbers for its nodes and types.
+/// Returns a placement with other indices for its nodes and types.
 fn renumbered(
     placement: &Placement,
     number: impl Fn(usize, usize) -> Option<(usize, usize)>,
@@ -224,7 +225,7 @@ fn renumbered(
     })
 }
 
-/// Returns entries of types as entries of their classes; of several types behind one class, the first speaks.
+/// Converts entries of types to entries of their classes; the first of several types in a class counts.
 fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize>) -> Vec<(usize, T)> {
     let mut speakers: Vec<(usize, usize)> = Vec::new();
     let mut classes = Vec::new();

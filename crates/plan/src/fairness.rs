@@ -3,18 +3,18 @@
 use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;
 
-/// What an equal share of the cluster is for each of some jobs.
+/// Equal shares of the cluster for some jobs.
 pub(super) struct EqualShare<'a> {
     problem: &'a Problem,
-    /// GPUs on offer, by type.
+    /// Offered GPUs, by type.
     offered: Vec<u32>,
-    /// K, the GPUs on offer.
+    /// K, the number of offered GPUs.
     workers: f64,
-    /// S, the jobs that share them.
+    /// S, the number of jobs that share them.
     jobs: f64,
 }
 
-/// Returns Jain's index of Λ / Λᵉ over the placed jobs (eq. 33); 1 when there is none.
+/// Returns Jain's index of Λ / Λᵉ over the placed jobs (eq. 33); 1 if there are none.
 ///
 /// `times` are their completion times in seconds.
 pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
@@ -29,15 +29,15 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
-/// Returns Λᵉ of some jobs of a problem: the completion time in seconds of each with an equal share of the GPUs on offer
-/// (eq. 32).
+/// Returns Λᵉ of some jobs of a problem: the completion time in seconds of each with an equal share of the
+/// offered GPUs (eq. 32).
 pub(super) fn equal_share_times(problem: &Problem, jobs: &[usize]) -> Vec<f64> {
     let share = EqualShare::new(problem, jobs.len());
     jobs.iter().map(|&job| share.completion_time(job)).collect()
 }
 
-/// Returns the heterogeneity degree of the GPUs on offer for these jobs (eq. 35): their mean speed over that of
-/// the slowest; 1 when all are equally fast, `None` when none is of use.
+/// Returns the heterogeneity of the offered GPUs for these jobs (eq. 35): their mean speed over that of the
+/// slowest; 1 if all are equally fast, `None` if no GPU is usable.
 pub fn heterogeneity(problem: &Problem) -> Option<f64> {
     let jobs = problem.jobs.len();
     let share = EqualShare::new(problem, jobs);
@@ -51,15 +51,15 @@ pub fn heterogeneity(problem: &Problem) -> Option<f64> {
 }
 
 impl<'a> EqualShare<'a> {
-    /// Returns the share that each of so many jobs has.
+    /// Returns the equal share among this many jobs.
     pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
         let offered = problem.offered();
         let workers = f64::from(offered.iter().sum::<u32>());
         Self { problem, offered, workers, jobs: to_f64(jobs) }
     }
 
-    /// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate
-    /// at the batch that an equal share of the workers would get, max(1, B S / K).
+    /// Returns ρ of a job on a type, as used by the paper's algorithms: for an affine record, the rate at the
+    /// batch of an equal share of the workers, max(1, B S / K).
     pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
         let model = &self.problem.jobs[job];
         let batch = to_f64(model.global_batch);
@@ -67,7 +67,7 @@ impl<'a> EqualShare<'a> {
         model.types[gpu_type].map(|model| model.speed.rate_at(own_batch))
     }
 
-    /// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.
+    /// Returns T |Π| / Σρ over all offered workers that the job can use, in seconds: the sort key of JPS.
     pub(super) fn full_cluster_time(&self, job: usize) -> f64 {
         let model = &self.problem.jobs[job];
         model.completion_time(samples(model) / self.total_rate(job))
@@ -94,7 +94,8 @@ impl<'a> EqualShare<'a> {
         self.replicas(job).as_ref().unwrap_or(&self.offered).iter().enumerate().map(of).sum()
     }
 
-    /// Returns the most replicas of a job by type on all nodes, 0 on types that it cannot use; `None` where a replica is one GPU.
+    /// Returns the maximum number of replicas of a job by type over all nodes, 0 for unusable types; `None`
+    /// if each GPU is a replica.
     fn replicas(&self, job: usize) -> Option<Vec<u32>> {
         let model = &self.problem.jobs[job];
         if !model.needs_blocks() && !model.is_loose() {

@@ -1,39 +1,39 @@
-//! Flags of single policies: what a command line shows, and what it checks before a policy is made.
+//! Flags of individual policies: their help on the command line, and checks before a policy is created.
 
 /// A flag of some policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
     /// Its long name, without dashes.
     pub name: &'static str,
-    /// What stands for its value in a help text; empty for a switch.
+    /// Placeholder of its value in help texts; empty for a switch.
     pub value_name: &'static str,
     pub kind: FlagKind,
-    /// The value if not given.
+    /// The default value.
     pub usual: Option<&'static str>,
-    /// Begins with the policies that have it, and a colon.
+    /// Help text, which begins with the policies that have the flag and a colon.
     pub help: &'static str,
 }
 
-/// What values a flag takes.
+/// The values that a flag accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum FlagKind {
-    /// None: it is given or not.
+    /// No value: it is present or absent.
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Text that passes a check, which says what is wrong.
+    /// Text that passes a check; the check returns what is wrong.
     Text(fn(&str) -> Result<(), String>),
-    /// A file with content that passes a check. The value of the flag is the content. Without it there is no policy.
+    /// A file whose content passes a check. The flag's value is the content, and the policy requires it.
     File {
         check: fn(&str) -> Result<(), String>,
-        /// What is wrong where it is missing, and what to do.
+        /// Error text if it is missing, and advice.
         missing: [&'static str; 2],
-        /// What writes such files.
+        /// The command that writes such files.
         hint: &'static str,
     },
 }
 
-/// A name stands for one flag, wherever it is listed.
+/// A name identifies one flag, wherever it is listed.
 impl PartialEq for Flag {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -41,7 +41,7 @@ impl PartialEq for Flag {
 }
 
 impl Flag {
-    /// Returns whether a policy cannot be made without it.
+    /// Returns whether the policy cannot be created without it.
     pub fn is_needed(&self) -> bool {
         matches!(self.kind, FlagKind::File { .. })
     }
@@ -59,7 +59,7 @@ pub(super) fn fraction(text: &str) -> Result<f64, String> {
 /// Returns the value with this name.
 ///
 /// # Errors
-/// When there is none.
+/// If no value has this name.
 pub fn named<T: Copy>(names: &[(&'static str, T)], name: &str) -> Result<T, String> {
     let found = names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     found.ok_or_else(|| {

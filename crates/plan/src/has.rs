@@ -1,4 +1,4 @@
-//! The policy `has` (Algorithms 1 and 2): tries every category and keeps the best.
+//! The policy `has` (Algorithms 1 and 2): examines every category and keeps the best.
 
 use num_bigint::BigUint;
 
@@ -7,7 +7,7 @@ use crate::{
     Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, admission, category,
 };
 
-/// The paper's HAS among the policies.
+/// The registry entry of the paper's HAS.
 pub(super) const HAS: Entry = Entry {
     name: "has",
     make: Make::Placer(|_| Ok(Box::new(Has))),
@@ -21,7 +21,7 @@ pub(super) const HAS: Entry = Entry {
 #[derive(Clone, Copy, Debug, Default)]
 struct Has;
 
-/// More categories than this are refused: JPS samples them instead.
+/// Maximum number of categories; for more, JPS samples them.
 const LIMIT: u64 = 10_000_000;
 
 impl Placer for Has {
@@ -52,7 +52,7 @@ impl Placer for Has {
     }
 }
 
-/// The best category so far; packs only what can win.
+/// The best category so far; packs only categories that can be better.
 pub(super) struct CategorySearch<'a> {
     market: CategoryMarket<'a>,
     best: Option<ClearedCategory>,
@@ -64,12 +64,12 @@ impl<'a> CategorySearch<'a> {
         Self { market: CategoryMarket::new(problem, jobs), best: None, looked_at: 0 }
     }
 
-    /// Returns the best plan of those seen.
+    /// Returns the best plan found.
     pub(super) fn end(self, stop: &dyn Fn() -> bool) -> Option<ClearedCategory> {
         self.market.improved(self.best, stop)
     }
 
-    /// Clears a category and keeps it if it is better than all before.
+    /// Solves a category and keeps it if it is better than all earlier ones.
     pub(super) fn look_at(&mut self, category: &[u32]) {
         self.looked_at += 1;
         let incumbent = self.best.as_ref().map_or(f64::INFINITY, |best| best.objective);

@@ -1,22 +1,25 @@
-//! A job as policies see it: sizes and speeds by number, the source of each speed, and the user's goals.
+//! A job in the form that policies use: sizes and speeds by index, the source of each speed, and the user's
+//! goals.
 
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{Cell, Known, Source, Unusable};
+use crate::throughput::{SpeedCell, SpeedOrigin, UnusableType};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
-use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Sharing, Speed, SpeedBasis, Time};
+use hsched_model::{
+    Deadline, GpuType, Job, JobName, NodeRefusal, RankNeeds, Sharing, Speed, SpeedBasis, Time,
+};
 
-/// What planning needs to know of a job.
+/// The planning data of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobModel {
     pub name: JobName,
     /// |Π|.
     pub samples_per_epoch: u64,
-    /// T, the epochs still to train.
+    /// T, the number of epochs still to train.
     pub epochs: u64,
     /// B.
     pub global_batch: u64,
@@ -27,39 +30,39 @@ pub struct JobModel {
     /// φ, the hidden part of the communication.
     pub overlap: f64,
     pub weight: f64,
-    /// Its least number of replicas; a replica is one GPU where `replica` is none.
+    /// Minimum number of replicas; a replica is one GPU if `replica` is `None`.
     pub min_gpus: u32,
-    /// Its largest number of replicas: the lesser of the job's own limit and the number of quanta in a batch.
+    /// Maximum number of replicas: the smaller of the job's own limit and the number of quanta in a batch.
     pub max_gpus: u32,
-    /// The number of GPUs that its owner asks for, from `min_gpus` to `max_gpus`: what policies of fixed size give it.
+    /// The requested number of GPUs, from `min_gpus` to `max_gpus`, which policies of fixed size use.
     pub asks: u32,
     pub accumulate: bool,
-    /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
+    /// Speed by GPU type; `None` if the job cannot run there or its speed is unknown.
     pub types: Vec<Option<TypeModel>>,
-    /// Types on offer that the job cannot use, by index, each with the reason; also those not on offer on whose nodes no
-    /// rank of it fits.
+    /// Offered types that the job cannot use, by index, each with the reason; also types that are not offered
+    /// on whose nodes no rank fits.
     pub unusable: Vec<(usize, Exclusion)>,
-    /// Where the speeds on types on offer come from, by index, if not simply from the job file.
-    pub sources: Vec<(usize, Source)>,
-    /// Types on offer that it can use and that its file does not list, by index.
+    /// Source of the speeds on offered types, by index, if it is not simply the job file.
+    pub sources: Vec<(usize, SpeedOrigin)>,
+    /// Offered types that the job can use but its file does not list, by index.
     pub unlisted: Vec<usize>,
-    /// What its reader should know of the types on offer, by index, one sentence each.
+    /// Remarks on the offered types, by index, one sentence each.
     pub remarks: Vec<(usize, String)>,
-    /// What policies that share out single tasks of a job go by.
+    /// Data for policies that assign single tasks of a job.
     pub rounds: Arc<Rounds>,
     pub aims: Aims,
-    /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
+    /// Whether it may use nodes with the type, by GPU type: they are in its partition.
     pub may_use: Vec<bool>,
-    /// What each of its ranks needs beside a GPU.
+    /// The needs of each of its ranks besides a GPU.
     pub needs: RankNeeds,
-    /// The GPUs of a replica; `None` where the job says nothing of replicas.
+    /// The GPUs of a replica; `None` if the job defines no replicas.
     pub replica: Option<ReplicaModel>,
-    /// How its batch is divided by policies that leave that to the job.
+    /// How its batch is divided, for policies that leave that to the job.
     pub sharing: Sharing,
     pub progress: Progress,
 }
 
-/// What a job's owner wants of its progress.
+/// The goals that a job's owner sets for its progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aims {
     /// From 0 to 10.
@@ -67,16 +70,17 @@ pub struct Aims {
     pub deadline: Option<Time>,
 }
 
-/// A job as rounds of equal tasks, an epoch each, whose gradients are synchronised together.
+/// A job as rounds of equal tasks, one round per epoch, whose gradients are synchronised together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rounds {
-    /// K, the tasks of a round, at least 1: parts of the global batch.
+    /// K, the number of tasks per round, at least 1: parts of the global batch.
     pub scale: u64,
-    /// Epochs that it is expected to train at least, 0 if unknown.
+    /// Minimum number of epochs that it is expected to train, 0 if unknown.
     pub predicted: u64,
-    /// The loss after each of its epochs, also of those to come: a policy may only look at those that are done.
+    /// The loss after each of its epochs, including future ones; a policy may only use those of finished
+    /// epochs.
     pub losses: Vec<f64>,
-    /// What its owner calls the training: jobs of one name are like each other.
+    /// The owner's name of the training: jobs with the same name are similar.
     pub model: String,
 }
 
@@ -85,34 +89,35 @@ pub struct Rounds {
 pub enum Exclusion {
     #[error("not in the job's partition")]
     Partition,
-    /// What a rank needs, in words.
+    /// The needs of a rank, in words.
     #[error("a rank needs {0}, more than such a node has")]
     Needs(String),
     #[error("the job is kept off such nodes for now, which were slow or failed its check")]
     Avoided,
     #[error("{0}")]
-    Speed(Unusable),
+    Speed(UnusableType),
 }
 
-/// How a job runs on one GPU type.
+/// The behaviour of a job on one GPU type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TypeModel {
     pub speed: Speed,
-    /// Samples that fit the GPU's memory at once.
+    /// Number of samples that fit into the GPU's memory.
     pub max_batch: Option<u64>,
     /// Whether the type is a MIG slice, which must be a job's only rank.
     pub single_rank: bool,
 }
 
 impl Default for Aims {
-    /// As urgent as any, and without a deadline.
+    /// Returns equal urgency and no deadline.
     fn default() -> Self {
         Self { urgency: 1.0, deadline: None }
     }
 }
 
 impl Aims {
-    /// Returns what a job of a trace says: a duration counts from the trace's start. What dates mean there nobody knows.
+    /// Returns the goals of a job in a trace: durations count from the trace's start. Dates have no meaning
+    /// there.
     fn of(job: &Job) -> Self {
         let deadline = match job.deadline {
             Some(Deadline::Within(time)) => Some(Time(time.0)),
@@ -123,18 +128,18 @@ impl Aims {
 }
 
 impl Default for Rounds {
-    /// A job that says nothing of it: the whole batch is one task.
+    /// Returns the rounds of a job that defines none: the whole batch is one task.
     fn default() -> Self {
         Self { scale: 1, predicted: 0, losses: Vec::new(), model: String::new() }
     }
 }
 
 impl JobModel {
-    /// Returns what its reader should know of the types on offer, one sentence each; `problem` is its own.
+    /// Returns remarks on the offered types, one sentence each; `problem` is the job's own.
     pub fn notes(&self, problem: &Problem) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
         for (_, remark) in &self.remarks {
-            // What is true of a type is said once, however many parts it has.
+            // A remark on a type appears once, however many parts the type has.
             if !notes.contains(remark) {
                 notes.push(remark.clone());
             }
@@ -143,22 +148,22 @@ impl JobModel {
         notes
     }
 
-    /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
+    /// Returns whether its speed on an offered type is an estimate without a measurement.
     pub fn is_estimated(&self, gpu_type: usize) -> bool {
         self.basis(gpu_type) == SpeedBasis::Estimated
     }
 
-    /// Returns how its speed on a type on offer is known.
+    /// Returns the source of its speed on an offered type.
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
         match self.sources.iter().find(|(source, _)| *source == gpu_type) {
-            Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
+            Some((_, SpeedOrigin::Estimated(_))) => SpeedBasis::Estimated,
             // `cache set` counts no sample.
-            Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
+            Some((_, SpeedOrigin::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
             _ => SpeedBasis::Stated,
         }
     }
 
-    /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
+    /// Returns the completion time of all epochs for an epoch of `epoch` seconds: T (l^p + l^c), eq. 7.
     pub(super) fn completion_time(&self, epoch: f64) -> f64 {
         to_f64(self.epochs) * epoch
     }
@@ -166,27 +171,27 @@ impl JobModel {
     pub(super) fn new(
         job: &Job,
         parts: &Parts,
-        refusal: &dyn Fn(&Part) -> Option<Refusal>,
+        refusal: &dyn Fn(&Part) -> Option<NodeRefusal>,
         offered: &[u32],
-        row: &[Cell],
+        row: &[SpeedCell],
     ) -> Self {
         let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut unlisted = Vec::new();
         let types = parts.list.iter().enumerate().map(|(number, part)| {
             match refusal(part) {
-                Some(Refusal::Partition) => {
+                Some(NodeRefusal::Partition) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Partition));
                     }
                     return None;
                 }
-                Some(Refusal::Avoided) => {
+                Some(NodeRefusal::Avoided) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Avoided));
                     }
                     return None;
                 }
-                Some(Refusal::Needs(what)) => {
+                Some(NodeRefusal::Needs(what)) => {
                     unusable.push((number, Exclusion::Needs(what)));
                     return None;
                 }
@@ -194,27 +199,27 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: known, .. }) => {
+                SpeedCell::Known(known) => {
                     if offered[number] > 0 {
-                        remarks.extend(known.iter().map(|remark| (number, remark.clone())));
+                        remarks.extend(known.remarks.iter().map(|remark| (number, remark.clone())));
                     }
-                    if offered[number] > 0 && *source != Source::JobFile {
-                        sources.push((number, source.clone()));
+                    if offered[number] > 0 && known.source != SpeedOrigin::JobFile {
+                        sources.push((number, known.source.clone()));
                     }
-                    if offered[number] > 0 && !is_listed {
+                    if offered[number] > 0 && !known.is_listed {
                         unlisted.push(number);
                     }
                     let single_rank = ty.is_mig_slice();
-                    return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
+                    return Some(TypeModel { speed: known.speed, max_batch: known.max_batch, single_rank });
                 }
-                Cell::Unusable(reason) if offered[number] > 0 => {
+                SpeedCell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, Exclusion::Speed(*reason)));
-                    // What the job file itself leaves out is no news to its reader.
-                    if *reason != Unusable::NotAllowed {
+                    // Types that the job file itself excludes are not reported.
+                    if *reason != UnusableType::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));
                     }
                 }
-                Cell::Unusable(_) => {}
+                SpeedCell::Unusable(_) => {}
             }
             None
         });
@@ -225,8 +230,8 @@ impl JobModel {
         };
         let replica = job.replica.as_ref().map(|replica| {
             let size = |part: &Part| match &row[part.column] {
-                Cell::Known(known) => known.gpus,
-                Cell::Unusable(_) => 1,
+                SpeedCell::Known(known) => known.gpus,
+                SpeedCell::Unusable(_) => 1,
             };
             let sizes = parts.list.iter().map(size).collect();
             ReplicaModel { sizes, same_node: replica.same_node, ever: 0, largest: Vec::new() }
@@ -268,9 +273,9 @@ impl JobModel {
     }
 }
 
-/// Returns a note that names the types whose speeds were measured, and how sure they are.
-fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
-    let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
+/// Returns a note that lists the types with measured speeds, and their accuracy.
+fn measured(sources: &[(usize, SpeedOrigin)], gpu_types: &[GpuType]) -> Option<String> {
+    let measured = sources.iter().filter(|(_, source)| matches!(source, SpeedOrigin::Measured(_)));
     let mut types: Vec<String> =
         measured.map(|(number, source)| format!("{} {source}", gpu_types[*number])).collect();
     types.dedup();

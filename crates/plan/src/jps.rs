@@ -1,4 +1,4 @@
-//! The policy `jps` (Algorithm 3): tries a random sample of the late categories and keeps the best.
+//! The policy `jps` (Algorithm 3): examines a random sample of the late categories and keeps the best.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     admission, category, fairness,
 };
 
-/// The paper's JPS among the policies.
+/// The registry entry of the paper's JPS.
 pub(super) const JPS: Entry = Entry {
     name: "jps",
     make: Make::Placer(|parameters| Ok(Box::new(Jps::new(JpsParameters::of(parameters)?)))),
@@ -48,19 +48,20 @@ const SAMPLES: Flag = Flag {
     help: "jps: number of categories to sample",
 };
 
-/// What users may tune of `jps`.
+/// The parameters of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct JpsParameters {
-    /// Where its range begins, as a fraction of all categories, in [0, 1]; `None` where it looks for that itself.
+    /// Start of its range as a fraction of all categories, in [0, 1]; `None` if it searches for the best
+    /// start itself.
     pub alpha: Option<f64>,
     /// Weight of speed against fairness in its choice, in [0, 1].
     pub beta: f64,
-    /// How many categories it draws, at least 1.
+    /// Number of categories drawn, at least 1.
     pub samples: u32,
 }
 
 impl Default for JpsParameters {
-    /// The paper's values.
+    /// Returns the paper's values.
     fn default() -> Self {
         Self { alpha: Some(0.7), beta: 1.0, samples: 60 }
     }
@@ -96,11 +97,11 @@ struct Jps {
     parameters: JpsParameters,
 }
 
-/// How many categories are looked at where none of those drawn first is legal.
+/// Number of categories examined if none of the first sample is legal.
 const WHOLE_LIST: u32 = 2000;
 
 impl Jps {
-    /// Returns it with these parameters.
+    /// Returns the policy with these parameters.
     fn new(parameters: JpsParameters) -> Self {
         Self { parameters }
     }
@@ -125,7 +126,7 @@ impl Placer for Jps {
             let JpsParameters { alpha, samples, .. } = self.parameters;
             let alpha = alpha.unwrap_or_else(|| best_alpha(problem, &jobs, admission.workers, samples, stop));
             let mut best = None;
-            // Where none of the drawn categories is legal the rest of the list may still have some.
+            // If none of the drawn categories is legal, the rest of the list may still contain legal ones.
             for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
                 let categories = draw_legal(problem, &jobs, admission.workers, begin, count, &mut random);
                 let mut until_stopped = categories.iter().take_while(|_| {
@@ -170,15 +171,16 @@ impl Jps {
         let score = |sample: &ClearedCategory| {
             beta * least / sample.objective + (1.0 - beta) * fairness(problem, jobs, &sample.times)
         };
-        // The first of equals, as `max_by` keeps the last.
+        // The reversal selects the first of several equal ones, because `max_by` keeps the last.
         cleared.into_iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))
     }
 }
 
-/// The fractions that `auto` tries.
+/// The start fractions that `auto` tries.
 const ALPHAS: [f64; 8] = [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
 
-/// Returns the fraction from which on a few categories, drawn in the same way for each, have the least objective.
+/// Returns the start fraction with the lowest objective over a few categories, drawn in the same way for
+/// each.
 fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, stop: &dyn Fn() -> bool) -> f64 {
     let each = samples.div_ceil(4);
     let mut best = (f64::INFINITY, JpsParameters::default().alpha.unwrap_or(0.0));
@@ -197,8 +199,8 @@ fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, sto
     best.1
 }
 
-/// Draws categories as [`draw`] does for so many workers, a fraction and a number; where none is within the jobs' limits,
-/// all are brought there.
+/// Draws categories like [`draw`] for this many workers; if none respects the jobs' limits, all are adjusted
+/// to them.
 fn draw_legal(
     problem: &Problem,
     jobs: &[usize],
@@ -216,12 +218,12 @@ fn draw_legal(
     categories
 }
 
-/// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.
+/// Returns up to N distinct categories, drawn uniformly from numbers ⌊α C⌋ + 1 to C, in ascending order.
 fn draw(workers: u32, jobs: usize, alpha: f64, samples: u32, random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
     let count = category::count(workers, jobs);
     let (numerator, denominator) = decimal_fraction(alpha);
     let begin = &count * numerator / denominator;
-    // α = 1 leaves no number: the last category stands for the empty range.
+    // For α = 1 the range is empty, and the last category is used.
     let begin = if begin == count && count > BigUint::ZERO { &count - 1_u32 } else { begin };
     let range = count - &begin;
     let samples = BigUint::from(samples);
@@ -239,7 +241,8 @@ fn draw(workers: u32, jobs: usize, alpha: f64, samples: u32, random: &mut Pcg64M
     numbers.into_iter().map(|number| category::unrank(number + &begin, workers, jobs)).collect()
 }
 
-/// Returns the category with the least objective: with β = 1 fairness plays no part, and most need no packing.
+/// Returns the category with the lowest objective; with β = 1 fairness has no influence, and most categories
+/// need no packing.
 fn best_objective(
     problem: &Problem,
     jobs: &[usize],
@@ -258,8 +261,8 @@ fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
     jobs.iter().zip(category).all(allowed)
 }
 
-/// Moves workers from jobs above their limit to jobs below, in job order: under tight limits hardly a
-/// category drawn blindly is allowed.
+/// Moves workers from jobs above their limit to jobs below it, in job order: under tight limits a random
+/// category is almost never legal.
 fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
     let limits = |place: usize| {
         let model = &problem.jobs[jobs[place]];
@@ -282,7 +285,7 @@ fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
     }
 }
 
-/// Returns a number below `bound`, uniformly: random words of its length, drawn again while too large.
+/// Returns a uniform number below `bound`: random words of its length, drawn again while too large.
 fn below(bound: &BigUint, random: &mut Pcg64Mcg) -> BigUint {
     let bits = bound.bits();
     loop {
@@ -297,7 +300,7 @@ fn below(bound: &BigUint, random: &mut Pcg64Mcg) -> BigUint {
     }
 }
 
-/// Returns a fraction as it is written in decimal: 0.7 is 7/10, which no binary number is.
+/// Returns the exact value of a fraction written in decimal: 0.7 becomes 7/10, which no binary number equals.
 fn decimal_fraction(fraction: f64) -> (BigUint, BigUint) {
     let text = fraction.to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
@@ -316,7 +319,7 @@ mod tests {
         let drawn = draw(15, 4, 0.7, 1000, &mut random);
         assert_eq!(drawn.len(), 364 - 254);
         assert_eq!(drawn[0], category::unrank(BigUint::from(254_u32), 15, 4));
-        // 0.7 · 10 is 7 exactly, though the float is a little less.
+        // 0.7 · 10 is exactly 7, although the float is slightly less.
         assert_eq!(draw(11, 2, 0.7, 1000, &mut random).len(), 3);
         assert_eq!(draw(11, 2, 1.0, 5, &mut random), [[1, 10]]);
         assert_eq!(draw(1, 1, 0.0, 5, &mut random), [[1]]);

@@ -1,25 +1,25 @@
-//! What policies know of jobs: a policy that knows more is not better for it.
+//! What policies know about jobs; results of policies are comparable only with equal knowledge.
 
-/// Something about jobs that a policy goes by, beside the GPUs that they ask for and that they are there.
+/// Knowledge about jobs that a policy uses, besides their presence and their requested GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Knowledge {
-    /// How much each job has left to train.
+    /// How much of each job is left to train.
     Lengths,
-    /// How fast each job is on each GPU type.
+    /// The speed of each job on each GPU type.
     Speeds,
-    /// When jobs arrive that are not there yet.
+    /// Future arrivals of jobs.
     Arrivals,
-    /// The losses that jobs have reported.
+    /// The losses reported by jobs.
     Losses,
     /// Deadlines and urgencies.
     Deadlines,
 }
 
 impl Knowledge {
-    /// Everything, in the order of tables.
+    /// All kinds, in the order of tables.
     pub const ALL: [Self; 5] = [Self::Lengths, Self::Speeds, Self::Arrivals, Self::Losses, Self::Deadlines];
 
-    /// Returns it in a word.
+    /// Returns its name in one word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lengths => "lengths",
@@ -30,7 +30,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns several in words.
+    /// Returns several kinds in words.
     pub fn words(several: &[Self]) -> String {
         if several.is_empty() {
             return "nothing".to_owned();

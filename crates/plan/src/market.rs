@@ -1,4 +1,5 @@
-//! The paper's auction P3 for one category: the highest total throughput for given worker counts, and its objective.
+//! The paper's auction P3 for one category: the highest total throughput for given worker counts, and the
+//! resulting objective.
 
 use crate::fairness::EqualShare;
 use crate::pricing::Rings;
@@ -10,28 +11,28 @@ use crate::{
     replica_market,
 };
 
-/// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
+/// The jobs of an admission and the offered GPUs, ready to be solved for each category.
 pub(super) struct CategoryMarket<'a> {
     problem: &'a Problem,
-    /// Jobs in the order in which categories name them.
+    /// Jobs in the order of categories.
     jobs: &'a [usize],
     offered: Vec<u32>,
     share: EqualShare<'a>,
     transport: Transport,
-    /// Whether a row's MIG slices stand open, which they do for one worker only.
+    /// Whether a row's MIG slices are available, which requires that it has a single worker.
     slices_open: Vec<bool>,
     rings: Rings,
-    /// By row, of jobs whose replicas have several GPUs.
+    /// By row, for jobs with replicas of several GPUs.
     rings_of_replicas: Vec<Option<Rings>>,
     dues: Dues,
-    /// Where replicas have several GPUs: then categories count GPUs, and this finds replicas.
+    /// Present if replicas have several GPUs: categories then count GPUs, and this search finds replicas.
     replicas: Option<ReplicaMarket>,
 }
 
-/// How many pairs are tried in search of a legal answer to one category.
+/// Maximum number of pairs excluded in the search for a legal solution of one category.
 const PATIENCE: u32 = 32;
 
-/// A category solved, packed and priced.
+/// A solved, packed and priced category.
 #[derive(Clone, Debug)]
 pub(super) struct ClearedCategory {
     /// Objective over the jobs, in seconds.
@@ -65,7 +66,7 @@ impl<'a> CategoryMarket<'a> {
         }
     }
 
-    /// Solves P3 for a category; returns whether it is allowed and has an answer with which every job may run.
+    /// Solves P3 for a category; returns whether it is allowed and has a legal solution for every job.
     pub(super) fn clear(&mut self, category: &[u32]) -> bool {
         let allowed = |(&job, count): (&usize, &u32)| {
             (self.problem.jobs[job].least_gpus()..=self.problem.jobs[job].most_gpus()).contains(count)
@@ -92,9 +93,10 @@ impl<'a> CategoryMarket<'a> {
         self.replicas.as_ref().map_or_else(|| self.transport.row(row), |market| &market.bundles[row])
     }
 
-    /// Solves P3 again without the pairs that make bundles illegal, until every job may run on its own.
+    /// Solves P3 again without the pairs that make bundles illegal, until every job's bundle is legal on its
+    /// own.
     ///
-    /// Tries the types of a bundle in turn, at most `patience` in all; returns whether it succeeded.
+    /// Excludes the types of a bundle in turn, at most `patience` in total; returns whether it succeeded.
     fn mend(&mut self, category: &[u32], patience: &mut u32) -> bool {
         let Some((row, types)) = self.troublemaker() else { return true };
         for ty in types {
@@ -112,8 +114,8 @@ impl<'a> CategoryMarket<'a> {
         false
     }
 
-    /// Returns a job that may not run on its bundle, and its types, the likeliest cause first: the one that
-    /// holds least where the batch does not fit, else the slowest, whose share is too small.
+    /// Returns a job with an illegal bundle, and its types with the most likely cause first: the one with the
+    /// least memory if the batch does not fit, else the slowest, whose share is too small.
     fn troublemaker(&self) -> Option<(usize, Vec<usize>)> {
         let illegal = |&(row, &job): &(usize, &usize)| {
             cost::compute_time(&self.problem.jobs[job], self.row(row)).is_none()
@@ -131,12 +133,12 @@ impl<'a> CategoryMarket<'a> {
         Some((row, used))
     }
 
-    /// Returns the least objective that the cleared category can have, whatever its packing.
+    /// Returns a lower bound of the objective of the solved category, for any packing.
     pub(super) fn lower_bound(&self) -> f64 {
         self.least_of(|row| self.row(row))
     }
 
-    /// Returns the least objective of the jobs with these replicas by row.
+    /// Returns a lower bound of the objective of the jobs with these replicas by row.
     fn least_of<'b>(&self, bundle: impl Fn(usize) -> &'b [u32]) -> f64 {
         let price = |(row, &job): (usize, &usize)| {
             let (model, bundle) = (&self.problem.jobs[job], bundle(row));
@@ -148,12 +150,13 @@ impl<'a> CategoryMarket<'a> {
         self.problem.objective.value(self.jobs.iter().enumerate().map(price))
     }
 
-    /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
+    /// Packs the solved category into nodes and prices it; `None` if a job's placement is illegal.
     pub(super) fn pack(&self) -> Option<ClearedCategory> {
         self.packed(&(0..self.jobs.len()).map(|row| self.row(row).to_vec()).collect::<Vec<_>>())
     }
 
-    /// Returns the jobs with these replicas by row and type, packed and priced, where that is better than `below`.
+    /// Returns the jobs with these replicas by row and type, packed and priced, if the objective is below
+    /// `below`.
     pub(super) fn price(&self, bundles: &[Vec<u32>], below: f64) -> Option<ClearedCategory> {
         if self.least_of(|row| &bundles[row]) >= below {
             return None;
@@ -161,7 +164,8 @@ impl<'a> CategoryMarket<'a> {
         self.packed(bundles).filter(|found| found.objective < below)
     }
 
-    /// Returns a plan as good as this one or better, where replicas have several GPUs; where no category had one, one with few replicas.
+    /// Returns an equal or better plan if replicas have several GPUs; if no category had a solution, one with
+    /// few replicas.
     pub(super) fn improved(
         &self,
         best: Option<ClearedCategory>,
@@ -211,7 +215,8 @@ impl<'a> CategoryMarket<'a> {
 }
 
 impl ClearedCategory {
-    /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
+    /// Returns the verdicts of the jobs, in the order of `jobs`; `None` if one of them cannot have integer
+    /// shares.
     pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
         let place = |(&job, slots): (&usize, &Vec<Slot>)| {
             Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)

@@ -6,33 +6,34 @@ use std::collections::BTreeMap;
 use crate::{HeldPlacement, Problem, Slot, WorkerNode};
 use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 
-/// Which GPUs count as on offer.
+/// Which GPUs count as offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// What is free, and what the jobs hold themselves.
+    /// Free GPUs, and those that the jobs hold themselves.
     Free,
-    /// All GPUs of nodes that are up, including those in use, less what any job of the problem has or waits for.
+    /// All GPUs of nodes that are up, including those in use, minus those that jobs of the problem have or
+    /// wait for.
     Queue,
-    /// All GPUs of nodes that are up, including those in use or waited for, as far as limits allow.
+    /// All GPUs of nodes that are up, including those in use or waited for, within the limits.
     Line,
 }
 
-/// What nobody has or is promised: GPUs by node and type, and the CPUs and memory beside them.
+/// Unclaimed resources: GPUs by node and type, with the CPUs and memory of their nodes.
 #[derive(Clone, Debug)]
 pub struct Unclaimed {
     gpus: Vec<Vec<u32>>,
     left: Vec<HostRemainder>,
 }
 
-/// The most ranks that a node has CPUs and memory for.
+/// The maximum number of ranks for which a node has CPUs and memory.
 #[derive(Clone, Copy, Debug)]
 struct Most {
     ranks: u64,
-    /// What there is too little of for more.
+    /// The resource that limits it.
     scarce: &'static str,
 }
 
-/// What CPUs and memory are left on a node.
+/// Remaining CPUs and memory of a node.
 #[derive(Clone, Copy, Debug)]
 struct HostRemainder {
     cpus: Option<u64>,
@@ -40,9 +41,11 @@ struct HostRemainder {
 }
 
 impl Problem {
-    /// Returns the GPUs that `jobs` may use, by node and type, when all others keep what they have and are promised.
+    /// Returns the GPUs that `jobs` may use, by node and type, if all other jobs keep what they have and are
+    /// promised.
     ///
-    /// A node gives no more GPUs than it has CPUs and memory for the neediest job that may run there.
+    /// A node offers no more GPUs than it has CPUs and memory for, assuming the neediest job that may run
+    /// there.
     pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
         let others = self.others(jobs, basis);
         let (mut gpus, left) = self.not_held(&others, basis);
@@ -64,8 +67,8 @@ impl Problem {
         gpus
     }
 
-    /// Returns where `jobs` may use fewer GPUs than there are, because ranks on them would have no CPUs or memory: a
-    /// sentence each for people.
+    /// Returns messages, one sentence each, for GPUs that `jobs` cannot use because the nodes lack CPUs or
+    /// memory.
     pub fn stranded(&self, jobs: &[usize], basis: Basis) -> Vec<String> {
         let (gpus, left) = self.not_held(&self.others(jobs, basis), basis);
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
@@ -83,7 +86,7 @@ impl Problem {
         found.into_iter().map(|(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes))).collect()
     }
 
-    /// Returns the jobs that keep what they have while `jobs` are placed.
+    /// Returns the jobs that keep their GPUs while `jobs` are placed.
     fn others(&self, jobs: &[usize], basis: Basis) -> Vec<usize> {
         let mut is_in = vec![false; self.jobs.len()];
         if basis == Basis::Free {
@@ -94,7 +97,7 @@ impl Problem {
         (0..self.jobs.len()).filter(|&job| !is_in[job]).collect()
     }
 
-    /// Returns the GPUs by node and type that are there beside what `others` hold, and what else the nodes have then.
+    /// Returns the GPUs by node and type that `others` do not hold, and the nodes' other remaining resources.
     fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<HostRemainder>) {
         let start = |node: &WorkerNode| match basis {
             Basis::Free => (node.gpus.clone(), HostRemainder::free(node)),
@@ -109,7 +112,7 @@ impl Problem {
         (gpus, left)
     }
 
-    /// Returns what nobody has or is promised.
+    /// Returns the resources that no job has or is promised.
     pub fn unclaimed(&self) -> Unclaimed {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
@@ -133,7 +136,7 @@ impl Problem {
         }
     }
 
-    /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` if unknown.
+    /// Returns for how many ranks each node has CPUs and memory besides these GPUs; `None` if unknown.
     fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];
@@ -150,14 +153,14 @@ impl Problem {
         gpus.iter().zip(left).map(most).collect()
     }
 
-    /// Returns the most that a rank of any job that may use a type needs.
+    /// Returns the largest needs of a rank among the jobs that may use a type.
     fn most_needed(&self, gpu_type: usize) -> RankNeeds {
         let users = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
         users.reduce(RankNeeds::max).unwrap_or_default()
     }
 
-    /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm
-    /// gives a job that still waits any nodes of the right kind.
+    /// Subtracts the resources promised to a submission: from its own nodes, or else from others that the job
+    /// may use, because Slurm gives a pending job any nodes of the right kind.
     fn take_promised(&self, job: usize, hold: &HeldPlacement, gpus: &mut [Vec<u32>]) {
         let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
         for slot in &hold.slots {
@@ -179,8 +182,8 @@ impl Problem {
         }
     }
 
-    /// Lowers the GPUs to what the limits leave beside those of other jobs. Nodes with many GPUs of a type come first: that is
-    /// how an account that may expect eight V100 would like to get them.
+    /// Reduces the GPUs to what the limits leave besides those of other jobs. Nodes with many GPUs of a type
+    /// come first, because an account that may use eight V100 prefers them together.
     fn keep_to_limits(&self, others: &[usize], gpus: &mut [Vec<u32>]) {
         if self.limits.is_empty() {
             return;
@@ -207,7 +210,7 @@ impl Problem {
 }
 
 impl Unclaimed {
-    /// Counts the GPUs of some slots as free, with what ranks with these needs have beside them.
+    /// Marks the GPUs of some slots as free, together with the other resources of their ranks.
     pub fn give_back<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) {
         for slot in slots {
             self.gpus[slot.node][slot.gpu_type] += slot.count;
@@ -215,8 +218,8 @@ impl Unclaimed {
         }
     }
 
-    /// Takes the GPUs of some slots, with what the job's ranks need beside them, where all of it is there; returns
-    /// whether it is.
+    /// Takes the GPUs of some slots with the other resources of the job's ranks, if all of them are
+    /// available; returns whether they are.
     pub fn take<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) -> bool {
         let mut rest = self.clone();
         for slot in slots {
@@ -256,13 +259,13 @@ impl HostRemainder {
         (self.cpus, self.memory) = (more(self.cpus, needs.cpus), more(self.memory, needs.memory));
     }
 
-    /// Returns for how many ranks there is room.
+    /// Returns the number of ranks that fit.
     fn ranks(self, needs: RankNeeds) -> u64 {
         needs.ranks(self.cpus, self.memory)
     }
 }
 
-/// Takes as many as there are; returns how many.
+/// Takes up to `wanted`; returns the number taken.
 fn take(free: &mut u32, wanted: u32) -> u32 {
     let taken = wanted.min(*free);
     *free -= taken;

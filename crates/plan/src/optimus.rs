@@ -1,6 +1,6 @@
-//! The policy `optimus`: one more GPU, again and again, to the job that gains most.
+//! The policy `optimus`: repeatedly gives one more GPU to the job that gains most.
 //!
-//! Plain Optimus divides batches equally, so that a slow GPU holds up the fast ones; Optimus-LB balances them.
+//! Plain Optimus divides batches equally, so a slow GPU delays the fast ones; Optimus-LB balances them.
 
 use std::convert::Infallible;
 
@@ -10,7 +10,7 @@ use crate::{
     Sharing, Slot, Verdict, admission, cost,
 };
 
-/// Optimus as published among the policies: equal batches.
+/// The registry entry of Optimus as published, with equal batches.
 pub(super) const OPTIMUS: Entry = Entry {
     name: "optimus",
     make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus", sharing: Sharing::Equal }))),
@@ -20,7 +20,7 @@ pub(super) const OPTIMUS: Entry = Entry {
     knows_replicas: false,
 };
 
-/// The same with batches in proportion to speed.
+/// The registry entry with batches in proportion to speed.
 pub(super) const LOAD_BALANCED: Entry = Entry {
     name: "optimus-lb",
     make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus-lb", sharing: Sharing::Balanced }))),
@@ -59,17 +59,17 @@ impl Placer for Optimus {
     }
 }
 
-/// The GPUs given so far.
+/// The GPUs assigned so far.
 struct Greedy<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
     sharing: Sharing,
-    /// GPU types by falling speed, for each job; those that are equally fast together.
+    /// GPU types by descending speed for each job, with equally fast ones grouped.
     preference: Vec<Vec<Vec<usize>>>,
-    /// GPUs not given, by node and type.
+    /// Unassigned GPUs, by node and type.
     free: Vec<Vec<u32>>,
     slots: Vec<Vec<Slot>>,
-    /// Completion time of each job with its GPUs; infinite before it has a legal set.
+    /// Completion time of each job with its GPUs; infinite until they are legal.
     times: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Greedy<'a> {
         }
     }
 
-    /// Gives every job its least number of GPUs; returns whether that leaves all with legal sets.
+    /// Gives every job its minimum number of GPUs; returns whether all jobs then have legal GPUs.
     fn give_least(&mut self) -> bool {
         for row in 0..self.jobs.len() {
             while ranks(&self.slots[row]) < self.model(row).min_gpus {
@@ -105,7 +105,7 @@ impl<'a> Greedy<'a> {
         self.times.iter().all(|time| time.is_finite())
     }
 
-    /// Gives one GPU to the job whose completion time falls most, or rises least; returns whether any could
+    /// Gives one GPU to the job whose completion time falls most or rises least; returns whether a job could
     /// take one.
     fn give_best(&mut self) -> bool {
         let mut best: Option<(f64, usize, usize, usize)> = None;
@@ -124,8 +124,8 @@ impl<'a> Greedy<'a> {
         true
     }
 
-    /// Returns the job's fastest free GPU, of the first node that has one; with `legal` only one with which
-    /// the job may run.
+    /// Returns the job's fastest free GPU, on the first node that has one; with `legal`, only a GPU with
+    /// which the job is legal.
     fn fastest_free(&self, row: usize, legal: bool) -> Option<(usize, usize)> {
         self.preference[row].iter().find_map(|alike| {
             let first = |&ty: &usize| Some((self.free.iter().position(|node| node[ty] > 0)?, ty));
@@ -156,7 +156,7 @@ fn ranks(slots: &[Slot]) -> u32 {
     slots.iter().map(|slot| slot.count).sum()
 }
 
-/// Returns the slots with one GPU more.
+/// Returns the slots with one more GPU.
 fn with(slots: &[Slot], node: usize, gpu_type: usize) -> Vec<Slot> {
     let mut more = slots.to_vec();
     match more.iter_mut().find(|slot| (slot.node, slot.gpu_type) == (node, gpu_type)) {

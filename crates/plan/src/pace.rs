@@ -1,4 +1,4 @@
-//! The best speed of a job, and its speed with the GPUs that it asks for: the references for slowdowns and loads.
+//! The best speed of a job, and its speed with the requested GPUs: the references for slowdowns and loads.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,19 @@ use crate::pricing::{Pricer, Rings};
 use crate::{JobModel, Problem, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
-/// How fast jobs of one kind are on a whole cluster.
+/// Speeds of jobs of one kind on a whole cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pace {
-    /// Seconds of an epoch on the GPUs with which the job would be done soonest; `None` where it can run nowhere.
+    /// Seconds per epoch on the GPUs with which the job would end soonest; `None` if it can run nowhere.
     pub fastest: Option<f64>,
-    /// Seconds of an epoch on as many GPUs of each type as its owner asks for; `None` where that cannot be.
+    /// Seconds per epoch on the requested number of GPUs of each type; `None` if that is impossible.
     pub asked: Vec<Option<f64>>,
-    /// Samples per second of one GPU of each type that has its part of what the owner asks for; of a replica, for each of its GPUs.
+    /// Samples per second of one GPU of each type with its share of the request; for replicas, per GPU of the
+    /// replica.
     pub single: Vec<Option<f64>>,
 }
 
-/// The paces of some jobs, each kind once.
+/// The paces of some jobs, each kind stored once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Paces {
     kinds: Vec<Pace>,
@@ -40,7 +41,7 @@ impl Paces {
         paces
     }
 
-    /// Returns the pace of a job, by its place among the jobs.
+    /// Returns the pace of a job, by its index.
     pub fn of(&self, job: usize) -> &Pace {
         &self.kinds[self.of_job[job]]
     }
@@ -67,9 +68,10 @@ impl Pace {
     }
 }
 
-/// Returns the seconds of an epoch on as many GPUs of one type as a job asks for: on one node where one has as many.
+/// Returns the seconds per epoch on the requested number of GPUs of one type: on one node if a node has
+/// enough.
 ///
-/// `total` GPUs of the type are there, at most `largest` on a node. A job with replicas asks for replicas.
+/// There are `total` GPUs of the type, at most `largest` on a node. A job with replicas requests replicas.
 pub(super) fn asked_epoch(
     problem: &Problem,
     job: &JobModel,
@@ -97,7 +99,7 @@ pub(super) fn asked_epoch(
     Some(cost::compute_time(job, &counts)? + cost::comm_time(job, asks, ring))
 }
 
-/// Returns all that a job's speed depends on: jobs with equal keys are of one kind.
+/// Returns all inputs of a job's speed: jobs with equal keys are of one kind.
 pub(super) fn key(model: &JobModel) -> Vec<u64> {
     let mut key = vec![
         model.samples_per_epoch,

@@ -1,13 +1,13 @@
-//! Packs counts of GPUs by type into nodes: jobs that save most by staying in one node choose first.
+//! Packs GPU counts by type into nodes: jobs that save most by staying inside one node choose first.
 
 use std::cmp::Reverse;
 
 use crate::{JobModel, Problem, Slot, cost};
 
-/// Puts each job's bundle (GPUs by type) into nodes; the bundles together must fit the GPUs on offer.
+/// Assigns each job's bundle (GPUs by type) to nodes; the bundles together must fit the offered GPUs.
 ///
-/// Jobs by falling saving from staying inside one node, then in job order; a job takes the node that it
-/// leaves fullest, or, where none can hold it, the nodes that give it most.
+/// Jobs are sorted by descending saving from staying inside one node, then in job order. A job uses the node
+/// with the fewest GPUs left over or, if no node can hold it, the nodes with the most free GPUs.
 pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> Vec<Vec<Slot>> {
     let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
     let saving: Vec<f64> =
@@ -21,7 +21,7 @@ pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> V
     placed
 }
 
-/// Returns the rate inside the fastest node that could hold the bundle, in bytes per second.
+/// Returns the internal rate of the fastest node that could hold the bundle, in bytes per second.
 fn inside_one_node(problem: &Problem, bundle: &[u32]) -> Option<f64> {
     let able = problem.nodes.iter().filter(|node| holds(&node.gpus, bundle));
     able.map(|node| node.intra_node.bytes_per_second()).max_by(f64::total_cmp)
@@ -34,8 +34,8 @@ fn saving(problem: &Problem, job: &JobModel, bundle: &[u32]) -> f64 {
     job.weight * job.completion_time(across - cost::comm_time(job, ranks, inside))
 }
 
-/// Takes a bundle out of the free GPUs: from the node that it leaves fullest, or, where none can hold it, from
-/// those that give it most.
+/// Takes a bundle from the free GPUs: from the node with the fewest left over or, if no node can hold it,
+/// from those with the most free GPUs.
 pub(super) fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) -> Vec<Slot> {
     let mut need = bundle.to_vec();
     let mut slots = Vec::new();

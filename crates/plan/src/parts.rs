@@ -1,16 +1,18 @@
-//! GPU types split by the jobs that may use them, because of partitions or because a rank does not fit: the types that policies see.
+//! GPU types, split by the jobs that may use them (because of partitions, or because a rank does not fit):
+//! the types that policies see.
 
 use std::collections::BTreeMap;
 
 use hsched_model::{Access, Cluster, GpuType, NodeName};
 
-/// The GPU types of a problem, each split into the parts that the same jobs may use.
+/// The GPU types of a problem, each split into parts that the same jobs may use.
 ///
-/// With these for types, jobs of different partitions and needs live in one problem, and policies need not know of either.
+/// With these parts as types, jobs with different partitions and needs share one problem, and policies need
+/// not consider either.
 pub(super) struct Parts {
-    /// In the order of the types, then of the pools.
+    /// Parts in the order of types, then of pools.
     pub list: Vec<Part>,
-    /// Nodes that the same jobs may use, by their reach ([`Access::reach`]).
+    /// Sets of nodes that the same jobs may use, by their reach ([`Access::reach`]).
     pub pools: Vec<Vec<bool>>,
     pool_of: BTreeMap<NodeName, usize>,
     number: BTreeMap<(GpuType, usize), usize>,
@@ -19,16 +21,16 @@ pub(super) struct Parts {
 /// A GPU type on the nodes of one pool.
 pub(super) struct Part {
     pub gpu_type: GpuType,
-    /// The place of the type among the cluster's.
+    /// Index of the type in the cluster.
     pub column: usize,
-    /// The place in [`Parts::pools`].
+    /// Index in [`Parts::pools`].
     pub pool: usize,
-    /// The place in the cluster of one of its nodes: what holds for one holds for all.
+    /// Cluster index of one of its nodes, which represents all of them.
     pub node: usize,
 }
 
 impl Parts {
-    /// Returns the parts of `types`, those of the cluster; nodes in no job's partition are left out.
+    /// Returns the parts of the cluster's `types`; nodes in no job's partition are omitted.
     pub(super) fn new(cluster: &Cluster, access: &Access, types: &[GpuType]) -> Self {
         let mut pools: Vec<Vec<bool>> = Vec::new();
         let mut pool_of = BTreeMap::new();
@@ -57,7 +59,7 @@ impl Parts {
         Self { list, pools, pool_of, number }
     }
 
-    /// Returns some GPUs of a node by part.
+    /// Converts GPUs of a node to counts by part.
     pub(super) fn counts<'a>(
         &self,
         node: &NodeName,
@@ -73,7 +75,7 @@ impl Parts {
         counts
     }
 
-    /// Returns all GPUs of the cluster by part, in whatever state their nodes are.
+    /// Returns all GPUs of the cluster by part, whatever the state of their nodes.
     pub(super) fn ceiling(&self, cluster: &Cluster) -> Vec<u32> {
         let mut ceiling = vec![0; self.list.len()];
         for node in &cluster.nodes {
@@ -84,8 +86,8 @@ impl Parts {
         ceiling
     }
 
-    /// Returns a name for each part: the type's, with the partitions of its jobs where it has several parts, or else with
-    /// one of its nodes.
+    /// Returns a name for each part: the type's name, with the partitions of its jobs if the type has several
+    /// parts, or else with the name of one of its nodes.
     pub(super) fn labels(&self, cluster: &Cluster, access: &Access) -> Vec<String> {
         let of = |part: &Part| access.name(&self.pools[part.pool]);
         let label = |part: &Part| {

@@ -1,4 +1,4 @@
-//! A policy that decides for each group of nodes alone: no job is spread over two groups.
+//! A policy that decides separately for each group of nodes: no job spans two groups.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::{Budget, Decision, Eligibility, JobModel, Plan, Policy, PolicyError, Problem, Room, WorkerNode};
 use hsched_model::NodeName;
 
-/// A policy for nodes in groups, such as the allocations of a pool.
+/// A policy for groups of nodes, such as the allocations of a pool.
 ///
-/// Groups are decided on one after the other. Each job that waits is offered to the group first that has most room for it, and if it gets
-/// nothing there to those that come after.
+/// Groups are decided one after another. Each pending job is first offered to the group with the most room
+/// for it and, if it gets nothing there, to the later groups.
 pub struct PerGroup<G> {
     policy: Box<dyn Policy>,
     group: G,
@@ -19,7 +19,7 @@ impl<G, K: Ord> PerGroup<G>
 where
     G: Fn(&NodeName) -> K,
 {
-    /// Returns the policy for groups that `group` names.
+    /// Returns the policy for groups named by `group`.
     pub fn new(policy: Box<dyn Policy>, group: G) -> Self {
         Self { policy, group }
     }
@@ -58,7 +58,7 @@ where
         let homes = homes(problem, &groups);
         let mut merged = Merged::default();
         for (number, nodes) in groups.iter().enumerate() {
-            // What found no place in the groups before is offered again.
+            // A job that found no room in earlier groups is offered again.
             let is_offered = |job: usize| homes[job] <= number && !merged.is_placed(job);
             let plan = self.policy.decide(&part(problem, nodes, is_offered), budget)?;
             merged.add(plan);
@@ -67,13 +67,13 @@ where
     }
 }
 
-/// The plans of several groups as one.
+/// The merged plans of several groups.
 #[derive(Default)]
 struct Merged {
     plan: Plan,
     decided: BTreeMap<usize, Decision>,
-    /// The jobs that are decided on, in the order in which that is carried out: those that give GPUs back before those that get
-    /// them, as each group has them.
+    /// The decided jobs in the order of execution: within each group, jobs that release GPUs precede those
+    /// that get them.
     order: Vec<usize>,
 }
 
@@ -112,7 +112,7 @@ impl Merged {
     }
 }
 
-/// Returns how much a decision does for a job that waits: of several groups the one counts that does most.
+/// Ranks a decision by its benefit for a pending job; over several groups, the highest rank counts.
 fn rank(decision: &Decision) -> u8 {
     match decision {
         Decision::Place { .. } | Decision::Adjust { .. } | Decision::Finish { .. } => 2,
@@ -121,8 +121,9 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// Returns the group that each job is offered to first: each in turn the one with the most free GPUs that it can use, less what the jobs
-/// before it may take there. What needs several GPUs may fit into few groups, and is offered to all.
+/// Returns the first group for each job: in turn, the one with the most free GPUs that the job can use, minus
+/// the GPUs that earlier jobs may take there. A job that needs several GPUs may fit into few groups, so it is
+/// offered to all.
 fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
     let (free, rooms) = (free(problem), rooms(problem));
     let mut taken = vec![0; groups.len()];
@@ -143,7 +144,7 @@ fn homes(problem: &Problem, groups: &[Vec<usize>]) -> Vec<usize> {
     problem.jobs.iter().map(home).collect()
 }
 
-/// Returns the GPUs of each node by type that no job has.
+/// Returns the unused GPUs of each node by type.
 fn free(problem: &Problem) -> Vec<Vec<i64>> {
     let all = |node: &WorkerNode| node.gpus.iter().map(|&count| i64::from(count)).collect();
     let mut free: Vec<Vec<i64>> = problem.nodes.iter().map(all).collect();
@@ -153,7 +154,7 @@ fn free(problem: &Problem) -> Vec<Vec<i64>> {
     free
 }
 
-/// Returns the CPUs and the memory of each node that no job has; the largest number where nobody knows.
+/// Returns the unused CPUs and memory of each node; the maximum value if unknown.
 fn rooms(problem: &Problem) -> Vec<(u64, u64)> {
     let all = |node: &WorkerNode| {
         let host = node.host.unwrap_or_default();
@@ -171,7 +172,8 @@ fn rooms(problem: &Problem) -> Vec<(u64, u64)> {
     rooms
 }
 
-/// Returns the problem of some nodes alone: the others have no GPUs, and jobs that hold GPUs there or are not offered are gone.
+/// Returns the problem of some nodes alone: other nodes have no GPUs, and jobs that hold GPUs there or are
+/// not offered are removed.
 fn part(problem: &Problem, nodes: &[usize], is_offered: impl Fn(usize) -> bool) -> Problem {
     let mut part = problem.clone();
     part.ceiling.fill(0);

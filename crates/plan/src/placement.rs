@@ -1,4 +1,4 @@
-//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of all together.
+//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of a whole plan.
 
 use crate::bound::Bound;
 use crate::cost::{self, EpochTime};
@@ -10,11 +10,11 @@ use hsched_model::{Seconds, Sharing, SpeedBasis};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Place(Placement),
-    /// Not now: it can be placed when GPUs free up.
+    /// Not now: it can be placed after GPUs become free.
     Defer {
         reason: String,
     },
-    /// Never on this cluster as it stands.
+    /// Never on this cluster in its present state.
     Reject {
         reason: String,
     },
@@ -25,9 +25,9 @@ pub enum Verdict {
 pub struct Placement {
     /// GPUs in the order of their first ranks, one entry per node and type.
     pub slots: Vec<Slot>,
-    /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
+    /// Ranks 0 … N−1; rank 0 has the largest batch, and ranks of a node are consecutive.
     pub ranks: Vec<Rank>,
-    /// How the batch is divided over the ranks.
+    /// How the batch is divided among the ranks.
     pub sharing: Sharing,
     /// Predicted time of an epoch, from real-valued shares.
     pub epoch: EpochTime,
@@ -46,17 +46,17 @@ pub struct Slot {
 pub struct Rank {
     pub node: usize,
     pub gpu_type: usize,
-    /// Number among the job's ranks on the node.
+    /// Index among the job's ranks on the node.
     pub local_rank: u32,
-    /// Samples of each global batch.
+    /// Samples per global batch.
     pub batch: u64,
-    /// Samples of an epoch.
+    /// Samples per epoch.
     pub samples: u64,
 }
 
-/// The figures of a whole plan, over the jobs placed; times in seconds.
+/// The figures of a whole plan, over the placed jobs; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PlanFigures {
     pub objective_value: f64,
     pub mean_jct: f64,
     pub makespan: f64,
@@ -64,22 +64,22 @@ pub struct Outcome {
     pub fairness: f64,
 }
 
-/// How near the optimum a plan is, as far as it is proven.
+/// The proven distance of a plan from the optimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// The least value that the objective could have, in seconds.
+    /// Lower bound of the objective, in seconds.
     pub lower_bound: f64,
-    /// How far above it the plan is: objective over bound, less one.
+    /// Relative distance of the plan from the bound: objective over bound, minus one.
     pub gap: f64,
 }
 
-/// A gap that counts as none.
+/// Gap below which a plan counts as optimal.
 const CLOSED: f64 = 1e-9;
 
 impl Quality {
-    /// Returns what a bound says of a plan.
-    pub fn new(bound: &Bound, outcome: &Outcome) -> Self {
-        // Both are rounded: a bound that is a hair above the plan is met.
+    /// Returns the quality of a plan with this bound.
+    pub fn new(bound: &Bound, outcome: &PlanFigures) -> Self {
+        // Both are rounded, so a bound slightly above the plan counts as met.
         let lower_bound = bound.lower.min(outcome.objective_value);
         let gap = if lower_bound > 0.0 { outcome.objective_value / lower_bound - 1.0 } else { 0.0 };
         Self { lower_bound, gap }
@@ -94,7 +94,8 @@ impl Quality {
 impl Placement {
     /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
     ///
-    /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
+    /// `None` if that is illegal: an unusable type, a share that is too small, or too little memory for the
+    /// batch.
     pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
         let model = &problem.jobs[job];
         let sharing = if model.sharing == Sharing::Equal { Sharing::Equal } else { sharing };
@@ -108,7 +109,7 @@ impl Placement {
         Some(Self { slots: in_rank_order, ranks, sharing, epoch })
     }
 
-    /// Returns how the speed of its job is known on the GPUs of which it is least certain.
+    /// Returns the source of the least certain speed among its GPUs.
     pub fn basis(&self, model: &JobModel) -> SpeedBasis {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }
@@ -137,8 +138,8 @@ impl Verdict {
     }
 }
 
-impl Outcome {
-    /// Returns the figures of a plan, or `None` when it places no job.
+impl PlanFigures {
+    /// Returns the figures of a plan, or `None` if it places no job.
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let placed: Vec<(usize, f64)> = plan
             .verdicts()

@@ -1,4 +1,4 @@
-//! The problem: everything that a policy may look at, numbered for fast access.
+//! The problem: all data that a policy may use, indexed for fast access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,57 +8,57 @@ use thiserror::Error;
 use crate::{Eligibility, JobModel, Slot};
 use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, RequestId, RequestOption, Seconds, Time};
 
-/// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
+/// The jobs with their progress, the GPUs that they have or may get, and the objective.
 ///
-/// GPU types, nodes and jobs are known by their index in the vectors here.
+/// GPU types, nodes and jobs are identified by their index in the vectors here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Types of the cluster, by name. Where some jobs may use some nodes of a type and others not, the type stands
-    /// here once for each such part of its nodes: to a policy these are different types.
+    /// Types of the cluster, by name. If only some jobs may use some nodes of a type, the type has an entry
+    /// for each such part of its nodes: to a policy these are different types.
     pub gpu_types: Vec<GpuType>,
-    /// The name of each entry of `gpu_types` for people, unique: `v100`, or `v100@gpu` for a part.
+    /// The unique display name of each entry of `gpu_types`: `v100`, or `v100@gpu` for a part.
     pub labels: Vec<String>,
-    /// Nodes with GPUs on offer.
+    /// Nodes with offered GPUs.
     pub nodes: Vec<WorkerNode>,
-    /// GPUs by type over all nodes of the cluster, in whatever state: what could ever be offered.
+    /// GPUs by type over all nodes of the cluster in any state: the most that could ever be offered.
     pub ceiling: Vec<u32>,
     /// Rate between nodes.
     pub network: BitRate,
     /// Jobs in the order of the job file.
     pub jobs: Vec<JobModel>,
     pub objective: Objective,
-    /// What a late job costs where that is known, in seconds, and 0 elsewhere: a part of a problem takes it from the whole.
+    /// Cost of a late job in seconds if it is known, else 0; a part of a problem takes it from the whole.
     pub late: f64,
     pub seed: u64,
     pub now: Time,
-    /// The most GPUs of some types that all jobs may hold together.
+    /// The maximum number of GPUs of some types that all jobs may hold together.
     pub limits: Vec<TypeLimit>,
-    /// How long the queue would hold up what a policy asked about.
-    pub forecasts: Vec<Forecast>,
-    /// What is known of the queue about requests; `None` if it was not computed.
+    /// Estimated waits in the queue for the policy's questions.
+    pub forecasts: Vec<WaitForecast>,
+    /// Start estimates of requests; `None` if they were not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
-    /// What is not as it was when the policy decided last.
+    /// Changes since the policy's last decision.
     pub changed: Changed,
 }
 
-/// What is not as it was at the previous decision of the same policy.
+/// Changes since the previous decision of the same policy.
 ///
-/// A caller that decides often keeps one problem up to date and names what changed, so that a decision costs no more than
-/// that. A job's number then stays while the job is there, and is given to another one only after the policy was told
-/// that the job left.
+/// A caller that decides often updates one problem and lists the changes, so that the cost of a decision
+/// depends only on them. A job's index then stays the same while the job exists, and is reused only after the
+/// policy was told that the job left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Changed {
-    /// Anything may have changed, nodes too.
+    /// Anything may have changed, including nodes.
     #[default]
     All,
-    /// Nothing but these jobs.
+    /// Only these jobs have changed.
     Since {
         /// Jobs that are new.
         came: Vec<usize>,
-        /// Numbers of jobs that are gone; none of them is in `came`.
+        /// Indices of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
-        /// Other jobs whose progress changed, also by the policy's own plan. The progress of a job that runs on is no
-        /// change: its `Progress` knows it.
+        /// Other jobs whose progress changed, including by the policy's own plan. A job that keeps running
+        /// does not count: its `Progress` describes that.
         other: Vec<usize>,
     },
 }
@@ -67,82 +67,83 @@ pub enum Changed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerNode {
     pub name: NodeName,
-    /// GPUs by type that are free or that running jobs of the problem have.
+    /// GPUs by type that are free, or held by running jobs of the problem.
     pub gpus: Vec<u32>,
     /// Rate between this node's GPUs.
     pub intra_node: BitRate,
-    /// All GPUs by type, including those in use; none where the node is not up.
+    /// All GPUs by type, including those in use; empty if the node is not up.
     pub up: Vec<u32>,
-    /// CPUs and memory, where ranks must find room beside the GPUs.
+    /// CPUs and memory, if ranks need them besides the GPUs.
     pub host: Option<Host>,
 }
 
-/// What of a node ranks need beside GPUs; `None` if unknown.
+/// A node's resources that ranks need besides GPUs; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub cpus: Option<Room>,
-    /// In bytes.
+    /// Memory in bytes.
     pub memory: Option<Room>,
 }
 
-/// Some amount on a node.
+/// An amount of a resource on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// What is free or what running jobs of the problem have.
+    /// The amount that is free, or held by running jobs of the problem.
     pub free: u64,
-    /// All, whoever has it.
+    /// The total amount, whether in use or not.
     pub total: u64,
 }
 
-/// The most GPUs of a kind that the jobs may hold together.
+/// The maximum number of GPUs of some types that the jobs may hold together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeLimit {
-    /// The types that count together.
+    /// The types that are counted together.
     pub gpu_types: Vec<usize>,
     pub most: u32,
 }
 
-/// What is known of the queue about one job on some GPUs.
+/// The queue estimate for one job on some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forecast {
+pub struct WaitForecast {
     pub job: usize,
     pub slots: Vec<Slot>,
-    /// How long the job would wait; `None` if that is unknown.
+    /// How long the job would wait; `None` if unknown.
     pub wait: Option<Seconds>,
 }
 
-/// What a job may ask of the queue, and what is known of it.
+/// A job's possible requests to the queue, with their start estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobStartEstimates {
     pub job: usize,
-    /// How long the job waits in all with each of its submissions as it is; `None` where that does not wait or nobody can say.
+    /// Total wait of the job with each of its present submissions; `None` if a submission is not pending or
+    /// there is no estimate.
     pub stays: Vec<Option<Seconds>>,
-    /// Whether others may be queued beside what waits.
+    /// Whether more submissions may be queued beside the pending ones.
     pub races: bool,
-    /// What it may ask for, each with an id of its own.
+    /// The possible requests, each with a unique id.
     pub requests: Vec<RequestStartEstimate>,
-    /// What it must not ask for: the limit is shorter than the run of a job that cannot go on after it.
+    /// Excluded requests: their limit is shorter than the run of a job that cannot resume.
     pub cut: Vec<RequestOption>,
 }
 
-/// A request, and when it would start on average; `None` if that is unknown.
+/// A request with its mean start time; `None` if unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestStartEstimate {
     pub request: RequestOption,
-    /// Submitted now.
+    /// If submitted now.
     pub anew: Option<Seconds>,
-    /// In the place of a pending one that is changed to it; `None` where none can be.
+    /// If a pending submission is changed to it; `None` if none can be.
     pub in_place: Option<Seconds>,
 }
 
 impl JobStartEstimates {
-    /// Returns the request of this id.
+    /// Returns the request with this id.
     pub fn request(&self, id: RequestId) -> Option<&RequestOption> {
         self.requests.iter().map(|estimate| &estimate.request).find(|option| option.id() == id)
     }
 }
 
-/// What a plan minimises, over the jobs it places.
+/// What a plan minimises over the jobs that it places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -153,12 +154,12 @@ pub enum Objective {
     Weighted,
     /// The last completion time.
     Makespan,
-    /// The number of jobs that miss their deadlines, and among equals the mean job completion time: a late job's time counts
-    /// more than all jobs could take ([`crate::Dues`]).
+    /// The number of jobs that miss their deadlines, then the mean job completion time: a late job costs more
+    /// than the completion times of all jobs can add up to ([`crate::Dues`]).
     Deadlines,
 }
 
-/// Why jobs and cluster make no problem.
+/// Why jobs and a cluster form no valid problem.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProblemError {
     #[error("there are no jobs to plan")]
@@ -172,7 +173,7 @@ impl Problem {
         stocks.map(|stock| stock.gpu_type.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Returns the number of a type on one of the nodes.
+    /// Returns the index of a type on one of the nodes.
     pub fn type_on(&self, node: usize, gpu_type: &GpuType) -> Option<usize> {
         let counts = self.nodes.get(node)?.gpus.iter().zip(&self.gpu_types);
         counts
@@ -181,7 +182,7 @@ impl Problem {
             .map(|(number, _)| number)
     }
 
-    /// Returns the number of GPUs by the name of their type.
+    /// Returns the number of GPUs by type name.
     pub fn by_name(&self, slots: &[Slot]) -> BTreeMap<&GpuType, u32> {
         let mut sum = BTreeMap::new();
         for slot in slots {
@@ -196,27 +197,27 @@ impl Problem {
         types.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Returns the numbers of the jobs that are there: a caller that keeps its problem up to date leaves vacancies.
+    /// Returns the indices of the jobs that exist; a caller that updates its problem leaves gaps.
     pub fn present(&self) -> impl Iterator<Item = usize> {
         let jobs = self.jobs.iter().enumerate();
         jobs.filter(|(_, job)| job.progress.waits != Eligibility::Gone).map(|(number, _)| number)
     }
 
-    /// Returns the GPUs on offer, by type.
+    /// Returns the offered GPUs, by type.
     pub fn offered(&self) -> Vec<u32> {
         (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
     }
 }
 
 impl Host {
-    /// Returns for how many ranks with these needs there is room, when no job of the problem has any.
+    /// Returns how many ranks with these needs fit if no job of the problem has any.
     pub(super) fn ranks(self, needs: RankNeeds) -> u64 {
         needs.ranks(self.cpus.map(|room| room.free), self.memory.map(|room| room.free))
     }
 }
 
 impl WorkerNode {
-    /// Returns a node with these GPUs on offer, of which nobody holds any.
+    /// Returns a node with these offered GPUs, none of which is in use.
     pub fn on_offer(name: NodeName, gpus: Vec<u32>, intra_node: BitRate) -> Self {
         Self { name, up: gpus.clone(), gpus, intra_node, host: None }
     }
@@ -239,7 +240,8 @@ impl Objective {
         Self::NAMES.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
     }
 
-    /// Returns what a job's completion time counts: its weight where the objective is weighted, else one.
+    /// Returns the weight of a job's completion time: its own weight for the weighted objective, otherwise
+    /// one.
     pub fn weight(self, job: &JobModel) -> f64 {
         match self {
             Self::Weighted => job.weight,
@@ -247,8 +249,8 @@ impl Objective {
         }
     }
 
-    /// Returns the value over pairs of weight and completion time in seconds, or what that costs ([`crate::Dues`]); 0
-    /// for none.
+    /// Returns the objective for pairs of weight and completion time in seconds, or cost ([`crate::Dues`]); 0
+    /// for an empty list.
     pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
         let (mut sum, mut weights, mut last) = (0.0, 0.0, 0.0_f64);
         for (weight, jct) in jobs {

@@ -1,4 +1,4 @@
-//! The registry: policies by name, made of the entries of this crate and of others.
+//! The registry: policies by name, from the entries of this crate and of others.
 
 use thiserror::Error;
 
@@ -12,7 +12,8 @@ use crate::replace_all::ReplaceAll;
 use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
 use crate::{
-    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed,
+    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, SharedPolicy, SolePolicy,
+    fixed,
 };
 
 /// A policy that users choose by its name.
@@ -20,25 +21,25 @@ use crate::{
 pub struct Entry {
     pub name: &'static str,
     pub make: Make,
-    /// What it can be told to minimise; where empty, it has an objective of its own.
+    /// The objectives that it supports; empty if it has its own.
     pub objectives: &'static [Objective],
-    /// The flags of its own, in the order of help texts.
+    /// Its own flags, in the order of help texts.
     pub flags: &'static [&'static Flag],
-    /// What it goes by; empty where that is only who asks for how many GPUs.
+    /// The knowledge that it uses; empty if it uses only the requested GPU counts.
     pub knows: &'static [Knowledge],
-    /// Whether it knows replicas of several GPUs; else it treats no problem with such jobs.
+    /// Whether it supports replicas of several GPUs; otherwise it refuses problems with such jobs.
     pub knows_replicas: bool,
 }
 
-/// What a policy is, and how one is made.
+/// The kind of a policy, and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
-    /// It places all jobs of one moment.
+    /// It places all jobs at one point in time.
     Placer(fn(&Parameters) -> Result<Box<dyn Placer>, String>),
     /// It decides over time.
     Policy {
         make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,
-        /// Whether it is for a cluster that strangers use, too.
+        /// Whether it is suitable for a cluster with other users.
         watched: bool,
     },
 }
@@ -67,12 +68,13 @@ pub struct Registry {
     entries: Vec<&'static Entry>,
 }
 
-/// Why there is no policy.
+/// Why a policy is not available.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegistryError {
     #[error("there is no such policy: {0}")]
     Unknown(String),
-    /// It decides over time, on devices without other users, or it decides over time and not for one moment.
+    /// It decides over time on devices without other users, or it decides over time rather than at one point
+    /// in time.
     #[error("policy {0} is not for this")]
     Elsewhere(String),
     #[error("policy {policy}: {why}")]
@@ -95,10 +97,10 @@ impl Registry {
         self.entries().find(|entry| entry.name == name)
     }
 
-    /// Returns the policy of that name for a cluster that strangers use, too.
+    /// Returns the policy with that name for a cluster with other users.
     ///
     /// # Errors
-    /// When there is none for that, or a parameter of its own is wrong.
+    /// If there is no such policy for that purpose, or one of its own parameters is invalid.
     pub fn find(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
         let entry = self.known(name)?;
         match entry.make {
@@ -109,17 +111,17 @@ impl Registry {
             Make::Policy { make, watched: true } => {
                 let parameters = Parameters { carrying: ExecutionMode::Shared, ..parameters.clone() };
                 let policy = policy_of(entry, make, &parameters)?;
-                Ok(Box::new(Shared::new(policy, &parameters.replanning)))
+                Ok(Box::new(SharedPolicy::new(policy, &parameters.replanning)))
             }
             Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
         }
     }
 
-    /// Returns the policy of that name as `simulate` and `run` use it: one that decides over time, or a placer that places all
-    /// jobs anew whenever one comes or goes.
+    /// Returns the policy with that name for `simulate` and `run`: one that decides over time, or a placer
+    /// that places all jobs again whenever one arrives or ends.
     ///
     /// # Errors
-    /// When there is none, or a parameter of its own is wrong.
+    /// If there is no such policy, or one of its own parameters is invalid.
     pub fn find_over_time(
         &self,
         name: &str,
@@ -140,14 +142,14 @@ impl Registry {
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
             ExecutionMode::Alone => Box::new(SolePolicy::new(policy)),
-            ExecutionMode::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
+            ExecutionMode::Shared => Box::new(SharedPolicy::new(policy, &parameters.replanning)),
         })
     }
 
     /// Returns the placer of that name.
     ///
     /// # Errors
-    /// When there is none, or a parameter of its own is wrong.
+    /// If there is no such placer, or one of its own parameters is invalid.
     pub fn placer(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Placer>, RegistryError> {
         let entry = self.known(name)?;
         match entry.make {
@@ -162,19 +164,20 @@ impl Registry {
         placers.map(|entry| entry.name).collect()
     }
 
-    /// Returns the names of all that [`Self::find`] knows: those that place jobs at one moment, and some over time.
+    /// Returns the names of all policies that [`Self::find`] knows: placers, and some policies over time.
     pub fn names_watched(&self) -> Vec<&'static str> {
         let watched = self.entries().filter(|entry| entry.is_watched());
         watched.map(|entry| entry.name).collect()
     }
 
-    /// Returns the names of all that [`Self::find_over_time`] makes without a flag, those that decide over time first.
+    /// Returns the names of all policies that [`Self::find_over_time`] makes without a flag, policies over
+    /// time first.
     pub fn names_over_time(&self) -> Vec<&'static str> {
         let over_time = self.entries().filter(|entry| !entry.is_placer() && entry.is_ready());
         over_time.map(|entry| entry.name).chain(self.names()).collect()
     }
 
-    /// Returns the names of all that need a file.
+    /// Returns the names of all policies that need a file.
     pub fn names_with_files(&self) -> Vec<&'static str> {
         let rest = self.entries().filter(|entry| !entry.is_ready());
         rest.map(|entry| entry.name).collect()
@@ -186,23 +189,23 @@ impl Registry {
 }
 
 impl Entry {
-    /// Returns whether it places all jobs of one moment.
+    /// Returns whether it places all jobs at one point in time.
     pub fn is_placer(&self) -> bool {
         matches!(self.make, Make::Placer(_))
     }
 
-    /// Returns whether it is for a cluster that strangers use, too.
+    /// Returns whether it is suitable for a cluster with other users.
     pub fn is_watched(&self) -> bool {
         !matches!(self.make, Make::Policy { watched: false, .. })
     }
 
-    /// Returns whether it can be made without a flag.
+    /// Returns whether it can be created without a flag.
     pub fn is_ready(&self) -> bool {
         !self.flags.iter().any(|flag| flag.is_needed())
     }
 }
 
-/// Returns a placer, which is asked about replicas of several GPUs only where it knows them.
+/// Returns a placer that receives jobs with replicas of several GPUs only if it supports them.
 fn placer_of(
     entry: &Entry,
     make: fn(&Parameters) -> Result<Box<dyn Placer>, String>,
@@ -212,7 +215,7 @@ fn placer_of(
     Ok(if entry.knows_replicas { placer } else { Box::new(SingleGpus(placer)) })
 }
 
-/// Returns a policy over time, which is asked about replicas of several GPUs only where it knows them.
+/// Returns a policy over time that receives jobs with replicas of several GPUs only if it supports them.
 fn policy_of(
     entry: &Entry,
     make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,

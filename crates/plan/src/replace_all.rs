@@ -1,4 +1,4 @@
-//! A policy made of a placer that places all jobs again whenever one arrives or ends.
+//! A policy that uses a placer to place all jobs again whenever one arrives or ends.
 
 use hsched_model::number::{to_f64, to_u64};
 use std::collections::BTreeSet;
@@ -9,27 +9,27 @@ use crate::kit::{Floor, Want};
 use crate::{Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::Time;
 
-/// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
+/// Fractions of an epoch in which placers count remaining work; only their ratios matter to placers.
 const PARTS: f64 = 1e6;
 
-/// A placer with plain resets.
+/// A placer that is rerun on every change.
 pub(super) struct ReplaceAll {
     placer: Box<dyn Placer>,
     floor: Floor,
     repacking: Repacking,
 }
 
-/// A job on as many GPUs of one type as are best for it.
+/// A job on the best number of GPUs of a single type.
 #[derive(Clone, Copy)]
 struct BestAlone {
     job: usize,
-    /// Seconds for the work that is left.
+    /// Seconds for the remaining work.
     time: f64,
     gpus: u32,
 }
 
 impl BestAlone {
-    /// Returns the job as the whole cluster sees it, of which it takes a part.
+    /// Returns the job as part of the work of a single machine, the whole cluster.
     fn piece(self, problem: &Problem, all: u32) -> DueJob {
         let time = self.time * f64::from(self.gpus) / f64::from(all.max(1));
         let deadline = problem.jobs[self.job].aims.deadline;
@@ -43,7 +43,7 @@ impl ReplaceAll {
         Self { placer, floor: Floor::default(), repacking }
     }
 
-    /// Returns the jobs that take part: all, or the first in line while the fewest GPUs that they can do with are there.
+    /// Returns the jobs that take part: all of them, or the first ones in order whose minimum GPUs fit.
     fn chosen(&self, problem: &Problem) -> Vec<usize> {
         let takes_part = |job: &usize| {
             let progress = &problem.jobs[*job].progress;
@@ -66,7 +66,7 @@ impl ReplaceAll {
         jobs.into_iter().take_while(fits).map(|alone| alone.job).collect()
     }
 
-    /// Returns how a job does alone; `None` where it can run on no type.
+    /// Returns how a job performs alone; `None` if it can run on no type.
     fn alone(&self, problem: &Problem, job: usize) -> Option<BestAlone> {
         let model = &problem.jobs[job];
         let types = 0..problem.gpu_types.len();
@@ -78,19 +78,19 @@ impl ReplaceAll {
         Some(BestAlone { job, time, gpus: best.counts.iter().sum() })
     }
 
-    /// Returns the problem of placing these jobs as if none ran.
+    /// Returns the problem of placing these jobs as if none of them ran.
     fn extract(&self, problem: &Problem, jobs: &[usize]) -> Extract {
         let mut extract = problem.extract_on(jobs, self.floor.sizes());
         for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
             let left = problem.jobs[job].progress.left(problem.now);
             let parts = to_u64((left * PARTS).ceil());
             model.epochs = parts.max(1);
-            // A part takes as long as an epoch there, so deadlines are as much later.
+            // One unit of work takes as long as an epoch in the extract, so deadlines are scaled likewise.
             let now = problem.now;
             let later = |deadline: Time| Time(now.0 + (deadline.0 - now.0) * PARTS);
             model.aims.deadline = model.aims.deadline.map(later);
         }
-        // What a late job costs goes by these times.
+        // The cost of a late job is computed from these times.
         extract.problem.late = 0.0;
         extract
     }

@@ -1,32 +1,33 @@
-//! Replicas: the GPUs that train one copy of a job's model together, as policies see them.
+//! Replicas: the GPUs that together train one copy of a job's model, in the form that policies use.
 //!
-//! To a policy a replica is a worker: bundles, limits, shares and rings count replicas. Only nodes count GPUs.
+//! To a policy, a replica is a worker: bundles, limits, shares and rings count replicas. Only nodes count
+//! GPUs.
 
 use crate::{JobModel, Rank, Sharing, Slot};
 
-/// What a replica of a job is.
+/// The structure of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaModel {
-    /// Its GPUs, by type; 1 for a type that the job cannot use.
+    /// GPUs per replica, by type; 1 for an unusable type.
     pub sizes: Vec<u32>,
-    /// Whether they are on one node.
+    /// Whether its GPUs must be on one node.
     pub same_node: bool,
-    /// How many the whole cluster could hold, in use or not, up or down, if the job were alone.
+    /// Maximum number on the whole cluster if the job were alone, whatever the use and state of nodes.
     pub ever: u64,
-    /// The most GPUs of one node, by type.
+    /// The largest number of GPUs on one node, by type.
     pub largest: Vec<u32>,
 }
 
 /// The GPUs of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct ReplicaPlacement {
     pub gpu_type: usize,
-    /// Nodes, and how many of its GPUs are there.
+    /// Nodes, with the number of its GPUs on each.
     pub parts: Vec<(usize, u32)>,
 }
 
 impl ReplicaModel {
-    /// Returns the same for classes of types.
+    /// Returns it with classes of types in place of types.
     pub(super) fn for_types(&self, types: &[Vec<usize>]) -> Self {
         let of = |values: &[u32]| {
             types.iter().map(|members| values.get(members[0]).copied().unwrap_or(1)).collect()
@@ -36,12 +37,12 @@ impl ReplicaModel {
 }
 
 impl JobModel {
-    /// Returns the number of GPUs of a replica on a type.
+    /// Returns the number of GPUs per replica on a type.
     pub fn size(&self, gpu_type: usize) -> u32 {
         self.replica.as_ref().map_or(1, |replica| replica.sizes[gpu_type])
     }
 
-    /// Returns how many GPUs of a replica on a type have to be on one node.
+    /// Returns how many GPUs of a replica on a type must be on one node.
     pub fn block(&self, gpu_type: usize) -> u32 {
         if self.needs_blocks() { self.size(gpu_type) } else { 1 }
     }
@@ -65,29 +66,30 @@ impl JobModel {
         self.needs_blocks() || self.is_loose()
     }
 
-    /// Returns the fewest GPUs that it can do with.
+    /// Returns the minimum number of GPUs that it can use.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
         usable.map(|ty| self.size(ty)).min().unwrap_or(1).saturating_mul(self.min_gpus)
     }
 
-    /// Returns the most GPUs that it may have.
+    /// Returns the maximum number of GPUs that it may have.
     pub fn most_gpus(&self) -> u32 {
         let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
         usable.map(|ty| self.size(ty)).max().unwrap_or(1).saturating_mul(self.max_gpus)
     }
 
-    /// Returns the GPUs of so many replicas by type.
+    /// Returns the GPUs of these replicas by type.
     pub fn gpus(&self, replicas: &[u32]) -> Vec<u32> {
         replicas.iter().enumerate().map(|(ty, &count)| count * self.size(ty)).collect()
     }
 
-    /// Returns the replicas of any kind that some GPUs by type have room for, on one node or where nodes do not matter.
+    /// Returns the number of replicas by type that fit into these GPUs, on one node or if nodes do not
+    /// matter.
     pub fn replicas_in(&self, gpus: &[u32]) -> Vec<u32> {
         gpus.iter().enumerate().map(|(ty, &count)| count / self.size(ty)).collect()
     }
 
-    /// Returns the most replicas by type on nodes with these free GPUs, when the job is alone.
+    /// Returns the maximum number of replicas by type on nodes with these free GPUs, if the job is alone.
     pub fn most_replicas<'a>(&self, nodes: impl Iterator<Item = &'a [u32]>) -> Vec<u32> {
         let mut most = vec![0; self.types.len()];
         let whole = self.needs_blocks();
@@ -99,7 +101,7 @@ impl JobModel {
         if whole { most } else { self.replicas_in(&most) }
     }
 
-    /// Returns the replicas on some GPUs by type; `None` where GPUs are left over.
+    /// Returns the replicas on some GPUs by type; `None` if GPUs are left over.
     pub fn replicas_by_type(&self, slots: &[Slot]) -> Option<Vec<u32>> {
         let mut counts = vec![0; self.types.len()];
         for slot in slots {
@@ -112,17 +114,16 @@ impl JobModel {
         whole.then(|| self.replicas_in(&counts))
     }
 
-    /// Returns the GPUs of each replica on some GPUs, one after the other in the order of the slots; `None` where GPUs are left
-    /// over.
-    pub fn placed(&self, slots: &[Slot]) -> Option<Vec<Placed>> {
+    /// Returns the GPUs of each replica, assigned in the order of slots; `None` if GPUs are left over.
+    pub fn placed(&self, slots: &[Slot]) -> Option<Vec<ReplicaPlacement>> {
         self.replicas_by_type(slots)?;
         let mut placed = Vec::new();
         for gpu_type in 0..self.types.len() {
-            let mut open: Option<(Placed, u32)> = None;
+            let mut open: Option<(ReplicaPlacement, u32)> = None;
             for slot in slots.iter().filter(|slot| slot.gpu_type == gpu_type) {
                 let mut left = slot.count;
                 while left > 0 {
-                    let fresh = || (Placed { gpu_type, parts: Vec::new() }, self.size(gpu_type));
+                    let fresh = || (ReplicaPlacement { gpu_type, parts: Vec::new() }, self.size(gpu_type));
                     let (mut replica, missing) = open.take().unwrap_or_else(fresh);
                     let taken = missing.min(left);
                     replica.parts.push((slot.node, taken));
@@ -138,7 +139,7 @@ impl JobModel {
         Some(placed)
     }
 
-    /// Returns what tells its replicas and the parts of its batch from those of a job without; empty where it is one.
+    /// Returns a key of its replicas and batch division; empty if each GPU is a replica.
     pub(super) fn replica_key(&self) -> Vec<u64> {
         let mut key = Vec::new();
         if self.sharing == Sharing::Equal {

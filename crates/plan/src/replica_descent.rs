@@ -1,29 +1,31 @@
-//! A plan of whole replicas improved step by step, after the paper's auction.
+//! Improves a plan of whole replicas step by step, after the paper's auction.
 //!
-//! The auction makes the most of all GPUs. Replicas seldom fill them, and one that is slow, far away or too many may make its job slower:
-//! so replicas leave, move, come, and change hands between two jobs, as long as the objective falls.
+//! The auction maximises the throughput of all GPUs. Replicas rarely fill them, and a slow, remote or
+//! additional replica may make its job slower. Replicas are therefore removed, moved, added and exchanged
+//! between two jobs as long as the objective falls.
 
 use crate::Problem;
 use crate::market::{CategoryMarket, ClearedCategory};
 
-/// Changes that are looked at in one descent.
+/// Maximum number of changes examined in one descent.
 const PATIENCE: u32 = 20_000;
 
-/// Less than this part of an objective is no gain.
+/// Relative gains below this are rounding errors.
 const ROUNDING: f64 = 1e-12;
 
 /// Replicas by job and type.
-type Bundles = Vec<Vec<u32>>;
+type ReplicaCounts = Vec<Vec<u32>>;
 
-/// Replicas of one job that leave a type or come to it.
+/// Replicas of one job that are removed from or added to a type.
 #[derive(Clone, Copy)]
-struct Change {
+struct ReplicaChange {
     row: usize,
     gpu_type: usize,
     by: i64,
 }
 
-/// Returns the plan that a descent from this one ends at; looks at a limited number of changes, and ends when `stop` says so.
+/// Returns the plan at the end of a descent from this one; it examines a limited number of changes and ends
+/// when `stop` returns true.
 pub(super) fn descend(
     problem: &Problem,
     jobs: &[usize],
@@ -32,7 +34,8 @@ pub(super) fn descend(
     stop: &dyn Fn() -> bool,
 ) -> ClearedCategory {
     let by_type = |(&job, slots): (&usize, &Vec<_>)| problem.jobs[job].replicas_by_type(slots);
-    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<Bundles>>() else {
+    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<ReplicaCounts>>()
+    else {
         return start;
     };
     let (mut best, mut looks) = (start, 0);
@@ -54,8 +57,13 @@ pub(super) fn descend(
     }
 }
 
-/// Calls `look` for changes, the simple ones first, as long as it says so.
-fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn FnMut(&[Change]) -> bool) {
+/// Calls `look` for changes, the simple ones first, until it returns false.
+fn visit(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &ReplicaCounts,
+    look: &mut dyn FnMut(&[ReplicaChange]) -> bool,
+) {
     let go_on = (0..jobs.len()).all(|row| {
         let own = Holder { problem, jobs, bundles, row };
         own.leavings(None)
@@ -68,7 +76,7 @@ fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn Fn
         let (giver, taker) =
             (Holder { problem, jobs, bundles, row: a }, Holder { problem, jobs, bundles, row: b });
         for ty in giver.held().filter(|&ty| taker.may_use(ty)) {
-            // So many of the giver's replicas are as large as one of the taker's, or more.
+            // The number of the giver's replicas with at least as many GPUs as one of the taker's.
             let given = taker.size(ty).div_ceil(giver.size(ty));
             let taken = given * giver.size(ty) / taker.size(ty);
             for count in [taken, 1].into_iter().take(if taken > 1 { 2 } else { 1 }) {
@@ -95,7 +103,7 @@ fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn Fn
 struct Holder<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
-    bundles: &'a Bundles,
+    bundles: &'a ReplicaCounts,
     row: usize,
 }
 
@@ -108,36 +116,41 @@ impl<'a> Holder<'a> {
         self.problem.jobs[self.jobs[self.row]].types[gpu_type].is_some()
     }
 
-    fn change(self, gpu_type: usize, by: i64) -> Change {
-        Change { row: self.row, gpu_type, by }
+    fn change(self, gpu_type: usize, by: i64) -> ReplicaChange {
+        ReplicaChange { row: self.row, gpu_type, by }
     }
 
-    /// Returns the types on which it has replicas.
+    /// Returns the types on which the job has replicas.
     fn held(self) -> impl Iterator<Item = usize> + 'a {
         let own = &self.bundles[self.row];
         (0..own.len()).filter(|&ty| own[ty] > 0)
     }
 
-    /// Returns what may leave: nothing, one replica, or all; but none of a type.
-    fn leavings(self, but: Option<usize>) -> Vec<Vec<Change>> {
+    /// Returns the possible removals: nothing, one replica, or all; none from the type `but`.
+    fn leavings(self, but: Option<usize>) -> Vec<Vec<ReplicaChange>> {
         let held = || self.held().filter(|&ty| Some(ty) != but);
         let one = held().map(|ty| vec![self.change(ty, -1)]);
-        let mut leavings: Vec<Vec<Change>> = std::iter::once(Vec::new()).chain(one).collect();
+        let mut leavings: Vec<Vec<ReplicaChange>> = std::iter::once(Vec::new()).chain(one).collect();
         if held().map(|ty| self.bundles[self.row][ty]).sum::<u32>() > 1 {
             leavings.push(held().map(|ty| self.change(ty, -i64::from(self.bundles[self.row][ty]))).collect());
         }
         leavings
     }
 
-    /// Returns what may come: nothing, or a replica.
-    fn comings(self) -> Vec<Vec<Change>> {
+    /// Returns the possible additions: nothing, or one replica.
+    fn comings(self) -> Vec<Vec<ReplicaChange>> {
         let one = (0..self.bundles[self.row].len()).filter(|&ty| self.may_use(ty));
         std::iter::once(Vec::new()).chain(one.map(|ty| vec![self.change(ty, 1)])).collect()
     }
 }
 
-/// Returns the bundles after some changes; `None` where jobs may not have them, or there are too few GPUs.
-fn changed(problem: &Problem, jobs: &[usize], bundles: &Bundles, changes: &[Change]) -> Option<Bundles> {
+/// Returns the bundles after some changes; `None` if they are illegal for a job or there are too few GPUs.
+fn changed(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &ReplicaCounts,
+    changes: &[ReplicaChange],
+) -> Option<ReplicaCounts> {
     let mut other = bundles.clone();
     for change in changes {
         let count = &mut other[change.row][change.gpu_type];

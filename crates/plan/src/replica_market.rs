@@ -1,8 +1,9 @@
-//! The paper's auction where replicas have several GPUs: a category gives each job some GPUs, which it turns into whole replicas.
+//! The paper's auction for replicas of several GPUs: a category gives each job some GPUs, which are converted
+//! to whole replicas.
 //!
-//! Every job begins with the type on which its GPUs do most; then replicas leave types that are too full, those first that lose least
-//! for the GPUs that they free. With single GPUs that would be a transportation problem; with replicas it is a knapsack, of which this
-//! is a good answer, not always the best.
+//! Every job starts with the type on which its GPUs are most effective. Replicas then leave overfull types,
+//! first those with the smallest loss per freed GPU. With single GPUs this is a transportation problem; with
+//! replicas it is a knapsack problem, for which this is a good but not always optimal heuristic.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,26 +12,26 @@ use crate::optimal::{inside, merge};
 use crate::stacking::{Stacked, stack};
 use crate::{JobModel, Problem, Slot, cost, packing};
 
-/// Replicas of jobs by type, and what nodes have room for.
+/// Replicas of jobs by type, and the capacity of nodes.
 #[derive(Clone, Debug)]
 pub(super) struct ReplicaMarket {
-    /// By job and type.
+    /// Replicas by job and type.
     pub bundles: Vec<Vec<u32>>,
-    /// By type: how many blocks of each size that is in use nodes hold.
+    /// By type: the number of blocks of each used size that nodes hold.
     room: Vec<BTreeMap<u32, u32>>,
-    /// By type: blocks taken, by their size.
+    /// By type: occupied blocks by size.
     taken: Vec<BTreeMap<u32, u32>>,
 }
 
-/// A replica that leaves a type, and those that take its GPUs elsewhere.
-struct Move {
+/// A replica that leaves a type, and the replicas that use its GPUs elsewhere.
+struct ReplicaMove {
     row: usize,
     from: usize,
     to: Option<(usize, u32)>,
 }
 
 impl ReplicaMarket {
-    /// Returns the market of some jobs; `None` where all replicas are single GPUs.
+    /// Returns the market of some jobs; `None` if all replicas are single GPUs.
     pub(super) fn new(problem: &Problem, jobs: &[usize]) -> Option<Self> {
         if !jobs.iter().any(|&job| problem.jobs[job].has_several_gpus()) {
             return None;
@@ -46,8 +47,8 @@ impl ReplicaMarket {
         Some(Self { bundles: Vec::new(), room, taken: Vec::new() })
     }
 
-    /// Gives each job replicas on so many GPUs at most; `value` is that of a replica by row and type. Returns whether all have their
-    /// least number.
+    /// Gives each job replicas on at most this many GPUs; `value` is that of a replica by row and type.
+    /// Returns whether all jobs have their minimum number.
     pub(super) fn solve(
         &mut self,
         problem: &Problem,
@@ -66,12 +67,12 @@ impl ReplicaMarket {
             }
             self.bundles.push(bundle);
         }
-        // Where a job has left a type, it does not come back.
+        // A job does not return to a type that it has left.
         let mut left = vec![vec![false; self.room.len()]; jobs.len()];
         while let Some(full) = (0..self.room.len()).find(|&ty| !self.fits(ty)) {
             let own = self.least_loss(problem, jobs, full, value, &|market, _, to| market.fits(to));
             let own = own.or_else(|| {
-                // Its place there may be another one's to leave.
+                // Another job may free a place there by leaving.
                 self.least_loss(problem, jobs, full, value, &|_, row, to| !left[row][to])
             });
             let Some(own) = own else { return false };
@@ -87,12 +88,13 @@ impl ReplicaMarket {
         true
     }
 
-    /// Returns the most replicas of a job on a type, if it were alone.
+    /// Returns the maximum number of replicas of a job on a type, if it were alone.
     fn alone(&self, job: &JobModel, ty: usize) -> u32 {
         self.room[ty][&job.block(ty)] / (job.size(ty) / job.block(ty))
     }
 
-    /// Returns the replicas that do most for each of so many GPUs; `None` where they hold fewer than the least number.
+    /// Returns the replicas with the highest value per GPU within this many GPUs; `None` if they are fewer
+    /// than the minimum number.
     fn first(&self, job: &JobModel, gpus: u32, value: &dyn Fn(usize) -> f64) -> Option<Vec<u32>> {
         let mut types: Vec<usize> = (0..job.types.len()).filter(|&ty| value(ty).is_finite()).collect();
         let worth = |ty: usize| value(ty) / f64::from(job.size(ty));
@@ -117,7 +119,8 @@ impl ReplicaMarket {
         *self.taken[ty].entry(block).or_default() -= replicas * (size / block);
     }
 
-    /// Returns whether what is taken of a type finds room by all counts; only where sizes divide one another is that certain.
+    /// Returns whether the occupied blocks of a type fit by all counts; this is certain only if block sizes
+    /// divide one another.
     fn fits(&self, ty: usize) -> bool {
         let is_enough = |(&size, &room): (&u32, &u32)| {
             self.taken[ty].iter().map(|(&block, &count)| block / size * count).sum::<u32>() <= room
@@ -125,8 +128,8 @@ impl ReplicaMarket {
         self.room[ty].iter().all(is_enough)
     }
 
-    /// Returns the replica that leaves a full type with the least loss for each GPU that it frees, of those that find a place where
-    /// `may` says so.
+    /// Returns the replica that leaves a full type with the smallest loss per freed GPU, among those that fit
+    /// elsewhere under the condition `may`.
     fn least_loss(
         &mut self,
         problem: &Problem,
@@ -134,8 +137,8 @@ impl ReplicaMarket {
         full: usize,
         value: &dyn Fn(usize, usize) -> f64,
         may: &dyn Fn(&Self, usize, usize) -> bool,
-    ) -> Option<Move> {
-        let mut best: Option<(f64, Move)> = None;
+    ) -> Option<ReplicaMove> {
+        let mut best: Option<(f64, ReplicaMove)> = None;
         for (row, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let others = self.bundles[row].iter().sum::<u32>().saturating_sub(1);
@@ -147,14 +150,14 @@ impl ReplicaMarket {
                 let gained = to.map_or(0.0, |(ty, count)| f64::from(count) * value(row, ty));
                 let loss = (value(row, full) - gained) / f64::from(freed);
                 if best.as_ref().is_none_or(|(least, _)| loss < *least) {
-                    best = Some((loss, Move { row, from: full, to }));
+                    best = Some((loss, ReplicaMove { row, from: full, to }));
                 }
             };
             if others >= model.min_gpus.max(1) {
                 consider(None);
             }
             for to in (0..self.room.len()).filter(|&ty| ty != full && value(row, ty).is_finite()) {
-                // One that the job needs may take more GPUs than it gives back.
+                // A replica that the job needs may take more GPUs than it releases.
                 let least = u32::from(others < model.min_gpus.max(1));
                 let room = self.alone(model, to) - self.bundles[row][to];
                 let moved =
@@ -174,8 +177,8 @@ impl ReplicaMarket {
     }
 }
 
-/// Puts each job's replicas on nodes: those that save most by staying on one node choose first. Where that leaves some without a
-/// node, whole replicas come first, the largest before all. `None` where they find no room.
+/// Places each job's replicas on nodes: jobs that save most by staying on one node choose first. If that
+/// leaves replicas without a node, all replicas are placed by descending size. `None` if they do not fit.
 pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> Option<Vec<Vec<Slot>>> {
     let all = || problem.nodes.iter().map(|node| node.gpus.clone()).collect::<Vec<_>>();
     let saving = |row: usize| {
@@ -199,7 +202,8 @@ pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> O
     if in_turn { Some(slots) } else { largest_first(problem, jobs, bundles, &all()) }
 }
 
-/// Puts a job's replicas on the node that they leave fullest, or else each on the node that it leaves fullest.
+/// Places a job's replicas together on the node with the fewest GPUs left over, or else each on the node with
+/// the fewest left over.
 fn one_by_one(job: &JobModel, free: &mut [Vec<u32>], bundle: &[u32]) -> Option<Vec<Slot>> {
     let gpus = job.gpus(bundle);
     let fullest = |node: &usize| free[*node].iter().sum::<u32>();
@@ -222,7 +226,8 @@ fn one_by_one(job: &JobModel, free: &mut [Vec<u32>], bundle: &[u32]) -> Option<V
     Some(slots)
 }
 
-/// Puts the blocks of all jobs on nodes, type by type; `None` where they find no room, or that takes too long to find out.
+/// Places the blocks of all jobs on nodes, type by type; `None` if they do not fit, or if the check takes too
+/// long.
 fn largest_first(
     problem: &Problem,
     jobs: &[usize],

@@ -1,29 +1,29 @@
-//! Integer shares: which rank has which GPU, and how many samples of each global batch.
+//! Integer shares: the GPU of each rank, and its samples of each global batch.
 //!
-//! Among all splits into whole quanta the one whose slowest rank is fastest is taken; among equals the one
-//! with the lexicographically least sorted rank times, then the one that favours earlier ranks.
+//! Among all splits into whole quanta, the one whose slowest rank is fastest is chosen; of equal ones, the
+//! one with the lexicographically smallest sorted rank times, then the one that favours earlier ranks.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::{JobModel, Placed, Rank, Sharing, Slot, TypeModel, blocks, cost};
+use crate::{JobModel, Rank, ReplicaPlacement, Sharing, Slot, TypeModel, blocks, cost};
 use hsched_model::number::to_f64;
 
-/// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
-/// the same GPUs next to each other. `None` where the GPUs cannot hold the batch in whole quanta.
+/// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, and nodes
+/// with the same GPUs adjacent. `None` if the GPUs cannot hold the batch in whole quanta.
 pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
     if !job.needs_blocks() && !job.is_loose() {
         return one_each(job, slots, sharing);
     }
     let placed = job.placed(slots)?;
-    // A replica is one rank on its first node until batches are known.
+    // A replica is represented by one rank on its first node until batches are known.
     let mut heads: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for replica in &placed {
         *heads.entry((replica.parts[0].0, replica.gpu_type)).or_default() += 1;
     }
     let heads: Vec<Slot> =
         heads.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect();
-    let mut waiting: BTreeMap<(usize, usize), VecDeque<Placed>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(usize, usize), VecDeque<ReplicaPlacement>> = BTreeMap::new();
     for replica in placed {
         waiting.entry((replica.parts[0].0, replica.gpu_type)).or_default().push_back(replica);
     }
@@ -41,7 +41,7 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<
     Some(ranks)
 }
 
-/// Returns the ranks of replicas of one GPU, or of what stands for a replica.
+/// Returns one rank for each GPU or for each replica's representative.
 fn one_each(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
     let sharing = if job.sharing == Sharing::Equal { Sharing::Equal } else { sharing };
     let mut bundle = vec![0; job.types.len()];
@@ -59,15 +59,15 @@ fn one_each(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank
     Some(ranks)
 }
 
-/// Ranks in order, and each one's samples of a whole batch.
-type Shares = (Vec<Rank>, Vec<u64>);
+/// Ranks in order, and the samples of each in a full batch.
+type RankShares = (Vec<Rank>, Vec<u64>);
 
-fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
+fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares> {
     let mut preference = cost::shares(job, bundle)?;
     let mut ranks = arrange(slots, &preference);
     let batches = split_batch(job, &ranks)?;
     if batches.iter().max() != batches.first() {
-        // Rounding made another type's share the largest: order by what is really handed out.
+        // Rounding made another type's share the largest: sort by the actual shares.
         preference = vec![0.0; job.types.len()];
         for (rank, &batch) in ranks.iter().zip(&batches) {
             let batch = to_f64(batch);
@@ -79,8 +79,8 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
     Some((ranks, batches))
 }
 
-/// Fast GPUs first; what does not divide goes to earlier ranks.
-fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
+/// Fast GPUs come first; the remainder goes to earlier ranks.
+fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
     let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());
     let count = u64::try_from(ranks.len()).ok()?;
@@ -95,8 +95,8 @@ fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
     legal.then_some((ranks, batches))
 }
 
-/// Returns ranks in order, without batches yet: by falling `preference` of the types inside a node and of
-/// each node's best type between nodes.
+/// Returns ranks in order, without batches: types inside a node by descending `preference`, and nodes by that
+/// of their best type.
 fn arrange(slots: &[Slot], preference: &[f64]) -> Vec<Rank> {
     let by_preference = |a: usize, b: usize| preference[b].total_cmp(&preference[a]).then(a.cmp(&b));
     let mut nodes: Vec<usize> = slots.iter().map(|slot| slot.node).collect();
@@ -123,17 +123,18 @@ fn arrange(slots: &[Slot], preference: &[f64]) -> Vec<Rank> {
     mixes.into_iter().flat_map(of_node).collect()
 }
 
-/// Returns the samples of each rank in a whole global batch.
+/// Returns the samples of each rank in a full global batch.
 fn split_batch(job: &JobModel, ranks: &[Rank]) -> Option<Vec<u64>> {
     let quantum = job.batch_quantum;
     let levels = split(job, ranks, job.global_batch / quantum, quantum)?;
     Some(levels.into_iter().map(|level| level * quantum).collect())
 }
 
-/// Splits `total` quanta over the ranks, each at least one, so that the slowest is fastest.
+/// Splits `total` quanta among the ranks, at least one each, so that the slowest rank is as fast as possible.
 ///
-/// A rank's time grows with every quantum, so taking the quanta with the least times, one after the other,
-/// is best for the slowest rank. The real-valued split is a safe start that leaves few to hand out singly.
+/// A rank's time grows with every quantum, so repeatedly taking the quantum with the smallest resulting time
+/// is optimal for the slowest rank. The real-valued split is a safe start that leaves few quanta to assign
+/// individually.
 fn split(job: &JobModel, ranks: &[Rank], total: u64, quantum: u64) -> Option<Vec<u64>> {
     let model = |rank: &Rank| job.types[rank.gpu_type];
     let models: Option<Vec<TypeModel>> = ranks.iter().map(model).collect();
@@ -167,10 +168,10 @@ struct Levels {
     accumulate: bool,
 }
 
-/// The next quantum that a rank could take.
+/// The next quantum of a rank.
 #[derive(PartialEq)]
 struct NextSample {
-    /// The rank's time with it.
+    /// The rank's time with this quantum.
     time: f64,
     /// The rank's time without it.
     before: f64,
@@ -178,7 +179,7 @@ struct NextSample {
 }
 
 impl Levels {
-    /// Returns the step time of a rank with `count` quanta; infinite when they do not fit its memory.
+    /// Returns the step time of a rank with `count` quanta; infinite if they do not fit into its memory.
     fn time(&self, rank: usize, count: u64) -> f64 {
         let model = self.models[rank];
         let batch = count.saturating_mul(self.quantum);
@@ -191,7 +192,8 @@ impl Levels {
         model.speed.step(batch, model.max_batch)
     }
 
-    /// Returns a time that no best split can undercut: real shares of uncapped ranks finish no later.
+    /// Returns a lower bound for the time of all splits: with real-valued shares, ranks without a limit
+    /// finish no later.
     fn safe_time(&self, total: u64) -> f64 {
         let samples = to_f64(total.saturating_mul(self.quantum));
         let slope = |m: &TypeModel| m.speed.beta().recip();
@@ -200,7 +202,7 @@ impl Levels {
         (fastest + samples / rate) * (1.0 - 1e-9)
     }
 
-    /// Returns, for each rank, the most quanta (at least one) that it finishes within `time`.
+    /// Returns for each rank the largest number of quanta (at least one) that it finishes within `time`.
     fn below(&self, time: f64) -> Vec<u64> {
         let most = |rank: usize| {
             let (mut low, mut high) = (0, 1);
@@ -225,8 +227,8 @@ impl Levels {
 impl Eq for NextSample {}
 
 impl Ord for NextSample {
-    /// The greatest candidate is handed out first: least time; then, of ranks that would tie, the one whose
-    /// present time is largest (the others' smaller times stay); then the earlier rank.
+    /// The greatest candidate is assigned first: the smallest time; of ranks with equal times, the one whose
+    /// present time is largest (so that the smaller times of the others stay); then the earlier rank.
     fn cmp(&self, other: &Self) -> Ordering {
         other
             .time
@@ -283,7 +285,7 @@ mod tests {
         TypeModel { speed: Speed::rate(rate).expect("valid"), max_batch: None, single_rank: false }
     }
 
-    /// Every split of `total` quanta, each rank at least one.
+    /// Returns every split of `total` quanta with at least one for each rank.
     fn splits(ranks: usize, total: u64) -> Vec<Vec<u64>> {
         if ranks == 1 {
             return if total > 0 { vec![vec![total]] } else { Vec::new() };
@@ -313,7 +315,8 @@ mod tests {
         assert_eq!(ranks.iter().map(|rank| rank.batch).collect::<Vec<_>>(), [9, 8, 8, 8, 8, 4, 8, 4]);
     }
 
-    /// Compares the split of `total * quantum` samples with the best of all splits; types are (alpha, beta, largest batch).
+    /// Compares the split of `total * quantum` samples with the best of all splits; types are (alpha, beta,
+    /// maximum batch).
     fn check(types: &[(u32, u32, Option<u64>)], counts: &[u32], total: u64, quantum: u64, accumulate: bool) {
         let model = |&(alpha, beta, max_batch): &(u32, u32, Option<u64>)| {
             let speed = Speed::affine(Seconds(f64::from(alpha)), Seconds(f64::from(beta)));

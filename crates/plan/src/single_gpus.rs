@@ -1,8 +1,8 @@
-//! What policies that give out single GPUs do with replicas of several: they treat no problem with such jobs.
+//! Policies that assign single GPUs refuse problems with replicas of several GPUs.
 
 use crate::{Assignment, Budget, Placer, Plan, Policy, PolicyError, Problem};
 
-/// A policy that counts GPUs where replicas would have to be counted.
+/// A policy that counts GPUs and would have to count replicas.
 pub(super) struct SingleGpus<T: ?Sized>(pub Box<T>);
 
 /// Refuses jobs whose replicas have several GPUs.

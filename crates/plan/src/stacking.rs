@@ -1,24 +1,25 @@
-//! Whole blocks of GPUs of one type on nodes, exactly: whether they fit, and where.
+//! Exact placement of blocks of GPUs of one type on nodes: whether they fit, and where.
 //!
-//! Where each size divides the next larger one, the largest first finds room if there is any: a node's free GPUs, cut into blocks of the
-//! smallest size, lose nothing to a larger block. Otherwise it is searched.
+//! If each size divides the next larger one, placing the largest blocks first succeeds whenever possible,
+//! because a node's free GPUs in blocks of the smallest size lose nothing to a larger block. Otherwise a
+//! search is needed.
 
 use std::collections::BTreeSet;
 
-/// Steps of one search before it is given up.
+/// Maximum number of steps of one search.
 const PATIENCE: u32 = 50_000;
 
-/// Where blocks are, or that nobody found out.
+/// The result: positions of blocks, or unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stacked {
-    /// The node of each block, in the order of the blocks.
+    /// The node of each block, in block order.
     On(Vec<usize>),
     Never,
     /// The search took too long.
     Unknown,
 }
 
-/// Puts blocks of these sizes on nodes with so many free GPUs.
+/// Places blocks of these sizes on nodes with these numbers of free GPUs.
 pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|&block| std::cmp::Reverse(blocks[block]));
@@ -56,18 +57,18 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
 struct StackSearch<'a> {
     left: Vec<u32>,
     blocks: &'a [u32],
-    /// The largest first.
+    /// Blocks by descending size.
     order: Vec<usize>,
     on: Vec<usize>,
-    /// Free GPUs of all nodes, sorted, on which the blocks from some place on found no room.
+    /// Sorted free GPUs of all nodes with which the blocks from some index on did not fit.
     dead: BTreeSet<(usize, Vec<u32>)>,
     steps: u32,
 }
 
 impl StackSearch<'_> {
-    /// Puts each block on the node that it leaves fullest; returns whether all found room.
+    /// Places each block on the node with the fewest GPUs left over; returns whether all fit.
     fn fill(&mut self) -> bool {
-        // Nodes by their free GPUs: a heap of buckets.
+        // Nodes in buckets by their number of free GPUs.
         let most = self.left.iter().copied().max().unwrap_or(0) as usize;
         let mut buckets: Vec<Vec<usize>> = vec![Vec::new(); most + 1];
         for (node, &free) in self.left.iter().enumerate().rev() {
@@ -84,7 +85,7 @@ impl StackSearch<'_> {
         true
     }
 
-    /// Puts the blocks from `place` on wherever they can go.
+    /// Tries all placements of the blocks from index `place`.
     fn put(&mut self, place: usize) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {

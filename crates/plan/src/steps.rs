@@ -4,19 +4,19 @@ use crate::cost::SHARE_TOLERANCE;
 use crate::{JobModel, TypeModel};
 use hsched_model::number::to_f64;
 
-/// The samples that a job's GPUs take in a step of any length, ready to be solved for the length.
+/// The samples of a job's GPUs as a function of step time, prepared for solving.
 ///
-/// Each GPU's share grows piecewise linearly with the step, and where its slope changes does not depend on how many
-/// GPUs there are: these bends are sorted once.
+/// Each GPU's share grows piecewise linearly with the step time, and the points where its slope changes
+/// (bends) do not depend on the number of GPUs, so they are sorted once.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
-    /// By time.
+    /// Bends by time.
     bends: Vec<Bend>,
     /// B.
     batch: f64,
 }
 
-/// A step from which on one more GPU of a type takes samples faster, by `rise / over` a second.
+/// A step time from which one GPU of a type takes samples at an additional rate of `rise / over` per second.
 #[derive(Clone, Copy, Debug)]
 struct Bend {
     time: f64,
@@ -26,7 +26,7 @@ struct Bend {
 }
 
 impl Steps {
-    /// Returns the steps of `job` on these types, each with its place in the counts of a bundle.
+    /// Returns the steps of `job` on these types, each with its index in the counts of a bundle.
     pub(super) fn new(job: &JobModel, types: impl Iterator<Item = (usize, TypeModel)>) -> Self {
         let batch = to_f64(job.global_batch);
         let mut bends = Vec::with_capacity(8);
@@ -44,13 +44,13 @@ impl Steps {
         Self { bends, batch }
     }
 
-    /// Returns τ, the root of Σ clamp(t⁻¹(τ), 0, c) = B, exactly: it is on one piece between two bends.
+    /// Returns τ, the exact root of Σ clamp(t⁻¹(τ), 0, c) = B, which lies on a piece between two bends.
     ///
-    /// `None` when the GPUs cannot hold the batch.
+    /// `None` if the GPUs cannot hold the batch.
     pub(super) fn time(&self, counts: &[u32]) -> Option<f64> {
         let mut bends = self.bends.iter().filter(|bend| counts[bend.gpu_type] > 0).peekable();
         let (mut handed_out, mut slope, mut reached) = (0.0, 0.0, 0.0);
-        // What a slope may be by rounding alone.
+        // A slope that is zero apart from rounding errors.
         let mut flat = 0.0;
         while let Some(bend) = bends.next() {
             handed_out += slope * (bend.time - reached);
@@ -64,7 +64,7 @@ impl Steps {
                 return Some(reached + left / slope);
             }
             if next == f64::INFINITY {
-                // Every rank is full: nothing more can be handed out.
+                // Every rank is full, so no more samples can be assigned.
                 return (left <= self.batch * SHARE_TOLERANCE).then_some(reached);
             }
         }

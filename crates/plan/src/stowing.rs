@@ -1,32 +1,33 @@
-//! Whether jobs can all have their least number of replicas at once, exactly: which types each takes, and the nodes.
+//! Exact check whether jobs can all have their minimum number of replicas at the same time: the types of
+//! each, and the nodes.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Problem;
 use crate::stacking::{Stacked, stack};
 
-/// Choices of types before a search is given up.
+/// Maximum number of type choices in a search.
 const PATIENCE: u32 = 20_000;
 
-/// What is asked for of one type: replicas by the GPUs that each needs of one node.
-type Blocks = BTreeMap<u32, u32>;
+/// Requested replicas of one type, by the GPUs that each needs on one node.
+type ReplicaBlocks = BTreeMap<u32, u32>;
 
 struct StowSearch<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
-    /// Places among the jobs, those that are hardest to place first.
+    /// Job indices, those hardest to place first.
     order: Vec<usize>,
     /// Replicas by job and type.
     chosen: Vec<Vec<u32>>,
     /// Free GPUs by type, then node.
     free: Vec<Vec<u32>>,
-    taken: Vec<Blocks>,
-    known: HashMap<(usize, Blocks), bool>,
+    taken: Vec<ReplicaBlocks>,
+    known: HashMap<(usize, ReplicaBlocks), bool>,
     steps: u32,
 }
 
-/// Returns replicas by job and type with which all these jobs have their least number at once; `None` where they cannot, or that takes
-/// too long to find out.
+/// Returns replicas by job and type with which all these jobs have their minimum number at the same time;
+/// `None` if that is impossible or takes too long to determine.
 pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Vec<u32>>> {
     let types = problem.gpu_types.len();
     let of_type =
@@ -46,7 +47,7 @@ pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Ve
         order,
         chosen: vec![vec![0; types]; jobs.len()],
         free: (0..types).map(of_type).collect(),
-        taken: vec![Blocks::new(); types],
+        taken: vec![ReplicaBlocks::new(); types],
         known: HashMap::new(),
         steps: 0,
     };
@@ -54,13 +55,14 @@ pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Ve
 }
 
 impl StowSearch<'_> {
-    /// Places the jobs from a place of the order on.
+    /// Places the jobs from index `at` of the order.
     fn place(&mut self, at: usize) -> bool {
         let Some(&row) = self.order.get(at) else { return true };
         self.share(at, 0, self.problem.jobs[self.jobs[row]].min_gpus)
     }
 
-    /// Gives a job so many replicas on the types from `ty` on, most of the first type first, then places the others.
+    /// Gives a job this many replicas on the types from `ty`, preferring the first type, then places the
+    /// other jobs.
     fn share(&mut self, at: usize, ty: usize, left: u32) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
@@ -99,7 +101,7 @@ impl StowSearch<'_> {
         false
     }
 
-    /// Returns whether what is taken of a type fits its nodes.
+    /// Returns whether the occupied GPUs of a type fit on its nodes.
     fn fits(&mut self, ty: usize) -> bool {
         let key = (ty, self.taken[ty].clone());
         if let Some(&known) = self.known.get(&key) {

@@ -1,11 +1,12 @@
-//! What running jobs hold, kept up to date, and the capacity rules of [`verify`](super::verify()) beside it.
+//! The resources held by running jobs, kept up to date, and the capacity rules of
+//! [`verify`](super::verify()).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::verify::placements;
 use crate::{Decision, JobModel, Plan, Problem, Room, Slot, Violation, WorkerNode};
 
-/// The GPUs, CPUs and memory that running jobs have, by node.
+/// The GPUs, CPUs and memory held by running jobs, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// GPUs by node and type.
@@ -16,25 +17,25 @@ pub struct Taken {
     types: Vec<i64>,
 }
 
-/// CPUs and bytes of memory.
+/// Changes of CPUs and bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HostDelta {
     cpus: i128,
     memory: i128,
 }
 
-/// What a plan changes: less where a job that it names has something, more where it gives something.
+/// The changes of a plan: negative for what its named jobs hold, positive for what they receive.
 #[derive(Default)]
 struct PlanDelta {
     gpus: BTreeMap<(usize, usize), i64>,
     hosts: BTreeMap<usize, HostDelta>,
     types: BTreeMap<usize, i64>,
-    /// Where it gives something: what jobs hold is none of its doing.
+    /// Nodes and types that it assigns; it is not responsible for what jobs already hold.
     given: BTreeSet<(usize, usize)>,
 }
 
 impl Taken {
-    /// Returns what the running jobs of a problem have.
+    /// Returns the resources held by a problem's running jobs.
     pub fn of(problem: &Problem) -> Self {
         let types = problem.gpu_types.len();
         let mut taken = Self {
@@ -51,14 +52,14 @@ impl Taken {
         taken
     }
 
-    /// Counts GPUs that a job now has.
+    /// Adds GPUs that a job now holds.
     pub fn take(&mut self, job: &JobModel, slots: &[Slot]) {
         for slot in slots {
             self.add(job, slot, 1);
         }
     }
 
-    /// Counts GPUs that a job no longer has.
+    /// Subtracts GPUs that a job no longer holds.
     pub fn release(&mut self, job: &JobModel, slots: &[Slot]) {
         for slot in slots {
             self.add(job, slot, -1);
@@ -72,7 +73,7 @@ impl Taken {
         self.hosts[slot.node].add(job, count);
     }
 
-    /// Returns where a plan exceeds what nodes have, or the limits.
+    /// Returns where a plan exceeds the nodes' resources or the limits.
     pub(super) fn exceeded(&self, problem: &Problem, plan: &Plan) -> Vec<Violation> {
         let mut free = PlanDelta::default();
         for (job, _) in &plan.changes {
@@ -96,7 +97,7 @@ impl Taken {
         }
         let mut violations = Vec::new();
         self.exceeded_gpus(problem, &free, |node| &node.gpus, &mut violations);
-        // What waits may wait for what others of the problem have.
+        // A pending job may wait for GPUs held by other jobs of the problem.
         Self::default().exceeded_gpus(problem, &asked, |node| &node.up, &mut violations);
         self.exceeded_hosts(problem, &free, &mut violations);
         for change in [&free, &queued] {
@@ -128,7 +129,7 @@ impl Taken {
         }
     }
 
-    /// Checks that the ranks on each node have their CPUs and memory.
+    /// Checks CPUs and memory for the ranks on each node.
     fn exceeded_hosts(&self, problem: &Problem, change: &PlanDelta, violations: &mut Vec<Violation>) {
         let nodes: BTreeSet<usize> = change.given.iter().map(|(node, _)| *node).collect();
         for number in nodes {
@@ -149,7 +150,7 @@ impl Taken {
         }
     }
 
-    /// Checks the limits on what all jobs hold together.
+    /// Checks the limits on the total held by all jobs.
     fn exceeded_limits(&self, problem: &Problem, change: &PlanDelta, violations: &mut Vec<Violation>) {
         for limit in &problem.limits {
             let is_given = change.given.iter().any(|(_, gpu_type)| limit.gpu_types.contains(gpu_type));
@@ -168,7 +169,7 @@ impl Taken {
 }
 
 impl PlanDelta {
-    /// Returns the same amounts, with nothing given.
+    /// Returns the same amounts without assignments.
     fn clone_changes(&self) -> Self {
         Self {
             gpus: self.gpus.clone(),

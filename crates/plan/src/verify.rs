@@ -1,7 +1,7 @@
-//! The independent check of a plan: every plan passes it before it is rendered, simulated or submitted.
+//! The independent check of a plan, which every plan passes before it is rendered, simulated or submitted.
 //!
-//! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
-//! formulas, the step time by bisection where they solve it exactly.
+//! It does not use the policies' functions: it recomputes capacities, limits, shares and times from the
+//! formulas, and the step time by bisection where policies solve it exactly.
 
 use hsched_model::number::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ use hsched_model::JobName;
 pub struct CheckedPlan {
     plan: Plan,
     jobs: usize,
-    /// Made when somebody asks: a decision about thousands of waiting jobs needs none.
+    /// Computed on first use, because a decision about thousands of pending jobs needs no verdicts.
     verdicts: OnceLock<Vec<Verdict>>,
 }
 
-/// A rule that a plan breaks: a fault of the policy, never of its user.
+/// A rule that a plan violates: an error of the policy, never of its user.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Violation {
     #[error("decides on job number {job}, but there are {jobs} jobs")]
@@ -38,14 +38,14 @@ pub enum Violation {
     Job { job: JobName, what: String },
 }
 
-/// Relative difference up to which two computations of a time agree.
+/// Relative tolerance between two computations of a time.
 const TOLERANCE: f64 = 1e-6;
 
-/// Why a job has no verdict of its own.
+/// Reason for a job that the plan does not name.
 const UNDECIDED: &str = "the policy does not change it";
 
 impl CheckedPlan {
-    /// Returns the decisions by job; those that the plan does not name are deferred.
+    /// Returns the decisions by job; jobs that the plan does not name are deferred.
     pub fn verdicts(&self) -> &[Verdict] {
         self.verdicts.get_or_init(|| {
             let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
@@ -57,7 +57,7 @@ impl CheckedPlan {
         })
     }
 
-    /// Returns the numbers of the jobs that have GPUs.
+    /// Returns the indices of the jobs that have GPUs.
     pub fn placed(&self) -> Vec<usize> {
         let verdicts = self.verdicts().iter().enumerate();
         verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
@@ -68,27 +68,27 @@ impl CheckedPlan {
         &self.plan
     }
 
-    /// Returns the plan itself.
+    /// Returns the owned plan.
     pub fn into_plan(self) -> Plan {
         self.plan
     }
 }
 
-/// Returns the plan as a checked one.
+/// Checks a plan.
 ///
-/// What jobs hold that the plan does not name counts with what it gives to others.
+/// The GPUs of jobs that the plan does not name are counted together with its assignments.
 ///
 /// # Errors
-/// Every rule that it breaks.
+/// Every rule that it violates.
 pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
     verify_change(problem, &Taken::of(problem), &plan)?;
     Ok(CheckedPlan { plan, jobs: problem.jobs.len(), verdicts: OnceLock::new() })
 }
 
-/// Checks a plan against what all jobs have, at the cost of what it changes.
+/// Checks a plan against the resources of all jobs; the cost depends only on its changes.
 ///
 /// # Errors
-/// Every rule that it breaks.
+/// Every rule that it violates.
 pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<(), Vec<Violation>> {
     let jobs = problem.jobs.len();
     let mut violations = Vec::new();
@@ -116,10 +116,10 @@ pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<()
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
-/// Returns a policy's plan as a checked one.
+/// Checks a policy's plan.
 ///
 /// # Errors
-/// When it breaks rules, which is the policy's fault.
+/// If it violates rules, which is an error of the policy.
 pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<CheckedPlan, PolicyError> {
     verify(problem, plan).map_err(|violations| {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -155,7 +155,8 @@ fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec
     broken
 }
 
-/// Returns the ranks of each replica: neighbours of one type with one share, and on one node where they must be.
+/// Returns the ranks of each replica: consecutive ranks of one type with equal shares, on one node if
+/// required.
 fn replicas<'a>(job: &JobModel, ranks: &'a [Rank], broken: &mut Vec<String>) -> Vec<&'a [Rank]> {
     let Some(replica_model) = &job.replica else { return ranks.chunks(1).collect() };
     let (mut replicas, mut at) = (Vec::new(), 0);
@@ -210,7 +211,7 @@ fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], brok
 
 fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &mut Vec<String>) {
     let quantum = job.batch_quantum;
-    // A plan file may say any numbers, which must not add up by overflow.
+    // A plan file may contain any numbers, whose sum must not overflow.
     let sum = |part: fn(&Rank) -> u64| ranks.iter().map(|rank| u128::from(part(rank))).sum::<u128>();
     if sum(|rank| rank.batch) != job.global_batch.into()
         || sum(|rank| rank.samples) != job.samples_per_epoch.into()
@@ -258,7 +259,7 @@ fn check_times(
     }
 }
 
-/// The time in which the ranks together take the batch, by bisection.
+/// Returns the time in which the ranks together take the batch, by bisection.
 fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f64 {
     let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
     for rank in ranks {
@@ -277,7 +278,7 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     for _ in 0..200 {
         let middle = low + (high - low) / 2.0;
         if middle <= low || middle >= high {
-            // No number is between them.
+            // There is no number between them.
             break;
         }
         if handed_out(middle) < batch {
@@ -296,7 +297,7 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     high
 }
 
-/// The slowest rank's time for its equal part of the batch.
+/// Returns the slowest rank's time for its equal part of the batch.
 fn equal_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
     let part = to_f64(job.global_batch) / to_f64(models.len());
     if part < to_f64(job.batch_quantum) * (1.0 - TOLERANCE) {
@@ -309,7 +310,8 @@ fn equal_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) ->
     models.iter().map(time).fold(0.0, f64::max)
 }
 
-/// The samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its limit.
+/// Returns the samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its
+/// limit.
 fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
     let unlimited = ((time - alpha) / beta).max(0.0);
@@ -320,8 +322,8 @@ fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
     }
 }
 
-/// The slowest link of a ring that visits the nodes one after the other: the network between two nodes, and a node's own where
-/// two replicas meet.
+/// Returns the slowest link of a ring that visits the nodes in order: the network between two nodes, and a
+/// node's internal links if two replicas meet there.
 fn slowest_link(problem: &Problem, replicas: &[&[Rank]]) -> f64 {
     let mut on_node: BTreeMap<usize, u32> = BTreeMap::new();
     for replica in replicas {

@@ -1,9 +1,9 @@
-//! A policy that is shown what is left of each job in whole epochs, as `watch` shows it.
+//! A policy that receives each job's remaining work in whole epochs, as `watch` reports it.
 
 use crate::{Budget, Changed, Plan, Policy, PolicyError, Problem};
 use hsched_model::number::to_u64;
 
-/// A policy that is shown how far each job has come.
+/// A policy that receives jobs' progress in whole epochs.
 pub(super) struct WholeEpochs(pub Box<dyn Policy>);
 
 impl Policy for WholeEpochs {

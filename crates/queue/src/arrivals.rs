@@ -5,98 +5,99 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
-use crate::line::{Key, Use};
+use crate::line::{LineKey, Use};
 use crate::queue_model::QueueModel;
 use crate::ranks::Whose;
 use crate::shape::Shapes;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 
-/// How far back submissions are looked at.
+/// How far back submissions are counted.
 const WEEK: f64 = 7.0 * 86_400.0;
 
-/// Submissions that tell as much as the belief that a cluster gets as much work as it does.
+/// Number of submissions with the same weight as the prior assumption that as much work arrives as is done.
 const BELIEF: u32 = 10;
 
-/// Records that are younger than a week begin with all that waited then: what was submitted in so much time, in seconds, is no sign
-/// of what comes.
+/// Records of less than a week start with all jobs pending then: submissions within this many seconds of
+/// their start are ignored, because they do not represent new arrivals.
 const BACKLOG: f64 = 900.0;
 
-/// The shortest mean time between submissions that is believed, in seconds.
+/// Minimum plausible mean time between submissions, in seconds.
 const SHORTEST_GAP: f64 = 1.0;
 
-/// Submissions from which on gaps are drawn from those that were.
+/// Minimum number of submissions for drawing from observed gaps.
 const ENOUGH: usize = 20;
 
-/// How long more may arrive than is done, in seconds: a day. No cluster goes on like that.
+/// For how long arrivals may exceed the completed work, in seconds: one day. No cluster can continue like
+/// that.
 const TRUSTED: f64 = 86_400.0;
 
-/// The part of its GPUs that a cluster on which jobs wait uses in the long run: nodes that are kept for others leave the rest idle.
+/// Long-term GPU utilisation of a cluster with pending jobs; reserved nodes account for the rest.
 const SUSTAINED: f64 = 0.8;
 
-/// A job that was submitted in the last days.
+/// A job submitted in the last days.
 #[derive(Clone, Debug)]
-pub(super) struct Past {
+pub(super) struct PastJob {
     pub submitted: f64,
     pub shape: usize,
     pub limit: f64,
     pub tasks: u32,
-    /// The part of its limit that it ran, where it has ended.
+    /// The fraction of its limit that it ran, if it has ended.
     pub ratio: Option<f64>,
     pub habit: usize,
-    /// The GPU time that it takes if it runs to its limit, in seconds.
+    /// Its GPU time if it runs to its limit, in seconds.
     pub most_work: f64,
     pub tier: u32,
-    /// Its priority when it was submitted, as far as that is not of use by now.
+    /// Its priority at submission, without the part that is outdated by now.
     pub priority: Option<f64>,
     pub counts: Use,
     pub rule: usize,
 }
 
-/// What arrives in a part of the queue.
+/// The arrivals in a part of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    past: Vec<Past>,
-    /// Times between them, as many; empty where too few are known.
+    past: Vec<PastJob>,
+    /// Gaps between submissions; empty if too few are known.
     gaps: Vec<f64>,
-    /// In how many seconds how many submissions were seen.
+    /// Length of the observation in seconds, and the number of submissions.
     time: f64,
     seen: usize,
     gpus: f64,
-    /// Priorities of newcomers whose own is not known, without what their rank adds.
+    /// Priorities of new jobs whose own is unknown, without the contribution of their rank.
     priorities: Vec<f64>,
 }
 
-/// What one future takes for the past: jobs and gaps drawn from those that were, with repetition. The fewer there were, the more
-/// futures differ, as they should.
+/// The past assumed by one future: jobs and gaps drawn with replacement from the observed ones. The fewer
+/// were observed, the more futures differ.
 #[derive(Clone, Debug)]
 pub(super) struct Belief {
     past: Vec<usize>,
     gaps: Vec<usize>,
     mean_gap: f64,
-    /// How many times as much arrives as is done in the long run; at least 1.
+    /// Ratio of arriving to long-term completed work; at least 1.
     excess: f64,
 }
 
-/// A job that arrives in one future.
+/// An arriving job in one future.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub at: f64,
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     pub limit: f64,
     pub tasks: u32,
     pub habit: usize,
-    /// The part of its limit that it runs, where that is drawn with it.
+    /// The fraction of its limit that it runs, if drawn together with it.
     pub ratio: Option<f64>,
     pub counts: Use,
     pub rule: usize,
 }
 
-impl Past {
-    /// Returns the jobs that were submitted in the last days, whatever became of them.
-    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
+impl PastJob {
+    /// Returns the jobs submitted in the last days, whatever happened to them.
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
         let per_hour = snapshot.growth().per_hour;
@@ -112,7 +113,8 @@ impl Past {
             let Some(rule) = known.rule_of(job, snapshot) else { continue };
             let partition = job.partitions.first().map(String::as_str);
             let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
-            // What its rank added to the priority of a job that runs nobody knows: that was another day.
+            // The contribution of its rank to a running job's priority is unknown, because it is from another
+            // day.
             let is_current = ranks.is_none() || job.running.is_none();
             list.push(Self {
                 submitted,
@@ -175,8 +177,8 @@ impl Past {
 }
 
 impl Arrivals {
-    /// Returns what arrives in a part with so many GPUs, by what arrived there.
-    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
+    /// Returns the arrivals in a part with this many GPUs, from the submissions observed there.
+    pub(super) fn new(mut past: Vec<PastJob>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
         for user in &mut past {
             user.most_work = model.most_gpu_seconds(user);
         }
@@ -184,7 +186,7 @@ impl Arrivals {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
-        let is_counted = |job: &Past| since < job.submitted && job.submitted <= until;
+        let is_counted = |job: &PastJob| since < job.submitted && job.submitted <= until;
         let seen = past.iter().filter(|job| is_counted(job)).count();
         let (gpus, time) = (to_f64(gpus), until - since);
         let priorities =
@@ -197,15 +199,16 @@ impl Arrivals {
         Self { past, gaps, time, seen, gpus, priorities }
     }
 
-    /// Returns what a future takes for the past in which jobs run such parts of their limits.
+    /// Returns the past assumed by a future in which jobs run these fractions of their limits.
     pub(super) fn belief(&self, ratios: &[Ratios], random: &mut Pcg64Mcg) -> Belief {
         let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
-        let work = |work_of: &Past| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
+        let work =
+            |work_of: &PastJob| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
         let (past, mut gaps) = (again(self.past.len()), again(self.gaps.len()));
         let drawn = mean(gaps.iter().map(|&gap| self.gaps[gap]));
         let mean_gap = if self.gaps.is_empty() {
-            // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
+            // Long-term arrivals equal the completed work on a cluster with pending jobs.
             let believed = mean(self.past.iter().map(work)) / self.gpus;
             let count = f64::from(BELIEF) + to_f64(self.seen);
             let draws = (0..self.seen + BELIEF as usize).map(|_| exponential(random));
@@ -213,7 +216,8 @@ impl Arrivals {
         } else if drawn > 0.0 {
             drawn
         } else {
-            // All came at once, as the tasks of an array do: without a gap, time would stand still.
+            // All jobs were submitted at once, like the tasks of an array; without gaps, time would not
+            // advance.
             gaps.clear();
             self.time / to_f64(self.seen)
         };
@@ -222,7 +226,8 @@ impl Arrivals {
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 
-    /// Returns the arrival after one at `at`, with its `order` among jobs of one priority; `None` where nothing arrives.
+    /// Returns the next arrival after `at`, with its `order` among jobs of equal priority; `None` if nothing
+    /// arrives.
     pub(super) fn next(
         &self,
         belief: &Belief,
@@ -243,11 +248,11 @@ impl Arrivals {
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
             user.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(user.counts)));
-        // What waits grows, and newcomers do not: they fall back by as much.
+        // Priorities of pending jobs grow, so those of new jobs are reduced by the same amount.
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: user.tier, priority, submitted: at, order },
+            key: LineKey { tier: user.tier, priority, submitted: at, order },
             shape: user.shape,
             limit: user.limit,
             tasks: user.tasks,
@@ -259,7 +264,7 @@ impl Arrivals {
     }
 }
 
-/// Returns the time in which all submissions are known, as far back as that matters, in seconds since 1970.
+/// Returns the period in which all submissions are known, as far back as it matters, in Unix seconds.
 fn recorded(snapshot: &Snapshot) -> (f64, f64) {
     let now = snapshot.taken_at.0;
     let Some((since, until)) = snapshot.recorded() else { return (now, now) };
@@ -282,14 +287,14 @@ fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
 }
 
 impl QueueModel {
-    /// Returns what a job's rank adds to its priority when the snapshot is taken.
+    /// Returns the contribution of a job's rank to its priority at the time of the snapshot.
     fn rank_adds(&self, counts: Use) -> f64 {
         let known = self.ranks.as_ref().zip(counts.branch);
         known.map_or(0.0, |(ranks, branch)| ranks.adds[branch])
     }
 
-    /// Returns the GPU time that a job takes if it runs to its limit, in seconds.
-    fn most_gpu_seconds(&self, job: &Past) -> f64 {
+    /// Returns the GPU time of a job that runs to its limit, in seconds.
+    fn most_gpu_seconds(&self, job: &PastJob) -> f64 {
         let shape = &self.shapes[job.shape];
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;

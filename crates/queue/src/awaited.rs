@@ -1,4 +1,4 @@
-//! Pending jobs that do not compete yet: what each waits for.
+//! Pending jobs that do not compete yet, and what each waits for.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use crate::line::Joins;
 use crate::{QueueJob, Snapshot};
 use hsched_model::number::to_u64;
 
-/// The jobs whose ends others wait for, by number.
+/// The jobs for whose ends others wait, by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Awaited {
     number: BTreeMap<String, usize>,
     pub list: Vec<AwaitedJob>,
 }
 
-/// A job whose end others wait for; the tasks of an array are one.
+/// A job for whose end others wait; the tasks of an array form one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AwaitedJob {
-    /// Its tasks that have not ended, whether they run, wait, or never will start.
+    /// Its tasks that have not ended, whether running, pending or never startable.
     pub tasks: u32,
-    /// When the limits of those that run end, in seconds since 1970.
+    /// Ends of the limits of its running tasks, in Unix seconds.
     pub ends: Vec<f64>,
 }
 
@@ -41,12 +41,13 @@ impl Awaited {
         awaited
     }
 
-    /// Returns the numbers by which those know a job that wait for its end: as itself, and as a task of its array.
+    /// Returns the indices under which jobs that wait for its end refer to a job: as itself, and as a task of
+    /// its array.
     pub(super) fn numbers_of(&self, job: &QueueJob) -> Vec<usize> {
         if self.number.is_empty() {
             return Vec::new();
         }
-        // Those that wait for a heterogeneous job name the first of its components.
+        // Jobs that wait for a heterogeneous job name its first component.
         let leader = job.id.split('+').next().unwrap_or_default();
         let mut names = vec![job.id.as_str(), leader];
         names.extend(job.array.as_deref());
@@ -54,16 +55,16 @@ impl Awaited {
         names.iter().filter_map(|name| self.number.get(*name)).copied().collect()
     }
 
-    /// Returns when a pending job that waits for something else than room begins to compete; `None` if unknown. It is left out then, as
-    /// are jobs that are held, that come after others by other rules than their ends (`singleton`, `afternotok`, `?` for "or"), and that
-    /// wait for jobs that the snapshot does not have.
+    /// Returns when a pending job that waits for something other than room begins to compete; `None` if
+    /// unknown. Such a job is left out, as are held jobs, jobs whose dependency is not just the end of others
+    /// (`singleton`, `afternotok`, `?` for "or"), and jobs that wait for jobs missing in the snapshot.
     pub(super) fn joins(&self, job: &QueueJob, snapshot: &Snapshot) -> Option<Joins> {
         let is_known = |name: &Option<String>| {
             snapshot.reservations.iter().any(|reservation| Some(&reservation.name) == name.as_ref())
         };
         match job.reason.as_deref()? {
             "BeginTime" => Some(Joins::At(job.begin?.0)),
-            // When it begins is known of the reservation.
+            // The reservation's start is known.
             "Reservation" if is_known(&job.reservation) => Some(Joins::Now),
             "Dependency" if !job.after.is_empty() => {
                 let number =
@@ -76,8 +77,8 @@ impl Awaited {
 }
 
 impl Snapshot {
-    /// Returns for how long a running job may run in all: to its limit, and beyond that as long as Slurm lets it. One that has come to
-    /// the end of that, too, is taken to run as much longer as it has overrun it.
+    /// Returns how long a running job may run in total: up to its limit, plus Slurm's allowance. A job beyond
+    /// that is assumed to overrun once more by the same time.
     pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
         let limit = self.limit_of(job);
         let now = self.taken_at.0;
@@ -88,7 +89,7 @@ impl Snapshot {
         if end > now { end - since } else { now - since + (now - end).clamp(STOPPING, LONGEST_OVERRUN) }
     }
 
-    /// Returns a note on jobs that run longer than Slurm lets jobs run, where there are some.
+    /// Returns a note on jobs that run longer than Slurm allows, if there are any.
     pub fn overrun_note(&self) -> Option<String> {
         let allowed = self.scheduling.overtime_s.map_or(0.0, |over| over.0) + STOPPING;
         let is_over = |job: &&QueueJob| {
@@ -107,8 +108,9 @@ impl Snapshot {
     }
 }
 
-/// What Slurm takes to see that a job is at its limit and to end it, in seconds: it looks once a minute and kills after `KillWait`.
+/// Time that Slurm needs to detect and end a job at its limit, in seconds: it checks once a minute and kills
+/// after `KillWait`.
 const STOPPING: f64 = 120.0;
 
-/// The longest that a job is taken to overrun its limit from now on, in seconds: a day.
+/// Longest further overrun assumed for a job, in seconds: one day.
 const LONGEST_OVERRUN: f64 = 86_400.0;

@@ -1,9 +1,10 @@
-//! Random numbers of the model. Each depends only on its seed and its purpose, so all requests meet the same future.
+//! Random numbers of the model. Each depends only on its seed and its purpose, so all requests see the same
+//! future.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What a number is for.
+/// The purpose of a number.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     Running = 1,
@@ -15,7 +16,7 @@ pub(super) enum Purpose {
 /// Returns a sequence of numbers for item `index` of its purpose.
 pub(super) fn sequence(seed: u64, purpose: Purpose, index: u64) -> Pcg64Mcg {
     let stream = (purpose as u64) << 60 ^ index;
-    // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
+    // The generator's first numbers are similar for close seeds, so the seed is mixed into all bits.
     Pcg64Mcg::seed_from_u64(spread(seed ^ spread(stream)))
 }
 
@@ -24,7 +25,7 @@ pub(super) fn unit(seed: u64, purpose: Purpose, index: u64) -> f64 {
     sequence(seed, purpose, index).random()
 }
 
-/// The finaliser of `SplitMix64`: near numbers become far ones.
+/// The finaliser of `SplitMix64`, which maps close numbers to distant ones.
 fn spread(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! Constraints: which nodes have the features that a job asks for.
+//! Constraints: the nodes with the features that a job requires.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,17 @@ enum Features<'a> {
     Any(Box<(Features<'a>, Features<'a>)>),
 }
 
-/// Returns whether a constraint means for each node what [`meets`] takes it for: names joined by `&`, `,` and `|`, in parentheses
-/// where needed. Counts (`a*2`) and nodes that must have the same of several features (`[a|b]`) are more than that.
+/// Returns whether [`meets`] interprets a constraint exactly: names joined by `&`, `,` and `|`, with
+/// parentheses where needed. Counts (`a*2`) and nodes that must share one of several features (`[a|b]`) go
+/// beyond that.
 pub fn is_plain_constraint(constraint: &str) -> bool {
     parse(constraint).is_some()
 }
 
 /// Returns whether a node with these features meets a constraint.
 ///
-/// What is more than a condition on each node counts as met by any of its names: the job may then seem to have more nodes to
-/// choose from than it has.
+/// A condition beyond single nodes counts as met by any of its names, so the job may appear to have more
+/// nodes to choose from than it has.
 pub fn meets(constraint: &str, features: &BTreeSet<String>) -> bool {
     if let Some(parsed) = parse(constraint) {
         return parsed.is_met(features);
@@ -39,7 +40,7 @@ pub fn meets(constraint: &str, features: &BTreeSet<String>) -> bool {
         let name = word.split('*').next().unwrap_or_default();
         name.is_empty() || features.contains(name)
     };
-    // Of counted features each is for some of the nodes.
+    // Each counted feature is required on only some of the nodes.
     if text.contains('*') {
         return text.split(['&', ',', '|']).any(is_met);
     }

@@ -1,33 +1,34 @@
-//! An uncertain time: its mean, its median and an interval.
+//! An uncertain time: its mean, its median, and an interval.
 
 use serde::{Deserialize, Serialize};
 
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_usize};
 
-/// Forecasts that must have come true or not before they correct others.
+/// Minimum number of evaluated forecasts for a calibration.
 const ENOUGH: usize = 30;
 
-/// Where nothing was learnt yet. Futures differ less than what comes: nobody draws who cancels, or what one's own later jobs do to one's
-/// rank. Chosen on 335 real starts; of 383 others, made afterwards, 85 % lay between these points.
+/// The default without past forecasts. Futures vary less than reality: they include neither cancellations nor
+/// the effect of one's own later jobs on one's rank. Chosen on 335 real starts; of 383 others, taken later,
+/// 85 % lay between these points.
 const USUAL: Calibration = Calibration { low: 0.05, high: 0.95 };
 
-/// What is known of a time, in seconds.
+/// An estimate of a time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Earlier in one case of ten.
+    /// The true time is earlier in 10 % of cases.
     #[serde(rename = "q10_s")]
     pub low: Seconds,
     #[serde(rename = "q50_s")]
     pub median: Seconds,
-    /// Later in one case of ten.
+    /// The true time is later in 10 % of cases.
     #[serde(rename = "q90_s")]
     pub high: Seconds,
     #[serde(rename = "mean_s")]
     pub mean: Seconds,
 }
 
-/// Which points of a forecast held in one case of ten and in nine of ten.
+/// The quantiles of a forecast that the true times reached in 10 % and 90 % of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     pub low: f64,
@@ -35,8 +36,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Returns the calibration by the points of past forecasts at which the true times lay, each from 0 to 1; `None` where there
-    /// are too few.
+    /// Returns the calibration from the quantiles of past forecasts at which the true times lay, each from 0
+    /// to 1; `None` if there are too few.
     pub fn of(points: &[f64]) -> Option<Self> {
         let mut sorted = points.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -45,14 +46,14 @@ impl Calibration {
 }
 
 impl Estimate {
-    /// Returns the estimate of what comes so much later, as the end of a run after its start.
+    /// Returns the estimate shifted by a fixed time, such as the end of a run after its start.
     #[must_use]
     pub fn later(self, by: Seconds) -> Self {
         let of = |time: Seconds| Seconds(time.0 + by.0);
         Self { low: of(self.low), median: of(self.median), high: of(self.high), mean: of(self.mean) }
     }
 
-    /// Returns what samples say of a time; zeros for none.
+    /// Returns the estimate from samples; zeros for an empty list.
     pub fn of(samples: &[f64], calibration: Option<Calibration>) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -66,13 +67,13 @@ impl Estimate {
     }
 }
 
-/// Returns the mean of some samples; `None` for none.
+/// Returns the mean of samples; `None` for an empty list.
 pub(super) fn mean(samples: &[f64]) -> Option<f64> {
     let count = to_f64(samples.len());
     (count > 0.0).then(|| samples.iter().sum::<f64>() / count)
 }
 
-/// Returns the point below which a part of the sorted samples lies, between two of them where need be; 0 for none.
+/// Returns the value below which a fraction of the sorted samples lies, interpolated; 0 for an empty list.
 pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = part.clamp(0.0, 1.0) * to_f64(last);
@@ -81,7 +82,7 @@ pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
 
-/// Returns the part of some samples that lies below a value; of those equal to it, half.
+/// Returns the fraction of samples below a value; equal ones count half.
 pub fn point_of(samples: &[f64], value: f64) -> f64 {
     let below = samples.iter().filter(|sample| **sample < value).count();
     let equal = samples.iter().filter(|sample| **sample == value).count();
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn forecasts_that_were_too_narrow_widen_the_next() {
-        // The true time was at the far ends of what was foretold.
+        // The true times were at the extremes of the forecasts.
         let points: Vec<f64> = (0..30).map(|number| if number % 2 == 0 { 0.02 } else { 0.98 }).collect();
         let learnt = Calibration::of(&points).expect("enough");
         assert!(learnt.low < 0.1 && learnt.high > 0.9, "{learnt:?}");

@@ -1,4 +1,4 @@
-//! When requests would start: first with all jobs at their limits, then in many futures.
+//! When requests would start: first with all jobs running to their limits, then in many futures.
 
 mod table;
 
@@ -14,16 +14,16 @@ use crate::{QueuePosition, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
-/// What is asked of the model.
+/// The input of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub snapshot: &'a Snapshot,
-    /// Each is tried alone, in the same futures. No two have one id.
+    /// Each request is simulated alone, in the same futures. Their ids are unique.
     pub requests: &'a [Request],
     pub seed: u64,
-    /// Futures that are looked at, unless the time is over before.
+    /// Number of futures, unless time runs out first.
     pub samples: usize,
-    /// What past forecasts have taught.
+    /// Calibration from past forecasts.
     pub calibration: Option<Calibration>,
 }
 
@@ -33,54 +33,54 @@ impl Question<'_> {
     }
 }
 
-/// What is known of the start of one request.
+/// The start estimate of one request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartEstimate {
     pub id: RequestId,
     pub start: Start,
 }
 
-/// When a request starts, as far as anybody can say.
+/// When a request starts, as far as it can be estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
     Estimated(Forecast),
-    /// Nobody can say, for this reason.
+    /// Unknown, for this reason.
     Unknown(&'static str),
-    /// No node could ever hold it.
+    /// No node can ever hold it.
     Never,
-    /// A limit of its account or QOS never lets it start.
+    /// A limit of its account or QOS never allows it to start.
     Refused(Refusal),
 }
 
 /// When a request would start and end, in seconds from the snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// When it would start if all ran to their limits and nobody came; `None` where that is beyond the horizon.
+    /// Its start if all jobs ran to their limits and no job arrived; `None` if it is beyond the horizon.
     pub at_limits: Option<Seconds>,
     pub start: Estimate,
     pub finish: Estimate,
-    /// Part of the futures in which it finishes before all other requests.
+    /// Fraction of the futures in which it finishes before all other requests.
     pub first: f64,
-    /// When it starts in each future that was looked at.
+    /// Its start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// Where the queue is hidden: how many past waits of the user's it rests on; else 0.
+    /// Number of the user's past waits that it is based on if the queue is hidden; otherwise 0.
     pub past_waits: usize,
-    /// What it rests on where it was learnt from looks at the site; else `None`.
+    /// Its basis if it was learnt from looks at the site; otherwise `None`.
     pub learnt: Option<LearntBasis>,
-    /// Jobs that wait for the same nodes, and how many of them are looked at before it.
+    /// Number of jobs that wait for the same nodes, and how many of them are scheduled before it.
     pub waiting: usize,
     pub ahead: usize,
 }
 
 impl StartEstimate {
-    /// Returns what is known of the request with this id among some.
+    /// Returns the estimate of the request with this id.
     pub fn of(list: &[Self], id: RequestId) -> Option<&Start> {
         list.iter().find(|estimate| estimate.id == id).map(|estimate| &estimate.start)
     }
 }
 
 impl Start {
-    /// Returns the forecast, where there is one.
+    /// Returns the forecast, if there is one.
     pub fn forecast(&self) -> Option<&Forecast> {
         match self {
             Self::Estimated(forecast) => Some(forecast),
@@ -95,7 +95,7 @@ impl Start {
 }
 
 impl Forecast {
-    /// Returns whether it has an interval: it rests on several futures, on past waits, or on what was learnt.
+    /// Returns whether it has an interval: it is based on several futures, on past waits, or on learnt waits.
     pub fn has_interval(&self) -> bool {
         !self.starts.is_empty() || self.past_waits > 0 || self.learnt.is_some()
     }
@@ -106,15 +106,15 @@ impl Forecast {
     }
 }
 
-/// Returns what is known of the start of each request, by its id.
+/// Returns the start estimate of each request, by its id.
 ///
-/// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
+/// `stop` returns whether time has run out; the simulation with all jobs at their limits is always run.
 pub fn forecast(question: &Question, stop: &(dyn Fn() -> bool + Sync)) -> Vec<StartEstimate> {
     forecast_at(question, &[], stop)
 }
 
-/// Returns the same where some requests have a position in the queue already, as a pending job that is changed has; those without one
-/// come last of their priority.
+/// Returns the same if some requests already have a position in the queue, like a pending job that is
+/// changed; the others come last among equal priorities.
 pub fn forecast_at(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
@@ -123,16 +123,17 @@ pub fn forecast_at(
     forecast_of(question, positions, Far::InFew, stop)
 }
 
-/// What becomes of requests far behind the best.
+/// How requests far behind the best are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Far {
-    /// They are looked at in a few futures only.
+    /// They are simulated in only a few futures.
     InFew,
-    /// They are looked at in the same futures as all others.
+    /// They are simulated in the same futures as all others.
     InAll,
 }
 
-/// Returns what [`forecast_at`] does, with requests far behind the best looked at in few or in all futures.
+/// Returns the result of [`forecast_at`], with requests far behind the best simulated in a few or in all
+/// futures.
 pub(super) fn forecast_of(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
@@ -177,7 +178,7 @@ pub(super) fn forecast_of(
         (None, _) => table.model.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
-            // A few futures make no interval.
+            // A few futures are not enough for an interval.
             if starts[number].len() < FEW.min(question.samples) {
                 starts[number].clear();
             }
@@ -205,25 +206,26 @@ pub(super) fn forecast_of(
     question.requests.iter().enumerate().map(estimate).collect()
 }
 
-/// Futures that are looked at side by side: a login node belongs to many.
+/// Maximum number of parallel futures, because a login node is shared by many users.
 const THREADS: usize = 4;
 
-/// Why there is no number if a limit that holds for a request could not be read.
+/// Reason for a missing estimate if an applicable limit could not be read.
 const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, and Slurm does not show it";
 
-/// Requests that keep no more than this part of the nodes are tried together: one in ten.
+/// Requests that together reserve at most one in this many nodes are simulated together.
 const FEW_OF: u32 = 10;
 
-/// Futures after which requests far behind the best are not looked at any more.
+/// Number of futures after which requests far behind the best are no longer simulated.
 pub(super) const FEW: usize = 10;
 
 /// How far behind the best a request may be, as a multiple of the mean time to the end.
 const FAR: f64 = 2.0;
 
-/// How far behind it may be with all jobs at their limits to be looked at before the others.
+/// The same with all jobs at their limits, to be simulated before the other requests.
 const VERY_FAR: f64 = 4.0;
 
-/// Returns which requests are not far behind the best, by their times to the end; those without one are far.
+/// Returns which requests are not far behind the best, by their times to the end; requests without one count
+/// as far.
 fn not_far(finishes: &[Option<f64>], far: f64) -> Vec<bool> {
     let best = finishes.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     finishes.iter().map(|known| known.is_some_and(|finish| finish <= far * best)).collect()
@@ -234,7 +236,7 @@ fn mean_finishes(starts: &[Vec<f64>], requests: &[Request]) -> Vec<Option<f64>> 
     starts.iter().zip(requests).map(finish).collect()
 }
 
-/// Returns in what part of the first so many futures each request finishes first; those that finish together share it.
+/// Returns the fraction of the first futures in which each request finishes first; ties are shared.
 fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) -> Vec<f64> {
     let mut won = vec![0.0; starts.len()];
     for future in 0..futures {

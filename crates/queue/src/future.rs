@@ -1,4 +1,4 @@
-//! One random future: how long each job runs, and which jobs arrive.
+//! One random future: the run time of each job, and the arriving jobs.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use rand_pcg::Pcg64Mcg;
 use crate::arrivals::{Arrival, Belief};
 use crate::chance::{Purpose, sequence, unit};
 use crate::history::Ratios;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
-/// A future of one part of the queue; the same for all requests that are tried in it.
+/// A future of one part of the queue, the same for all requests simulated in it.
 #[derive(Clone, Debug)]
 pub(super) struct Future {
-    /// `None`: all run to their limits, and nothing arrives.
+    /// `None`: all jobs run to their limits, and nothing arrives.
     seed: Option<u64>,
-    /// Which part of their limits the jobs of each user run.
+    /// The fractions of their limits that each user's jobs run.
     habits: Arc<Vec<Ratios>>,
-    /// The next arrival, and how long each of its tasks runs, in seconds; `None` until it is asked for.
+    /// The next arrival, and the run time of each of its tasks in seconds; `None` until it is needed.
     next: Option<(Arrival, f64)>,
-    /// How many have come, and when the last of them did.
+    /// Number of arrivals so far, and the time of the last one.
     came: u32,
     last: Option<f64>,
     random: Pcg64Mcg,
     belief: Option<Belief>,
-    /// Whether nothing more arrives.
+    /// Whether no more jobs arrive.
     is_over: bool,
 }
 
@@ -50,8 +50,8 @@ impl Future {
         Self { seed: Some(seed), habits, random, is_over: false, ..Self::at_limits() }
     }
 
-    /// Returns when a job ends that runs when the snapshot is taken; never before that.
-    pub(super) fn end_of_running(&self, model: &QueueModel, part: &Part, number: usize) -> f64 {
+    /// Returns when a job ends that runs at the time of the snapshot; never before the snapshot.
+    pub(super) fn end_of_running(&self, model: &QueueModel, part: &QueuePart, number: usize) -> f64 {
         let job = &part.running[number];
         let so_far = (model.now - job.since).max(0.0) / job.limit;
         let ratio = match self.seed {
@@ -62,16 +62,17 @@ impl Future {
         (job.since + ratio * job.limit).max(model.now + 1.0)
     }
 
-    /// Returns how long a task of a waiting job will run, in seconds.
-    pub(super) fn run_of_waiting(&self, part: &Part, number: usize, task: u32) -> f64 {
+    /// Returns the run time of a pending job's task, in seconds.
+    pub(super) fn run_of_waiting(&self, part: &QueuePart, number: usize, task: u32) -> f64 {
         let job = &part.waiting[number];
         let Some(seed) = self.seed else { return job.limit };
         let index = (number as u64) << 24 ^ u64::from(task);
         self.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
     }
 
-    /// Returns the next arrival and how long each of its tasks runs, in seconds; `None` where nothing more arrives.
-    pub(super) fn next_arrival(&mut self, model: &QueueModel, part: &Part) -> Option<&(Arrival, f64)> {
+    /// Returns the next arrival, and the run time of each of its tasks in seconds; `None` if nothing more
+    /// arrives.
+    pub(super) fn next_arrival(&mut self, model: &QueueModel, part: &QueuePart) -> Option<&(Arrival, f64)> {
         if self.next.is_none() && !self.is_over {
             let belief =
                 self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
@@ -88,12 +89,12 @@ impl Future {
         self.next.as_ref()
     }
 
-    /// Takes the next arrival, where it comes by a time, in seconds since 1970.
+    /// Takes the next arrival if it comes before a given time, in Unix seconds.
     pub(super) fn take_arrival(
         &mut self,
         by: f64,
         model: &QueueModel,
-        part: &Part,
+        part: &QueuePart,
     ) -> Option<(Arrival, f64)> {
         self.next_arrival(model, part)?;
         let next = self.next.take_if(|(arrival, _)| arrival.at <= by)?;

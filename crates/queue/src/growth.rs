@@ -1,4 +1,4 @@
-//! How fast the priorities of pending jobs grow, and how that is known.
+//! The growth of pending jobs' priorities, and how it is known.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,26 @@ use hsched_model::number::to_f64;
 
 use crate::{Asks, QueueJob, Scheduling, Snapshot};
 
-/// Difference of age from which two jobs show how priorities grow, in hours: Slurm computes them every five minutes.
+/// Minimum age difference between two jobs for measuring growth, in hours: Slurm recomputes priorities every
+/// five minutes.
 const APART: f64 = 0.5;
 
-/// Pairs of jobs that must agree before they count.
+/// Minimum number of pairs of jobs.
 const ENOUGH: usize = 3;
 
-/// The part by which what ages show and what is configured may differ and still be the same.
+/// Relative difference up to which the observed and the configured growth count as equal.
 const ALIKE: f64 = 0.1;
 
-/// How the growth of priorities is known.
+/// The source of the growth of priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthSource {
-    /// Seen between two looks at the queue.
+    /// Observed between two looks at the queue.
     Looks,
-    /// By the ages and priorities of pending jobs that are alike.
+    /// From the ages and priorities of similar pending jobs.
     Ages,
     /// Computed from `PriorityWeightAge` and `PriorityMaxAge`.
     Weights,
-    /// Unknown: priorities are taken to stay as they are.
+    /// Unknown: priorities are assumed to stay constant.
     Unknown,
 }
 
@@ -40,18 +41,18 @@ impl GrowthSource {
     }
 }
 
-/// By how much the priority of a pending job grows.
+/// The growth of a pending job's priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
-    /// In an hour.
+    /// Growth per hour.
     pub per_hour: f64,
     pub source: GrowthSource,
-    /// What the weights say, where the ages of pending jobs say something else.
+    /// The growth from the weights, if the ages of pending jobs show another one.
     pub by_weights: Option<f64>,
 }
 
 impl Scheduling {
-    /// Returns by how much priorities grow in an hour by the configured weights.
+    /// Returns the hourly growth of priorities according to the configured weights.
     fn growth_by_weights(&self) -> Option<f64> {
         let age = self.age.filter(|age| age.max_s.0 > 0.0)?;
         Some(age.weight * 3600.0 / age.max_s.0)
@@ -59,8 +60,8 @@ impl Scheduling {
 }
 
 impl Snapshot {
-    /// Returns by how much the priority of a pending job grows: as two looks show, else as the ages of pending jobs do, else as
-    /// configured.
+    /// Returns the growth of a pending job's priority: from two looks, else from the ages of pending jobs,
+    /// else from the configuration.
     pub fn growth(&self) -> Growth {
         let weights = self.scheduling.growth_by_weights();
         let growth = |per_hour, source| Growth { per_hour, source, by_weights: None };
@@ -77,7 +78,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the median growth in an hour between pending jobs that differ in nothing but age, as far as Slurm shows.
+    /// Returns the median hourly growth between pending jobs that, as far as Slurm shows, differ only in age.
     fn growth_by_ages(&self) -> Option<f64> {
         type Kind<'a> = ([Option<&'a str>; 3], &'a [String], &'a Asks);
         let mut alike: BTreeMap<Kind, Vec<(f64, f64)>> = BTreeMap::new();
@@ -112,7 +113,7 @@ mod tests {
     use crate::AgeWeight;
     use hsched_model::{Seconds, Time};
 
-    /// A queue at hour 100 in which one user's jobs are so many minutes old.
+    /// A queue at hour 100, in which one user's jobs have these ages in minutes.
     fn snapshot(ages: &[u64], per_hour: u64) -> Snapshot {
         let job = |age: &u64| -> QueueJob {
             let text = serde_json::json!({ "id": age.to_string(), "asks": {}, "user": "ann", "partitions": ["gpu"],

@@ -1,19 +1,20 @@
-//! Starts where a site hides the jobs of others: as long as the user's own past jobs waited, nothing better being known.
+//! Start estimates if a site hides other users' jobs: the user's own past waits, because nothing better is
+//! known.
 
 use crate::estimate::Estimate;
 use crate::{Asks, Forecast, Request, Snapshot, Start, StartEstimate};
 use hsched_model::Time;
 
-/// Past waits that say something.
+/// Minimum number of past waits.
 const ENOUGH: usize = 10;
 
-/// A past wait of the user's, in seconds, and what was asked for.
+/// A past wait of the user in seconds, and its request.
 struct Wait<'a> {
     asks: &'a Asks,
     seconds: f64,
 }
 
-/// Returns what the user's own past waits say of each request; unknown where there are too few.
+/// Returns the estimate of each request from the user's own past waits; unknown if there are too few.
 pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<StartEstimate> {
     let waits = waits(snapshot);
     requests
@@ -22,7 +23,7 @@ pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<St
         .collect()
 }
 
-/// Returns the waits of jobs that have ended and of those that run: where others are hidden, all of them are the user's.
+/// Returns the waits of ended and running jobs; if others are hidden, all of them belong to the user.
 fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
     let ended = snapshot.history.iter().flatten().filter_map(|job| {
         let seconds = job.started?.since(job.submitted).0;
@@ -35,7 +36,7 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
     ended.chain(running).collect()
 }
 
-/// Goes by the waits for as many GPUs of the type, else for any number of them, else for whatever.
+/// Uses the waits for the same number of GPUs of the type, else for any number of them, else all.
 fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
     let is_of_type = |wait: &&Wait| gpu_type(wait.asks) == gpu_type(&request.asks);
@@ -48,7 +49,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let Some(waits) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
         return Start::Unknown("other users' jobs are hidden here");
     };
-    // In line it is from its begin on.
+    // Its wait counts from its begin time.
     let begin = request.further.begin.map_or(0.0, |begin| begin.since(taken_at).0.max(0.0));
     let starts: Vec<f64> = waits.iter().map(|wait| begin + wait).collect();
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();
@@ -57,7 +58,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
         start: Estimate::of(&starts, None),
         finish: Estimate::of(&finish, None),
         first: 0.0,
-        // They are no futures: the first of one is not the first of another.
+        // Past waits are not futures, so they cannot be matched between requests.
         starts: Vec::new(),
         past_waits: starts.len(),
         learnt: None,

@@ -1,4 +1,4 @@
-//! Which part of their limits jobs run, as past jobs show it.
+//! The fractions of their limits that jobs run, from past jobs.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,38 @@ use crate::whose::USUAL_QOS;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// Points that stand for what is believed before any job is seen.
+/// Number of points that represent a prior distribution.
 const POINTS: u32 = 20;
 
-/// Differences of chances that are none, as a part of the chance.
+/// Relative differences of probabilities below this are ignored.
 const FINEST: f64 = 1e-3;
 
-/// The part of a chance that is left where all have ended who were seen.
+/// Fraction of a probability that remains if all observed jobs have ended.
 const LEAST: f64 = 1e-9;
 
-/// As many jobs tell as much of a cluster as what is known of others: its mean differs from day to day by 0.1, where that of
-/// single jobs differs by 0.3 (61 days of an Alliance cluster).
+/// Weight of prior knowledge about clusters, in jobs: the mean varies by 0.1 between days, and single jobs by
+/// 0.3 (61 days of an Alliance cluster).
 const CLUSTER_BELIEF: f64 = 10.0;
 
-/// As many jobs of a user tell as much as those of all others do: of 3, 8 and 20 the one that foretold best how long the next job of
-/// an account runs there, whether up to 5, 20 or 100 of its jobs had ended.
+/// Weight of all users' jobs in the estimate for one user, in jobs: of 3, 8 and 20, this predicted the next
+/// run time of an account best, whether 5, 20 or 100 of its jobs had ended.
 const USER_BELIEF: f64 = 8.0;
 
-/// Jobs on a cluster of which nothing is known run a part of `unit` to this power of their limits: of 133,025 jobs there a quarter
-/// ran less than 0.06, half less than 0.25, three quarters less than 0.52.
+/// On an unknown cluster, jobs run a fraction of `unit` to this power of their limits: of 133,025 jobs, a
+/// quarter ran less than 0.06, half less than 0.25, and three quarters less than 0.52.
 const USUAL_POWER: f64 = 2.0;
 
-/// The part of its limit that a job ran, or has run so far.
+/// The fraction of its limit that a job ran, or has run so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
-    /// What it had run when the records begin: had it ended before, it would not be in them.
+struct RunShare {
+    /// The fraction it had run at the beginning of the records; had it ended before, it would be missing from
+    /// them.
     from: f64,
     ratio: f64,
     has_ended: bool,
 }
 
-/// What happens to a job, or to what stands for one, as the part of its limit grows.
+/// An event of a job, or of a prior point, as the fraction of its limit grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happens {
     Ends,
@@ -48,25 +49,25 @@ enum Happens {
     Comes,
 }
 
-/// What is known of the parts of their limits that the jobs of a user run, or those of all.
+/// The observed fractions of limits for one user's jobs, or for all jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Habit {
-    seen: Vec<Seen>,
+    seen: Vec<RunShare>,
 }
 
-/// Chances to run for longer than a part of the limit.
+/// Probabilities of running longer than a fraction of the limit.
 ///
-/// It is the estimate of Kaplan and Meier, in which jobs that still run count as having run at least so much. Otherwise long jobs,
-/// which are the last to end, would be missing. What is believed before counts as a few jobs more.
+/// This is the Kaplan-Meier estimate, in which jobs that still run count as running at least so long.
+/// Otherwise long jobs, which end last, would be missing. A prior counts as a few additional jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ratios {
-    /// Parts of the limit in order, each with the chance to run for longer.
+    /// Fractions of the limit in order, each with the probability of running longer.
     points: Vec<(f64, f64)>,
 }
 
 impl Habit {
-    /// Returns the chances by what was seen and what was believed, which counts as much as `belief` jobs. Each job counts as much
-    /// as `weight` says.
+    /// Returns the probabilities from observations and a prior, which counts as `belief` jobs. Each job has
+    /// the weight `weight`.
     fn ratios(&self, believed: &[f64], belief: f64, mut weight: impl FnMut() -> f64) -> Ratios {
         let each = belief / to_f64(believed.len());
         let mut events: Vec<(f64, Happens, f64)> = Vec::new();
@@ -91,7 +92,7 @@ impl Habit {
         }
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut survival = 1.0;
-        // The chance before the last point.
+        // The probability before the last point.
         let mut before = 1.0;
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (ratio, happens, weight) in events {
@@ -100,7 +101,7 @@ impl Habit {
                 Happens::IsLost => at_risk -= weight,
                 Happens::Ends => {
                     let last = survival;
-                    // Not 0: others may come later.
+                    // Not 0, because later events are possible.
                     survival *= (1.0 - weight / at_risk.max(weight)).max(LEAST);
                     at_risk -= weight;
                     if before - survival < FINEST * before && !points.is_empty() {
@@ -117,7 +118,7 @@ impl Habit {
 }
 
 impl Ratios {
-    /// Returns the part of its limit that a job runs in all which has run `so_far` of it; `unit` is from [0, 1).
+    /// Returns the total fraction of its limit for a job that has run `so_far` of it; `unit` is from [0, 1).
     pub(super) fn draw(&self, so_far: f64, unit: f64) -> f64 {
         let so_far = so_far.clamp(0.0, 1.0);
         let first = self.points.partition_point(|(ratio, _)| *ratio <= so_far);
@@ -128,7 +129,7 @@ impl Ratios {
         later.get(place).map_or(1.0, |(ratio, _)| *ratio)
     }
 
-    /// Returns the mean part of the limit that a job runs.
+    /// Returns the mean fraction of the limit.
     pub(super) fn mean(&self) -> f64 {
         let (mut mean, mut from, mut survival) = (0.0, 0.0, 1.0);
         for &(ratio, left) in &self.points {
@@ -138,25 +139,25 @@ impl Ratios {
         mean + (1.0 - from) * survival
     }
 
-    /// Returns parts of the limit that stand for these chances, each as likely as any other.
+    /// Returns equally likely fractions of the limit that represent this distribution.
     fn points(&self) -> Vec<f64> {
         units().map(|unit| self.draw(0.0, unit)).collect()
     }
 }
 
-/// Returns numbers from [0, 1), evenly spread.
+/// Returns evenly spaced numbers from [0, 1).
 fn units() -> impl Iterator<Item = f64> {
     (0..POINTS).map(|number| (f64::from(number) + 0.5) / f64::from(POINTS))
 }
 
-/// The habits of a snapshot: that of all users, and those of each.
+/// The habits in a snapshot: of all users together, and of each.
 #[derive(Clone, Debug)]
 pub(super) struct Habits {
     list: Vec<Habit>,
 }
 
 impl Habits {
-    /// Returns the chances of each as they may be. The fewer jobs were seen, the more one differs from the next, as it should.
+    /// Returns random variants of each distribution. The fewer jobs were observed, the more they differ.
     pub(super) fn believed(&self, random: &mut Pcg64Mcg) -> Vec<Ratios> {
         self.each(&mut || -(1.0 - random.random::<f64>()).ln())
     }
@@ -175,7 +176,7 @@ impl Habits {
 
 /// Users by name.
 pub(super) struct Users<'a> {
-    /// As their habits are numbered.
+    /// Names with the index of their habit.
     names: BTreeMap<&'a str, usize>,
     qos: BTreeMap<&'a str, &'a str>,
 }
@@ -183,8 +184,8 @@ pub(super) struct Users<'a> {
 impl<'a> Users<'a> {
     /// Returns the users of a snapshot, and their habits.
     pub(super) fn new(snapshot: &'a Snapshot) -> (Self, Habits) {
-        let seen: Vec<(Option<&str>, Seen)> = seen(snapshot);
-        let mut by_user: BTreeMap<&str, Vec<Seen>> = BTreeMap::new();
+        let seen: Vec<(Option<&str>, RunShare)> = seen(snapshot);
+        let mut by_user: BTreeMap<&str, Vec<RunShare>> = BTreeMap::new();
         for user in snapshot.jobs.iter().filter_map(|job| job.user.as_deref()) {
             by_user.entry(user).or_default();
         }
@@ -201,31 +202,32 @@ impl<'a> Users<'a> {
         (Self { names, qos }, Habits { list })
     }
 
-    /// Returns the number of a user's habit.
+    /// Returns the index of a user's habit.
     pub(super) fn of(&self, user: Option<&str>) -> usize {
         user.and_then(|user| self.names.get(user)).copied().unwrap_or(0)
     }
 
-    /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
+    /// Returns the QOS of a user's past job, which is not recorded: that of the user's jobs in the queue.
     pub(super) fn past_qos(&self, user: Option<&str>) -> &'a str {
         user.and_then(|user| self.qos.get(user)).copied().unwrap_or(USUAL_QOS)
     }
 }
 
-/// Returns the parts of their limits that jobs ran until they ended, and that others have run so far, with whose they are.
-fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, Seen)> {
+/// Returns the fractions of their limits that ended jobs ran and running jobs have run so far, with their
+/// users.
+fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, RunShare)> {
     let Some((since, until)) = snapshot.recorded() else { return Vec::new() };
     let seen = |started: Time, end: Time, limit: Option<Seconds>, has_ended: bool| {
         let limit = limit.filter(|limit| limit.0 > 0.0)?;
         let from = since.since(started).0.max(0.0);
-        Some(Seen { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
+        Some(RunShare { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
     };
     let ended = snapshot.history.iter().flatten();
     let ended = ended
         .filter_map(|job| Some((job.user.as_deref(), seen(job.started?, job.ended, job.limit_s, true)?)));
     let running = snapshot.jobs.iter().filter_map(|job| {
         let since = job.running.as_ref()?.since;
-        // One that is ending has a limit of what it has run.
+        // A completing job has a limit equal to its run time.
         let limit = job.limit_s.filter(|limit| since.0 + limit.0 > snapshot.taken_at.0)?;
         let until = Time(until.0.max(since.0));
         Some((job.user.as_deref(), seen(since, until, Some(limit), false)?))
@@ -234,9 +236,9 @@ fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, Seen)> {
 }
 
 impl Snapshot {
-    /// Returns the time of which the history has all jobs that ended in it; `None` where it has none.
+    /// Returns the period for which the history has all ended jobs; `None` if there is no history.
     ///
-    /// It is read more seldom than the queue.
+    /// The history is read less often than the queue.
     pub(super) fn recorded(&self) -> Option<(Time, Time)> {
         let last = self.history.as_ref()?.iter().map(|job| job.ended.0).max_by(f64::total_cmp);
         let since = self.history_since.map_or(f64::NEG_INFINITY, |since| since.0);
@@ -250,11 +252,11 @@ mod tests {
     use super::*;
 
     fn habit(ended: &[f64], so_far: &[f64]) -> Habit {
-        let seen = |has_ended: bool| move |&ratio: &f64| Seen { from: 0.0, ratio, has_ended };
+        let seen = |has_ended: bool| move |&ratio: &f64| RunShare { from: 0.0, ratio, has_ended };
         Habit { seen: ended.iter().map(seen(true)).chain(so_far.iter().map(seen(false))).collect() }
     }
 
-    /// Without any belief.
+    /// Returns the distribution without a prior.
     fn plain(habit: &Habit) -> Ratios {
         habit.ratios(&[], 0.0, || 1.0)
     }
@@ -265,7 +267,7 @@ mod tests {
         for ratios in usual {
             assert!((ratios.draw(0.0, 0.5) - 0.25).abs() < 0.03, "{ratios:?}");
             assert!((ratios.mean() - 1.0 / 3.0).abs() < 0.02, "{ratios:?}");
-            // Who has run for long goes on for long.
+            // A job that has run for long will continue for long.
             assert!(ratios.draw(0.6, 0.5) > 0.7 && ratios.draw(2.0, 0.5) == 1.0);
         }
     }
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn jobs_that_still_run_count_as_long_ones() {
-        // 20 ended at a tenth, 20 are at a half: half of all jobs run longer than that.
+        // 20 ended at 0.1, and 20 are at 0.5: half of all jobs run longer than that.
         let ratios = plain(&habit(&[0.1; 20], &[0.5; 20]));
         assert_eq!((ratios.draw(0.0, 0.45), ratios.draw(0.0, 0.55)), (0.1, 1.0));
         assert!((ratios.mean() - 0.55).abs() < 1e-9);
@@ -288,19 +290,20 @@ mod tests {
 
     #[test]
     fn jobs_that_ran_before_the_records_began_say_nothing_of_shorter_ones() {
-        // All of those end at a tenth or at nine tenths; of those who had run for a half before the records, only the latter are seen.
-        let late = Seen { from: 0.5, ratio: 0.9, has_ended: true };
+        // All of them end at 0.1 or at 0.9; of those that had run for 0.5 before the records, only the latter
+        // are observed.
+        let late = RunShare { from: 0.5, ratio: 0.9, has_ended: true };
         let mut seen = habit(&[[0.1; 10], [0.9; 10]].concat(), &[]);
         seen.seen.extend([late; 30]);
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
-        // Who runs since then and is not seen to run on says nothing at all.
-        seen.seen.push(Seen { from: 0.7, ratio: 0.7, has_ended: false });
+        // A job that runs since then, without an observed later time, adds no information.
+        seen.seen.push(RunShare { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn who_comes_after_all_others_have_ended_counts_among_those_who_ran_as_long() {
-        let late = Seen { from: 0.4, ratio: 0.6, has_ended: true };
+        let late = RunShare { from: 0.4, ratio: 0.6, has_ended: true };
         let mut seen = habit(&[0.1; 20], &[]);
         seen.seen.extend([late; 30]);
         assert_eq!((plain(&seen).draw(0.5, 0.9), plain(&seen).draw(0.0, 0.9)), (0.6, 0.1));

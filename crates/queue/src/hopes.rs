@@ -1,28 +1,28 @@
-//! The shapes that may still start in a pass; it ends when there are none.
+//! The shapes that may still start in a pass; the pass ends when there are none.
 
 use crate::node_timeline::{NodeTimeline, Viewer};
-use crate::play::Line;
+use crate::play::LineJob;
 use crate::queue_model::QueueModel;
 
-/// The shapes that may start in a pass.
-pub(super) struct Hopes {
+/// The shapes that may still start in a pass.
+pub(super) struct StartableShapes {
     list: Vec<Hope>,
 }
 
-/// A shape that has room now, in the eyes of one who waits.
+/// A shape that has room now, as seen by a pending job.
 struct Hope {
     shape: usize,
     viewer: Viewer,
-    /// The shortest limit of those in line, in seconds.
+    /// The shortest limit among its pending jobs, in seconds.
     limit: f64,
-    /// Where it has room for this long.
+    /// Nodes with room for this long.
     nodes: Vec<u32>,
     needed: usize,
 }
 
-impl Hopes {
-    /// Returns which shapes in line have room now on enough nodes.
-    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
+impl StartableShapes {
+    /// Returns which pending shapes have room on enough nodes now.
+    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[LineJob]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
         for entry in line {
             let known = &mut limits[entry.shape][entry.viewer as usize];
@@ -58,8 +58,8 @@ impl Hopes {
         self.list.is_empty()
     }
 
-    /// Returns the place of the last in line that has a shape of these.
-    pub(super) fn last_in_line(&self, line: &[Line]) -> Option<usize> {
+    /// Returns the position of the last pending job with one of these shapes.
+    pub(super) fn last_in_line(&self, line: &[LineJob]) -> Option<usize> {
         let most = self.list.iter().map(|hope| hope.shape).max()?;
         let mut is_hoped = vec![[false; 2]; most + 1];
         self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);
@@ -67,11 +67,11 @@ impl Hopes {
             .rposition(|entry| is_hoped.get(entry.shape).is_some_and(|known| known[entry.viewer as usize]))
     }
 
-    /// Leaves out what has no room any more, now that these nodes were given or kept.
+    /// Removes shapes without room after these nodes were allocated or reserved.
     pub(super) fn update(&mut self, timeline: &mut NodeTimeline, nodes: &[u32], now: f64) {
         for hope in &mut self.list {
             for node in nodes {
-                // They are in order.
+                // The nodes are sorted.
                 if let Ok(place) = hope.nodes.binary_search(node)
                     && timeline.opening(hope.shape, *node, now, hope.limit, hope.viewer) > now
                 {

@@ -1,11 +1,12 @@
-//! Requests for several partitions: each is tried in every one of them, and starts where it is let in first.
+//! Requests for several partitions: each is simulated in all of them, and starts in the one that allows it
+//! first.
 
 use crate::estimate::Estimate;
 use crate::forecast::{Far, Forecast, Question, Start, StartEstimate, forecast_of};
 use crate::{QueuePosition, Request, RequestId};
 use hsched_model::Seconds;
 
-/// Returns what is known of the start of each request, where some are for several partitions; `None` where none is.
+/// Returns the start estimate of each request if some are for several partitions; `None` if none is.
 pub(super) fn in_any(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
@@ -40,7 +41,7 @@ pub(super) fn in_any(
     Some(question.requests.iter().enumerate().map(one).collect())
 }
 
-/// Returns when a request starts of which this is known in each partition.
+/// Combines a request's start estimates in each partition.
 fn first(starts: &[&Start], request: &Request, question: &Question) -> Start {
     let forecasts: Vec<&Forecast> = starts.iter().filter_map(|start| start.forecast()).collect();
     let soonest = forecasts.iter().min_by(|a, b| a.start.mean.0.total_cmp(&b.start.mean.0));
@@ -49,7 +50,7 @@ fn first(starts: &[&Start], request: &Request, question: &Question) -> Start {
         let refused = starts.iter().find(|start| matches!(start, Start::Refused(_)));
         return unknown.or(refused).map_or(Start::Never, |start| (*start).clone());
     };
-    // All were tried in the same futures, those far behind the best in the first of them.
+    // All were simulated in the same futures, those far behind the best only in the first ones.
     let futures = forecasts.iter().map(|forecast| forecast.starts.len()).max().unwrap_or(0);
     let start_in = |future: usize| {
         let all = forecasts.iter().filter_map(|forecast| forecast.starts.get(future));

@@ -1,6 +1,6 @@
 //! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: it sees neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
+//! Pure: it uses neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod awaited;
@@ -40,7 +40,7 @@ mod together;
 mod whose;
 mod why;
 
-// What questions and snapshots are made of.
+// Components of questions and snapshots.
 pub use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId};
 
 pub use self::changes::{
@@ -56,15 +56,15 @@ pub use self::pending_job::PendingJob;
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;
 pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_blanks};
-pub use self::score::{Prediction, Score};
+pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueAccount, QueueJob, QueueNode, QueuePartition,
-    Reservation, Running, Scheduling, Snapshot, Weigh,
+    AgeWeight, Billing, Ended, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
+    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
-pub use self::together::{Chosen, Jobs, Offer, choose_together};
+pub use self::together::{JobChoice, Jobs, Offer, choose_together};
 pub use self::why::{
-    Advice, Ahead, AheadJob, Cause, Explanation, Futures, JobFacts, Remedy, StartAdvice, StateKind, asked,
-    explain, is_component, span, update_id,
+    Advice, Ahead, AheadJob, Cause, Futures, JobFacts, Remedy, StartAdvice, StateKind, WaitExplanation,
+    asked, explain, is_component, span, update_id,
 };

@@ -1,22 +1,22 @@
-//! Pending jobs: their order, and how many are left.
+//! Pending jobs: their order, and their remaining tasks.
 
 use std::cmp::Ordering;
 
-/// What decides which of two waiting jobs is looked at first.
+/// The sort key of pending jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Key {
-    /// The highest first.
+pub(super) struct LineKey {
+    /// Higher comes first.
     pub tier: u32,
-    /// The highest first.
+    /// Higher comes first.
     pub priority: f64,
-    /// The earliest first, in seconds since 1970.
+    /// Earlier comes first, in Unix seconds.
     pub submitted: f64,
-    /// The lowest first; of jobs of the snapshot, the place among all of its jobs.
+    /// Lower comes first; for jobs of the snapshot, the index among all of its jobs.
     pub order: u32,
 }
 
-impl Key {
-    /// Returns the order in which two jobs are looked at.
+impl LineKey {
+    /// Returns the order in which two jobs are scheduled.
     pub(super) fn cmp(&self, other: &Self) -> Ordering {
         let by_priority = || other.priority.total_cmp(&self.priority);
         let by_time = || self.submitted.total_cmp(&other.submitted);
@@ -25,34 +25,35 @@ impl Key {
     }
 }
 
-/// Whose use a job counts as, while it runs.
+/// The fair-share account of a running job's usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Use {
-    /// The place of its user among those who share; `None` where that is unknown.
+    /// Index of its user's branch; `None` if unknown.
     pub branch: Option<usize>,
-    /// Billing units of each of its tasks in a second.
+    /// Billing units per second of each of its tasks.
     pub rate: f64,
 }
 
-/// A job that waits, or the waiting tasks of an array.
+/// A pending job, or the pending tasks of an array.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
-    /// In seconds.
+    /// Time limit in seconds.
     pub limit: f64,
     pub tasks: u32,
     pub array: Option<Array>,
-    /// The number of its user's estimate of run times.
+    /// Index of its user's run-time habit.
     pub habit: usize,
     pub counts: Use,
-    /// The number of the rule of the limits that it must meet.
+    /// Index of the rule with its limits.
     pub rule: usize,
     /// When it begins to compete.
     pub joins: Joins,
-    /// The numbers by which those know it that wait for its end.
+    /// The indices under which jobs that wait for its end refer to it.
     pub awaited: Vec<usize>,
-    /// The job of several partitions that it is in one of: what starts in one is gone from the others.
+    /// The job in several partitions to which it belongs: after a start in one, it disappears from the
+    /// others.
     pub job: Option<usize>,
 }
 
@@ -60,16 +61,16 @@ pub(super) struct Waiting {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Joins {
     Now,
-    /// In seconds since 1970.
+    /// At this time, in Unix seconds.
     At(f64),
-    /// When the jobs of these numbers have ended.
+    /// After the jobs with these indices have ended.
     After(Vec<usize>),
 }
 
-/// The array that tasks are of.
+/// The array to which tasks belong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Array {
     pub number: usize,
-    /// Most of its tasks that run at once.
+    /// Maximum number of its tasks that run at the same time.
     pub at_once: u32,
 }

@@ -1,8 +1,8 @@
-//! Moments with a total order.
+//! Times with a total order.
 
 use std::cmp::Ordering;
 
-/// A moment in seconds since 1970; of all numbers one is the first.
+/// A time in Unix seconds, ordered with `total_cmp`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moment(pub f64);
 

@@ -1,4 +1,5 @@
-//! The nodes over time as a scheduling pass sees them: what is free, when running jobs reach their limits, and what is reserved.
+//! The nodes over time as seen by a scheduling pass: free resources, ends of running jobs' limits, and
+//! reservations.
 
 use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
@@ -6,42 +7,42 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::mem;
 
 use crate::moment::Moment;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 use crate::shape::Amounts;
 
-/// What is held and kept of the nodes, kept up to date as jobs start and end.
+/// Allocated and reserved resources of nodes, updated as jobs start and end.
 #[derive(Clone, Debug)]
 pub(super) struct NodeTimeline<'a> {
     model: &'a QueueModel,
     free: Vec<Vec<u64>>,
-    /// What is given back at the limits of those that run, by node, the earliest first.
-    releases: Vec<Vec<Release>>,
-    /// From when on a shape has room on a node beside those that run, by shape; worked out when it is asked for.
+    /// Resources released at the limits of running jobs, by node, the earliest first.
+    releases: Vec<Vec<NodeRelease>>,
+    /// From when on a shape fits on a node beside running jobs, by shape; computed on demand.
     ready: Vec<Vec<Ready>>,
-    /// How often each node was given, given back, kept or set free.
+    /// Number of allocations, releases and changes of reservations of each node.
     changes: Vec<u32>,
-    /// How often each node was given or given back.
+    /// Number of allocations and releases of each node.
     version: Vec<u32>,
-    /// Openings of this pass by shape, set of nodes and length.
+    /// Openings in this pass by shape, set of nodes and length.
     openings: BTreeMap<(usize, usize, u64), Openings>,
-    /// Nodes that a pass keeps for those that must wait, the first to begin first.
+    /// Nodes reserved in a pass for jobs that must wait, in order of their begin.
     kept: Vec<Vec<Kept>>,
     kept_nodes: Vec<u32>,
 }
 
-/// When a node has room; of several in a heap, the first is on top.
+/// When a node has room; in a heap, the earliest is on top.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
-    /// In seconds since 1970.
+    /// Time in Unix seconds.
     at: f64,
     node: u32,
-    /// The number of the node's changes that this takes into account.
+    /// The node's number of changes that this value reflects.
     changes: u32,
 }
 
 impl Opening {
-    /// Returns a number in the order of times, nodes and changes. Heaps of these are most of what a play does, and one comparison of
-    /// numbers is faster than three: the bits of positive times are in their order.
+    /// Returns an integer with the order of times, nodes and changes. Heap operations dominate a simulation,
+    /// and one integer comparison is faster than three: the bits of positive floats sort like the floats.
     fn order(self) -> u128 {
         u128::from(self.at.to_bits()) << 64 | u128::from(self.node) << 32 | u128::from(self.changes)
     }
@@ -70,14 +71,14 @@ impl Ord for Opening {
 /// When nodes have room for jobs of one kind, in one pass.
 #[derive(Clone, Debug)]
 struct Openings {
-    /// There is no room for enough nodes before.
+    /// Before this time, not enough nodes have room.
     from: f64,
-    /// The first on top.
+    /// Heap with the earliest on top.
     nodes: BinaryHeap<Opening>,
 }
 
 #[derive(Clone, Debug)]
-struct Release {
+struct NodeRelease {
     at: f64,
     job: u32,
     amounts: Amounts,
@@ -89,7 +90,7 @@ struct Ready {
     at: f64,
 }
 
-/// A time in which a pass keeps a node.
+/// A period for which a pass reserves a node.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     start: f64,
@@ -97,25 +98,25 @@ struct Kept {
     whose: Viewer,
 }
 
-/// Who looks for room.
+/// The kind of job that looks for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Viewer {
-    /// A job of the queue, which meets all others.
+    /// A job of the queue, which sees all others.
     Member = 0,
-    /// One of several requests, each of which is tried as if it were alone: it does not see what is kept for the others.
+    /// One of several requests that are each simulated alone: it does not see reservations for the others.
     Guest = 1,
 }
 
 /// When and where a job could start.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Slot {
+pub(super) struct StartSlot {
     pub at: f64,
     pub nodes: Vec<u32>,
 }
 
 impl<'a> NodeTimeline<'a> {
-    /// Returns the nodes as those that run leave them; their numbers are those of `running`.
-    pub(super) fn new(model: &'a QueueModel, part: &Part) -> Self {
+    /// Returns the nodes with the resources left by running jobs; jobs have the indices of `running`.
+    pub(super) fn new(model: &'a QueueModel, part: &QueuePart) -> Self {
         let nodes = model.total.len();
         let mut timeline = Self {
             model,
@@ -136,12 +137,12 @@ impl<'a> NodeTimeline<'a> {
         timeline
     }
 
-    /// Returns what is free on a node.
+    /// Returns the free resources of a node.
     pub(super) fn free(&self, node: u32) -> &[u64] {
         &self.free[node as usize]
     }
 
-    /// Gives some of a node to a job that has to end at `limit`.
+    /// Allocates resources of a node to a job that must end at `limit`.
     pub(super) fn take(&mut self, node: u32, amounts: Amounts, job: u32, limit: f64) {
         let node = node as usize;
         for &(number, amount) in amounts.iter() {
@@ -149,12 +150,12 @@ impl<'a> NodeTimeline<'a> {
             *free = free.saturating_sub(amount);
         }
         let place = self.releases[node].partition_point(|release| release.at <= limit);
-        self.releases[node].insert(place, Release { at: limit, job, amounts });
+        self.releases[node].insert(place, NodeRelease { at: limit, job, amounts });
         self.version[node] += 1;
         self.changes[node] += 1;
     }
 
-    /// Takes back what a job has of a node.
+    /// Releases a job's resources on a node.
     pub(super) fn give_back(&mut self, node: u32, job: u32) {
         let node = node as usize;
         let Some(place) = self.releases[node].iter().position(|release| release.job == job) else { return };
@@ -168,7 +169,7 @@ impl<'a> NodeTimeline<'a> {
         self.changes[node] += 1;
     }
 
-    /// Returns from when on a shape has room on a node beside those that run; minus infinity where it has now.
+    /// Returns from when on a shape fits on a node beside running jobs; minus infinity if it fits now.
     pub(super) fn ready(&mut self, shape: usize, node: u32) -> f64 {
         let row = &mut self.ready[shape];
         if row.is_empty() {
@@ -202,7 +203,7 @@ impl<'a> NodeTimeline<'a> {
         f64::INFINITY
     }
 
-    /// Returns the first moment from `from` on at which a shape has room on a node for this long.
+    /// Returns the first time at or after `from` at which a shape fits on a node for this long.
     pub(super) fn opening(&mut self, shape: usize, node: u32, from: f64, length: f64, viewer: Viewer) -> f64 {
         let mut at = self.ready(shape, node).max(from);
         if at == f64::INFINITY {
@@ -221,7 +222,7 @@ impl<'a> NodeTimeline<'a> {
             }
             for closure in &self.model.closures[node as usize] {
                 if Some(closure.reservation) == reservation {
-                    // It gives its nodes to its jobs, which need not end before it does.
+                    // The reservation gives its nodes to its own jobs, which need not end before it does.
                     at = if at < closure.end { at.max(closure.start) } else { f64::INFINITY };
                 } else if closure.start < at + length && at < closure.end {
                     at = closure.end;
@@ -233,11 +234,11 @@ impl<'a> NodeTimeline<'a> {
         }
     }
 
-    /// Returns the first moment from `now` on at which a shape can run for this long, and where: on the first of the nodes that have
-    /// room then.
-    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    /// Returns the first time at or after `now` at which a shape can run for this long, and the nodes: the
+    /// first ones with room at that time.
+    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         let mut openings = mem::take(&mut self.openings);
         for &place in &model.shapes[shape].places {
             let list = openings
@@ -253,11 +254,12 @@ impl<'a> NodeTimeline<'a> {
         best
     }
 
-    /// Looks for the first moment at which enough nodes have room at once: each step goes to the moment at which enough have had
-    /// room at all, until they have it together.
+    /// Searches for the first time at which enough nodes have room simultaneously: each step moves to the
+    /// time at which enough nodes have had room individually, until they have it together.
     ///
-    /// Openings are worked out anew only where a node was given or kept since: within a pass they only become later.
-    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
+    /// Openings are recomputed only for nodes that were allocated or reserved since: within a pass they can
+    /// only become later.
+    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<StartSlot> {
         let count = self.model.shapes[shape].nodes as usize;
         let mut taken: Vec<Opening> = Vec::with_capacity(count);
         loop {
@@ -270,7 +272,7 @@ impl<'a> NodeTimeline<'a> {
                 if changes == self.changes[node as usize] && at >= list.from {
                     if count == 1 && at < f64::INFINITY {
                         list.from = at;
-                        return Some(Slot { at, nodes: vec![node] });
+                        return Some(StartSlot { at, nodes: vec![node] });
                     }
                     taken.push(PeekMut::pop(first));
                     continue;
@@ -280,7 +282,7 @@ impl<'a> NodeTimeline<'a> {
             }
             let last = taken.last().map_or(list.from, |last| last.at);
             let slot = (last <= list.from)
-                .then(|| Slot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
+                .then(|| StartSlot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
             list.nodes.extend(taken.drain(..));
             if slot.is_some() || last == f64::INFINITY {
                 return slot;
@@ -289,11 +291,11 @@ impl<'a> NodeTimeline<'a> {
         }
     }
 
-    /// Returns the same for a guest, who sees other openings than those in line.
-    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    /// Returns the same for a guest, which sees other openings than queued jobs.
+    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
         let count = model.shapes[shape].nodes as usize;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         for &place in &model.shapes[shape].places {
             let mut from = now;
             let slot = loop {
@@ -304,7 +306,7 @@ impl<'a> NodeTimeline<'a> {
                 open.sort_unstable();
                 let last = open[count - 1].0.0;
                 if last <= from {
-                    break Some(Slot {
+                    break Some(StartSlot {
                         at: last,
                         nodes: open[..count].iter().map(|(_, node)| *node).collect(),
                     });
@@ -333,8 +335,8 @@ impl<'a> NodeTimeline<'a> {
         Openings { from: now, nodes: open.collect() }
     }
 
-    /// Keeps whole nodes for a job that must wait.
-    pub(super) fn keep(&mut self, slot: &Slot, length: f64, whose: Viewer) {
+    /// Reserves whole nodes for a job that must wait.
+    pub(super) fn keep(&mut self, slot: &StartSlot, length: f64, whose: Viewer) {
         for &node in &slot.nodes {
             if self.kept[node as usize].is_empty() {
                 self.kept_nodes.push(node);
@@ -346,7 +348,7 @@ impl<'a> NodeTimeline<'a> {
         }
     }
 
-    /// Forgets what is kept, at the end of a pass.
+    /// Drops all reservations at the end of a pass.
     pub(super) fn forget(&mut self) {
         for node in self.kept_nodes.drain(..) {
             self.kept[node as usize].clear();

@@ -1,37 +1,37 @@
-//! Fair share in one future: simulates all parts of the queue without our requests and counts what is used.
+//! Fair share in one future: simulates all parts of the queue without our requests and accumulates the usage.
 
 use crate::future::Future;
 use crate::node_timeline::Viewer;
-use crate::play::{Ours, Play};
+use crate::play::{Ours, QueuePlay};
 use crate::queue_model::QueueModel;
 use crate::ranks::Ranks;
 
-/// How often ranks are worked out anew, in seconds.
+/// Interval for recomputing ranks, in seconds.
 const PERIOD: f64 = 900.0;
 
-/// What the others do in one future, as far as somebody has asked.
+/// The other jobs in one future, simulated on demand.
 pub(super) struct Others<'a> {
     ranks: &'a Ranks,
-    plays: Vec<Play<'a>>,
+    plays: Vec<QueuePlay<'a>>,
     now: f64,
-    /// What each branch had used when the snapshot was taken, and since then, with old use counting less.
+    /// Usage of each branch at the time of the snapshot and since then, with decay.
     usage: Vec<f64>,
-    /// What each user had used in the plays when that was last counted, by play and branch.
+    /// Usage of each user in the simulations at the last update, by simulation and branch.
     counted: Vec<Vec<f64>>,
-    /// By how much the priorities of each branch differ from those of the snapshot, from a moment on.
+    /// Changes of each branch's priorities since the snapshot, each from a given time on.
     changes: Vec<(f64, Vec<f64>)>,
 }
 
 impl<'a> Others<'a> {
-    /// Returns the others in one future; `None` if the shares are unknown.
+    /// Returns the other jobs in one future; `None` if the shares are unknown.
     pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
         let ranks = model.ranks.as_ref()?;
         let begin = |part| {
-            let mut play = Play::new(model, part, future, Ours { entries: &[], viewer: Viewer::Member });
+            let mut play = QueuePlay::new(model, part, future, Ours { entries: &[], viewer: Viewer::Member });
             play.step(model.now);
             play
         };
-        let plays: Vec<Play> = model.parts.iter().map(begin).collect();
+        let plays: Vec<QueuePlay> = model.parts.iter().map(begin).collect();
         Some(Self {
             counted: vec![vec![0.0; ranks.adds.len()]; plays.len()],
             usage: ranks.shares.usage(),
@@ -42,7 +42,8 @@ impl<'a> Others<'a> {
         })
     }
 
-    /// Returns by how much the priorities of each branch have changed at a moment, where that is not `known`, which is kept up to date.
+    /// Returns the changes of each branch's priorities at a given time, unless they are already `known`,
+    /// which is updated.
     pub(super) fn shifts(&mut self, at: f64, known: &mut usize) -> Option<&[f64]> {
         while self.now + PERIOD <= at {
             self.advance();
@@ -55,7 +56,7 @@ impl<'a> Others<'a> {
         Some(&self.changes[number - 1].1)
     }
 
-    /// Plays one period, and ranks anew.
+    /// Simulates one period and recomputes ranks.
     fn advance(&mut self) {
         let until = self.now + PERIOD;
         for play in &mut self.plays {

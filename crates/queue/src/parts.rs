@@ -1,17 +1,17 @@
-//! Parts of a cluster that share no job: each is simulated alone.
+//! Parts of a cluster without common jobs, each simulated separately.
 
 use crate::shape::Shape;
 
-/// Which part each node and each shape is in.
+/// The part of each node and of each shape.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct QueueParts {
     pub count: usize,
     pub of_node: Vec<usize>,
     pub of_shape: Vec<usize>,
 }
 
-impl Parts {
-    /// Returns the parts, where the shapes of each group of `coupled` are in one.
+impl QueueParts {
+    /// Returns the parts; the shapes of each group in `coupled` are in one part.
     pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize, coupled: &[Vec<usize>]) -> Self {
         let mut leader: Vec<usize> = (0..nodes).collect();
         let alone = (0..shapes.len()).map(|shape| vec![shape]);

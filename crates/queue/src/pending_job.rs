@@ -1,4 +1,4 @@
-//! A job that is in the queue already, as a request in the place that it has: to see when it starts, and when it would if it changed.
+//! A queued job as a request with its present place: its start without and with changes.
 
 use crate::{PrioritySource, QueueJob, QueuePosition, Snapshot};
 use hsched_model::{FurtherOptions, Request, RequestId};
@@ -11,7 +11,8 @@ pub struct PendingJob {
 }
 
 impl PendingJob {
-    /// Takes a pending job out of the queue, which is left as its user would see it; `None` if it is not there.
+    /// Removes a pending job from the queue, which keeps its user's point of view; `None` if the job is not
+    /// there.
     pub fn take(snapshot: &Snapshot, id: &str) -> Option<Self> {
         let is_meant = |job: &&QueueJob| job.id == id && job.running.is_none();
         let job = snapshot.jobs.iter().find(is_meant)?.clone();
@@ -27,7 +28,7 @@ impl PendingJob {
         Some(Self { job, rest })
     }
 
-    /// Returns the request that the job is. Its place in the queue has its priority.
+    /// Returns the job as a request. Its priority is in its position.
     pub fn request(&self, id: RequestId) -> Request {
         let job = &self.job;
         let limit = job.limit_s.unwrap_or_else(|| self.rest.longest_limit(job));
@@ -47,12 +48,13 @@ impl PendingJob {
         }
     }
 
-    /// Returns the place that the job has in the queue.
+    /// Returns the job's position in the queue.
     pub fn position(&self) -> QueuePosition {
         QueuePosition::of(&self.job)
     }
 
-    /// Returns the place that it has when it is changed to a request; `None` if the worth of its account is unknown.
+    /// Returns its position after it is changed to a request; `None` if the priority of the new account is
+    /// unknown.
     pub fn position_after(&self, to: &Request) -> Option<QueuePosition> {
         let position = self.position();
         if to.account.is_none() || to.account == self.job.account {

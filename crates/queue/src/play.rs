@@ -1,4 +1,4 @@
-//! Simulates a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
+//! Simulates a queue in one future: jobs end and arrive, and at each event a pass starts the jobs that fit.
 
 mod later;
 mod pass;
@@ -8,56 +8,56 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Joins, Key, Use, Waiting};
+use crate::line::{Array, Joins, LineKey, Use, Waiting};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
 use crate::play::later::Later;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
-/// How often limits on the minutes that running jobs have left are looked at, in seconds.
+/// Interval for checking limits on running jobs' remaining minutes, in seconds.
 const LIMITS_PERIOD: f64 = 600.0;
 
-/// How far a future is played, in seconds: 30 days.
+/// Length of a simulated future in seconds: 30 days.
 pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 
-/// A request in line.
+/// A request in the queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub key: Key,
+pub(super) struct RequestEntry {
+    pub key: LineKey,
     pub shape: usize,
-    /// In seconds.
+    /// Time limit in seconds.
     pub limit: f64,
-    /// In seconds.
+    /// Run time in seconds.
     pub run: f64,
-    /// Entries of one job: the first that starts is the only one.
+    /// Entries with the same job: only the first to start runs.
     pub job: usize,
-    /// Whose it is among those who share.
+    /// Its branch in fair share.
     pub branch: Option<usize>,
-    /// The number of the rule of its limits.
+    /// Index of the rule with its limits.
     pub rule: usize,
-    /// When it may start at the earliest, in seconds since 1970.
+    /// Its earliest possible start, in Unix seconds.
     pub begin: f64,
 }
 
-/// Our requests in a play. Members see what the others take or keep. Guests do not, each being alone with the jobs of others; these do
-/// see them, so guests should be few beside them.
+/// Our requests in a simulation. Members see each other's allocations and reservations. Guests are each alone
+/// with the jobs of others; those do see the guests, which should therefore be few in comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours<'a> {
-    pub entries: &'a [Entry],
+    pub entries: &'a [RequestEntry],
     pub viewer: Viewer,
 }
 
-/// A job in line, whoever it is.
+/// A job in the queue.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    key: Key,
-    /// Its priority by the ranks of the snapshot.
+pub(super) struct LineJob {
+    key: LineKey,
+    /// Its priority with the ranks of the snapshot.
     priority: f64,
     pub shape: usize,
     pub limit: f64,
     tasks: u32,
-    /// How many of its tasks have started.
+    /// Number of its tasks that have started.
     started: u32,
     array: Option<Array>,
     who: Who,
@@ -65,67 +65,67 @@ pub(super) struct Line {
     rule: usize,
     pub viewer: Viewer,
     awaited: Vec<usize>,
-    /// The job of several partitions that it is in one of.
+    /// The job in several partitions to which it belongs.
     job: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Who {
     Waiting(usize),
-    /// With the time that it runs.
+    /// An arrived job with its run time.
     Arrived(f64),
     Ours(usize),
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Debug)]
 struct Live {
     nodes: Vec<u32>,
     array: Option<usize>,
     counts: Use,
     rule: usize,
-    /// When its limit ends, in minutes after the snapshot.
+    /// End of its limit, in minutes after the snapshot.
     limit_end: f64,
     awaited: Vec<usize>,
 }
 
-/// One way that the queue may go.
-pub(super) struct Play<'a> {
+/// One simulation of the queue.
+pub(super) struct QueuePlay<'a> {
     model: &'a QueueModel,
-    part: &'a Part,
+    part: &'a QueuePart,
     future: Future,
-    ours: &'a [Entry],
+    ours: &'a [RequestEntry],
     timeline: NodeTimeline<'a>,
-    line: Vec<Line>,
+    line: Vec<LineJob>,
     later: Later,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
-    /// Tasks of each array that run.
+    /// Number of running tasks of each array.
     array_tasks: Vec<u32>,
     starts: Vec<Option<f64>>,
-    /// Jobs of ours that wait.
+    /// Number of our pending jobs.
     left: usize,
-    /// How priorities have changed with ranks, by branch; empty as long as they have not.
+    /// Changes of priorities by ranks, by branch; empty before the first change.
     shifts: Vec<f64>,
-    /// What has been used by branch, see [`Play::used`].
-    used: Vec<Used>,
-    /// What runs counts for limits.
+    /// Usage by branch, see [`QueuePlay::used`].
+    used: Vec<BranchUse>,
+    /// Contributions of running jobs to limits.
     counters: Counters,
-    /// Whether some limit has room after a time, not only after an end.
+    /// Whether a limit may get room as time passes, not only when a job ends.
     limits_fall: bool,
-    /// What the play has come to, in seconds since 1970.
+    /// The current simulation time, in Unix seconds.
     now: f64,
 }
 
-/// What a branch has used at a time: `rate` times this time, and `rest`.
+/// A branch's usage at a time: `rate` times the time, plus `rest`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct BranchUse {
     rate: f64,
     rest: f64,
 }
 
-/// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
-/// it does not start within [`HORIZON`]. Returns `None` when it was stopped.
+/// Returns when each of our requests starts in a future, in Unix seconds: `None` if another one of its job
+/// starts first, or if it does not start within [`HORIZON`]. Returns `None` if it was stopped.
 pub(super) fn play(
     model: &QueueModel,
     part: usize,
@@ -134,14 +134,14 @@ pub(super) fn play(
     ours: Ours,
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(model, &model.parts[part], future, ours);
+    let mut play = QueuePlay::new(model, &model.parts[part], future, ours);
     play.go(others, stop).then_some(play.starts)
 }
 
-impl<'a> Play<'a> {
+impl<'a> QueuePlay<'a> {
     pub(super) fn new(
         model: &'a QueueModel,
-        part: &'a Part,
+        part: &'a QueuePart,
         future: &Future,
         Ours { entries: ours, viewer }: Ours<'a>,
     ) -> Self {
@@ -168,7 +168,7 @@ impl<'a> Play<'a> {
             }
         }
         let mut later = Later::new(model, part);
-        let waiting = |(number, job): (usize, &Waiting)| Line {
+        let waiting = |(number, job): (usize, &Waiting)| LineJob {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,
@@ -209,7 +209,7 @@ impl<'a> Play<'a> {
             starts: vec![None; ours.len()],
             left: jobs.len(),
             shifts: Vec::new(),
-            used: vec![Used::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            used: vec![BranchUse::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
             counters,
             limits_fall: model.limits.iter().any(Rule::falls),
             now: model.now,
@@ -219,7 +219,7 @@ impl<'a> Play<'a> {
         }
         let mut requests = Vec::new();
         for (number, entry) in ours.iter().enumerate() {
-            let line = Line {
+            let line = LineJob {
                 key: entry.key,
                 priority: entry.key.priority,
                 counts: Use { branch: entry.branch, rate: 0.0 },
@@ -244,7 +244,8 @@ impl<'a> Play<'a> {
         play
     }
 
-    /// Plays until all of ours have started or the horizon is reached; returns whether it was not stopped.
+    /// Simulates until all of our requests have started or the horizon is reached; returns false if it was
+    /// stopped.
     fn go(&mut self, mut others: Option<&mut Others>, stop: &dyn Fn() -> bool) -> bool {
         let mut known = 0;
         let mut events: u32 = 0;
@@ -265,13 +266,13 @@ impl<'a> Play<'a> {
         true
     }
 
-    /// Returns when the next pass is; `None` where nothing happens any more.
+    /// Returns the time of the next pass; `None` if no more events occur.
     pub(super) fn next_pass(&mut self) -> Option<f64> {
         let next = self.next_event(self.now)?;
         Some(self.time_of_pass(next))
     }
 
-    /// Goes to the next pass.
+    /// Advances to the next pass.
     pub(super) fn step(&mut self, now: f64) {
         self.now = now;
         self.end_jobs(now);
@@ -280,7 +281,7 @@ impl<'a> Play<'a> {
         self.pass(now);
     }
 
-    /// Orders the line anew by what ranks have changed priorities by.
+    /// Sorts the queue again after ranks have changed priorities.
     pub(super) fn line_up(&mut self, shifts: &[f64]) {
         self.shifts = shifts.to_vec();
         for entry in &mut self.line {
@@ -289,7 +290,7 @@ impl<'a> Play<'a> {
         self.line.sort_by(|a, b| a.key.cmp(&b.key));
     }
 
-    /// Returns what a branch has used between the snapshot and a moment by which no pass is left out.
+    /// Returns a branch's usage between the snapshot and a time up to which all passes are done.
     pub(super) fn used(&self, branch: usize, at: f64) -> f64 {
         let used = self.used[branch];
         used.rest + used.rate * (at - self.model.now)
@@ -303,16 +304,17 @@ impl<'a> Play<'a> {
         used.rest -= sign * counts.rate * (self.now - self.model.now);
     }
 
-    /// Returns when something happens next: an end, an arrival, a job that begins to compete, the start or end of a reservation.
+    /// Returns the time of the next event: an end, an arrival, a job that begins to compete, or the start or
+    /// end of a reservation.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
         let arrival = self.future.next_arrival(self.model, self.part).map(|(arrival, _)| arrival.at);
         let closures = self.model.closures.iter().flatten();
         let opening = closures.flat_map(|closure| [closure.start, closure.end]).filter(|at| *at > now);
         let opening = opening.min_by(f64::total_cmp);
-        // Without any end or arrival, time lifts no limit for good.
+        // Without an end or arrival, time alone cannot lift a limit permanently.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
-        // What arrives at once is still after now.
+        // An immediate arrival still comes after `now`.
         [end, arrival, opening, fallen, self.later.next()]
             .into_iter()
             .flatten()
@@ -320,7 +322,7 @@ impl<'a> Play<'a> {
             .map(|next| next.max(now))
     }
 
-    /// Returns when the pass is that takes in what happens at a moment.
+    /// Returns the time of the pass that handles an event at a given time.
     fn time_of_pass(&self, moment: f64) -> f64 {
         let grain = self.part.grain;
         if grain > 0.0 { self.model.now + ((moment - self.model.now) / grain).ceil() * grain } else { moment }
@@ -349,7 +351,7 @@ impl<'a> Play<'a> {
     fn take_arrivals(&mut self, now: f64) {
         let mut newcomers = Vec::new();
         while let Some((arrival, run)) = self.future.take_arrival(now, self.model, self.part) {
-            newcomers.push(Line {
+            newcomers.push(LineJob {
                 key: arrival.key,
                 priority: arrival.key.priority,
                 counts: arrival.counts,
@@ -368,7 +370,8 @@ impl<'a> Play<'a> {
         self.join(newcomers);
     }
 
-    /// Applies those that begin to compete. They have gathered no age, and fall back by what others have.
+    /// Adds jobs that begin to compete. They have gained no age, so their priority is reduced by the growth
+    /// of the others.
     fn take_later(&mut self, now: f64) {
         let mut due = self.later.due(now);
         for line in &mut due {
@@ -377,8 +380,8 @@ impl<'a> Play<'a> {
         self.join(due);
     }
 
-    /// Puts newcomers in line, each after those that are looked at before it.
-    fn join(&mut self, mut newcomers: Vec<Line>) {
+    /// Inserts new jobs into the queue by their sort keys.
+    fn join(&mut self, mut newcomers: Vec<LineJob>) {
         for entry in &mut newcomers {
             entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
         }
@@ -396,7 +399,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Returns by how much a job's priority has changed with ranks.
+/// Returns the change of a job's priority by ranks.
 fn shift(shifts: &[f64], counts: Use) -> f64 {
     counts.branch.and_then(|branch| shifts.get(branch)).copied().unwrap_or(0.0)
 }

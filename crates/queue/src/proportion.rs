@@ -1,13 +1,13 @@
-//! Starts of a job with changes, in proportion to a better estimate of its start as it is.
+//! Starts of a job with changes, scaled to a better estimate of its start without changes.
 //!
-//! How much a change gains is known from the simulated queue alone. Where the start of the job as it is was learnt from looks at the
-//! site, the starts with changes keep their ratio to it.
+//! The gain of a change is known only from the simulation. If the start without changes was learnt from looks
+//! at the site, starts with changes keep their simulated ratio to it.
 
 use crate::estimate::Estimate;
 use crate::{ChangeEstimate, ChangeEstimates, Forecast, Start, StartAdvice};
 use hsched_model::Seconds;
 
-/// A simulated start this soon is no measure for others, in seconds.
+/// A simulated start within this many seconds is not used as a reference.
 const AT_ONCE: f64 = 60.0;
 
 impl Estimate {
@@ -18,7 +18,8 @@ impl Estimate {
     }
 }
 
-/// Returns the start with a change, by the ratio of the simulated medians with and without it; `None` if there is none.
+/// Returns the start with a change, by the ratio of the simulated medians with and without it; `None` if
+/// there is no ratio.
 fn in_proportion(changed: &Start, simulated: &Start, better: &Start) -> Option<Start> {
     let (before, better, changed) = (simulated.forecast()?, better.forecast()?, changed.forecast()?);
     let part = changed.start.median.0 / before.start.median.0;
@@ -37,14 +38,15 @@ fn in_proportion(changed: &Start, simulated: &Start, better: &Start) -> Option<S
     })
 }
 
-/// Returns how much sooner a start is than another, by the medians.
+/// Returns how much sooner one start is than another, by the medians.
 fn sooner(before: &Start, after: &Start) -> Option<Seconds> {
     let (before, after) = (before.forecast()?, after.forecast()?);
     Some(Seconds(before.start.median.0 - after.start.median.0))
 }
 
 impl ChangeEstimates {
-    /// Returns them with a better estimate of the start of the job as it is; changes whose starts cannot be compared with it are left out.
+    /// Returns the estimates with a better one for the unchanged job; changes that cannot be scaled are
+    /// dropped.
     #[must_use]
     pub fn corrected(self, better: Start) -> Self {
         let Self { as_is, list } = self;
@@ -60,7 +62,8 @@ impl ChangeEstimates {
 }
 
 impl StartAdvice {
-    /// Returns it with a better estimate of the start of the pending job as it is; as for `ChangeEstimates::corrected`.
+    /// Returns the advice with a better estimate for the unchanged pending job, like
+    /// `ChangeEstimates::corrected`.
     #[must_use]
     pub fn corrected(self, better: Start) -> Self {
         let Self { as_is, advice, is_looked_for } = self;

@@ -1,48 +1,49 @@
-//! A snapshot in numbers: nodes, shapes, running jobs, pending jobs in order, and what may arrive.
+//! A snapshot as numbers: nodes, shapes, running jobs, pending jobs in order, and possible arrivals.
 
 use std::collections::BTreeMap;
 
-use crate::arrivals::{Arrivals, Past};
+use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
-use crate::parts::Parts;
+use crate::parts::QueueParts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
-use crate::snapshot_jobs::{Known, running, waiting};
+use crate::snapshot_jobs::{NumberingContext, running, waiting};
 use crate::{Request, Snapshot};
 
-/// Everything that is the same in all that may become of a queue.
+/// The data shared by all futures of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueModel {
-    /// When the snapshot was taken, in seconds since 1970.
+    /// Time of the snapshot, in Unix seconds.
     pub now: f64,
-    /// The first so many resources are GPU types; two more are CPUs and memory.
+    /// Number of GPU types, which are the first resources, followed by CPUs and memory.
     pub gpu_types: usize,
-    /// What each node has, by resource.
+    /// Total resources of each node.
     pub total: Vec<Vec<u64>>,
-    /// When each node is closed.
+    /// Periods in which each node is reserved.
     pub closures: Vec<Vec<Closure>>,
     pub sets: Vec<Vec<u32>>,
     pub shapes: Vec<Shape>,
     pub habits: Habits,
     pub rules: SchedulingRules,
-    /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
+    /// Fair-share branches, and the contribution of each one's rank to priorities at the snapshot; `None` if
+    /// unknown.
     pub ranks: Option<Ranks>,
-    /// The number of arrays; their tasks that run at first are counted in `Part`.
+    /// Number of arrays; their initially running tasks are counted in `QueuePart`.
     pub arrays: usize,
-    /// Parts of the queue that have no node in common.
-    pub parts: Vec<Part>,
-    /// What each request is; `None` where no node could ever hold it.
+    /// Parts of the queue without common nodes.
+    pub parts: Vec<QueuePart>,
+    /// The data of each request; `None` if no node can ever hold it.
     pub requests: Vec<Option<NumberedRequest>>,
-    /// The limit that never lets each request start.
+    /// The limit that never allows each request to start.
     pub refusals: Vec<Option<Refusal>>,
-    /// What limits mean for jobs; the first means nothing.
+    /// Rules of limits for jobs; the first one has no effect.
     pub limits: Vec<Rule>,
     /// The number of counters of limits.
     pub counters: usize,
-    /// Jobs whose ends others wait for.
+    /// Jobs for whose ends others wait.
     pub awaited: Vec<AwaitedJob>,
     /// Groups of shapes that compete for the same nodes.
     pub rivals: Vec<usize>,
@@ -58,19 +59,19 @@ pub(super) struct NumberedRequest {
 
 /// A part of the queue whose jobs meet no others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
-    /// In the order in which they are looked at.
+pub(super) struct QueuePart {
+    /// Pending jobs in scheduling order.
     pub waiting: Vec<Waiting>,
     pub running: Vec<Active>,
     pub arrivals: Arrivals,
     pub nodes: u32,
-    /// Jobs that a pass looks at.
+    /// Number of jobs that a pass processes.
     pub depth: usize,
-    /// Time between passes in seconds, as Slurm's own are apart; 0: whenever something happens.
+    /// Interval between passes in seconds, as in Slurm; 0 means at every event.
     pub grain: f64,
 }
 
-/// A job that runs when the snapshot is taken.
+/// A job that runs at the time of the snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Active {
     pub since: f64,
@@ -80,11 +81,11 @@ pub(super) struct Active {
     pub array: Option<usize>,
     pub counts: Use,
     pub rule: usize,
-    /// The numbers by which those know it that wait for its end.
+    /// The indices under which jobs that wait for its end refer to it.
     pub awaited: Vec<usize>,
 }
 
-/// A time in which a node is kept for a reservation.
+/// A period for which a node is reserved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closure {
     pub start: f64,
@@ -98,12 +99,12 @@ pub(super) struct SchedulingRules {
     pub backfill: bool,
     /// How far a pass looks ahead, in seconds.
     pub window: f64,
-    /// Growth of the priority of waiting jobs, per second.
+    /// Growth of pending jobs' priority per second.
     pub growth: f64,
 }
 
 impl Snapshot {
-    /// Returns what the limits of a request depend on.
+    /// Returns the properties of a request that determine its limits.
     fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
         let account = request.account.as_deref().or_else(|| self.own_account());
         Subject {
@@ -116,7 +117,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the shapes of each awaited job and of those that wait for it.
+/// Returns the shapes of each awaited job and of the jobs that wait for it.
 fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![Vec::new(); awaited];
     for job in waiting {
@@ -126,7 +127,7 @@ fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
         };
         job.awaited.iter().chain(others).for_each(|number| shapes[*number].push(job.shape));
     }
-    // Those for several partitions are one job.
+    // Entries in several partitions belong to one job.
     let several = waiting.windows(2).filter(|pair| pair[0].job.is_some() && pair[0].job == pair[1].job);
     shapes.extend(several.map(|pair| vec![pair[0].shape, pair[1].shape]));
     shapes
@@ -142,18 +143,19 @@ fn coupled(jobs: impl Iterator<Item = (usize, usize)>, limits: &[Rule], counters
 }
 
 impl QueueModel {
-    /// Returns the model of a snapshot in which some requests may be made.
+    /// Returns the model of a snapshot with some possible requests.
     pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
         let mut shapes = Shapes::new(snapshot);
         let (users, habits) = Users::new(snapshot);
         let mut arrays = BTreeMap::new();
         let growth = snapshot.growth().per_hour / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
-        let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let mut known =
+            NumberingContext { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let awaited = Awaited::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
-        let past = Past::of(snapshot, &mut shapes, &mut known);
+        let past = PastJob::of(snapshot, &mut shapes, &mut known);
         let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
             .map(|request| {
@@ -167,13 +169,13 @@ impl QueueModel {
         let (limits, counters) = known.limits.finish();
         let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
         let gpu_types = shapes.gpu_types.len();
-        let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
+        let rivals = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
         let jobs = waiting.iter().map(|job| (job.shape, job.rule));
         let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
         let mut groups = coupled(jobs, &limits, counters);
         groups.extend(chained(&waiting, awaited.list.len()));
-        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
+        let parts = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
             Some(NumberedRequest { part: parts.of_shape[shape], shape, rule: *rule })
@@ -190,7 +192,7 @@ impl QueueModel {
             rules: rules(snapshot, growth),
             ranks,
             arrays: arrays.len(),
-            parts: vec![Part::default(); parts.count],
+            parts: vec![QueuePart::default(); parts.count],
             requests,
             refusals,
             limits,
@@ -200,7 +202,7 @@ impl QueueModel {
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
-        let mut arrived: Vec<Vec<Past>> = vec![Vec::new(); parts.count];
+        let mut arrived: Vec<Vec<PastJob>> = vec![Vec::new(); parts.count];
         for job in past {
             arrived[parts.of_shape[job.shape]].push(job);
         }
@@ -211,19 +213,19 @@ impl QueueModel {
         model
     }
 
-    /// Returns the nodes that could hold a shape, some of them several times.
+    /// Returns the nodes that could hold a shape, possibly with repetitions.
     pub(super) fn nodes_of(&self, shape: usize) -> impl Iterator<Item = u32> {
         self.shapes[shape].places.iter().flat_map(|place| &self.sets[*place]).copied()
     }
 
-    /// Gives each part its jobs, and its share of the jobs that a pass looks at.
-    fn divide(&mut self, parts: &Parts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+    /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes.
+    fn divide(&mut self, parts: &QueueParts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);
         }
         for job in running {
-            // A job on nodes of several parts, which no waiting job could be, counts in each.
+            // A job on nodes of several parts, which no pending job can use, counts in each.
             let mut parts_held: Vec<usize> =
                 job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
             parts_held.sort_unstable();
@@ -243,16 +245,16 @@ impl QueueModel {
     }
 }
 
-/// Nodes of a part in which a pass for everything that happens takes no time.
+/// Up to this number of nodes in a part, a pass for every event is fast.
 const FEW_NODES: usize = 32;
 
-/// Time between passes where more nodes are: what happens every minute is taken together. Five minutes, in seconds.
+/// Interval between passes for more nodes, which combines frequent events: five minutes, in seconds.
 const GRAIN: f64 = 300.0;
 
-/// Slurm's own `bf_max_job_test`.
+/// Slurm's default of `bf_max_job_test`.
 const USUAL_DEPTH: u32 = 500;
 
-/// Slurm's own `bf_window`.
+/// Slurm's default of `bf_window`.
 const USUAL_WINDOW: f64 = 86_400.0;
 
 fn rules(snapshot: &Snapshot, growth: f64) -> SchedulingRules {

@@ -1,4 +1,4 @@
-//! Positions in the queue: those of jobs that wait, and that of a job that is not submitted yet.
+//! Positions in the queue, of pending jobs and of a job that is not submitted yet.
 
 use crate::{QueueJob, Request, Snapshot};
 use hsched_model::Time;
@@ -12,30 +12,30 @@ pub struct QueuePosition {
 }
 
 impl QueuePosition {
-    /// Returns the position of a pending job; a job without a known priority is last.
+    /// Returns the position of a pending job; a job with unknown priority comes last.
     pub fn of(job: &QueueJob) -> Self {
         let priority = to_f64(job.priority.unwrap_or(0));
         Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
     }
 }
 
-/// The priority that a job gets when it is submitted, and how that is known.
+/// The priority of a job at its submission, and the source of that estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriorityEstimate {
     pub priority: f64,
     pub source: PrioritySource,
 }
 
-/// How the priority of a job that is not submitted yet is known.
+/// The source of the priority estimate for a job that is not submitted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrioritySource {
-    /// From the user's newest waiting job of the account, less what it has gathered.
+    /// From the user's newest pending job of the account, minus its gained priority.
     OwnJob,
     /// Computed from Slurm's weights and the account's share.
     Weights,
-    /// Nobody says: the median of what waits.
+    /// Unknown; the median of pending jobs is used.
     Median,
-    /// Nobody says anything: last in line.
+    /// Unknown without any data: last in the queue.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl PrioritySource {
 }
 
 impl QueueJob {
-    /// Returns the priority that the job had when it was submitted, where it is known.
+    /// Returns the job's priority at its submission, if known.
     pub(super) fn first_priority(&self, now: Time, per_hour: f64) -> Option<f64> {
         let until = self.running.as_ref().map_or(now, |running| running.since);
         let hours = self.submitted.map_or(0.0, |submitted| until.since(submitted).0 / 3600.0);
@@ -61,7 +61,7 @@ impl QueueJob {
 }
 
 impl Snapshot {
-    /// Returns the priority that a request would get now, with what its QOS adds and without what it gives up.
+    /// Returns the priority that a request would get now, including its QOS and its nice value.
     pub fn priority_of(&self, request: &Request) -> PriorityEstimate {
         let account = request.account.as_deref();
         let estimate = self.priority_estimate(account);
@@ -81,10 +81,10 @@ impl Snapshot {
         PriorityEstimate { priority: estimate.priority + gain - to_f64(request.further.nice), ..estimate }
     }
 
-    /// Returns the user's newest pending job of an account whose priority says what a new one gets.
+    /// Returns the user's newest pending job of an account whose priority indicates that of a new one.
     fn newest_own(&self, account: Option<&str>) -> Option<&QueueJob> {
         let is_own = |job: &&QueueJob| {
-            // What is held has no priority, and what waits for something else may have gathered no age.
+            // A held job has no priority, and a job that waits for something else may have gained no age.
             let waits = job.ours && job.running.is_none() && !job.waits_for_other;
             waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
         };

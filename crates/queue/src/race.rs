@@ -1,12 +1,14 @@
-//! Several requests of one job in the queue at once: the first to start runs, the others are withdrawn.
+//! Several requests of one job in the queue at the same time: the first to start runs, and the others are
+//! withdrawn.
 
 use crate::estimate::mean;
 use crate::{Request, RequestId, Start, StartEstimate};
 use hsched_model::Seconds;
 
-/// Returns up to this many requests to queue together: those with which the job finishes first on average, by the futures in which each
-/// was tried alone. The first is `first`, else the best alone; another is added only where it helps, and where the job is done no later
-/// than expected even if that one starts at once: long runs that start before anybody foresaw it would be the price of a race.
+/// Returns up to this many requests to queue together: those with which the job ends first on average, from
+/// the futures in which each was simulated alone. The first is `first`, or else the best alone. Another one
+/// is added only if it helps, and if the job ends no later than expected even when that request starts
+/// immediately; otherwise a long run that starts unexpectedly early would delay the job.
 pub fn race(
     requests: &[&Request],
     estimates: &[StartEstimate],
@@ -48,7 +50,8 @@ impl<'a> Racer<'a> {
     }
 }
 
-/// Returns the mean time to the end of what starts first of some requests, in the futures in which all were tried.
+/// Returns the mean time to the end of the first request to start, over the futures in which all were
+/// simulated.
 fn mean_finish(all: &[&Racer]) -> Option<f64> {
     let futures = all.iter().map(|racer| racer.starts.len()).min()?;
     let finish = |future: usize| {
@@ -94,14 +97,14 @@ mod tests {
 
     #[test]
     fn a_long_run_does_not_race_even_where_it_would_seem_to_help() {
-        // Estimates come in any order.
+        // Estimates may come in any order.
         let estimates = [estimate(8, &[20.0, 90.0]), estimate(3, &[100.0, 10.0])];
         let chosen = |runs: [f64; 2]| {
             let (first, second) = (request(3, runs[0]), request(8, runs[1]));
             race(&[&first, &second], &estimates, None, 3)
         };
         assert_eq!(chosen([5.0, 40.0]), [RequestId(3), RequestId(8)]);
-        // With it the job would be done after 48 instead of 60, if it started when it is expected to.
+        // With it the job would be done after 48 instead of 60, if it started as expected.
         assert_eq!(chosen([5.0, 61.0]), [RequestId(3)]);
     }
 }

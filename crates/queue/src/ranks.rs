@@ -1,22 +1,23 @@
-//! Fair share when the snapshot is taken: which branch a job's use counts for, and what its rank adds to its priority.
+//! Fair share at the time of the snapshot: the branch to which a job's use is charged, and its rank's
+//! contribution to its priority.
 
 use std::collections::BTreeMap;
 
 use crate::line::Use;
 use crate::{Asks, Branch, QueueJob, Shares, Snapshot};
 
-/// The user and account of a job, as far as they are known.
+/// The user and account of a job, as far as known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whose<'a> {
     pub user: Option<&'a str>,
     pub account: Option<&'a str>,
 }
 
-/// Fair share when the snapshot is taken.
+/// Fair share at the time of the snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
     pub shares: Shares,
-    /// What its rank adds to the priorities of each branch.
+    /// Contribution of its rank to each branch's priorities.
     pub adds: Vec<f64>,
     /// Branches by user and account.
     places: BTreeMap<(String, String), usize>,
@@ -40,7 +41,7 @@ impl Ranks {
 }
 
 impl Snapshot {
-    /// Returns what a job of the queue or of the past counts as.
+    /// Returns the fair-share data of a queued or past job.
     pub(super) fn counted(
         &self,
         ranks: Option<&Ranks>,

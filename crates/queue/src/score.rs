@@ -1,4 +1,4 @@
-//! The accuracy of past start estimates, and the calibration that it gives.
+//! The accuracy of past start estimates, and the resulting calibration.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,37 +6,38 @@ use crate::estimate::{Calibration, Estimate, mean, point_of, quantile};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// Seconds by which a start may miss its interval: the submission comes after the look, and a start at once takes some, too.
+/// Tolerance of an interval in seconds: the submission comes after the look, and even an immediate start
+/// takes some time.
 const TOLERANCE: f64 = 150.0;
 
-/// What counts as waiting, in seconds.
+/// Minimum time that counts as waiting, in seconds.
 const WAITED: f64 = 600.0;
 
-/// A start that was foretold.
+/// A predicted start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// When the queue was looked at.
+pub struct StartPrediction {
+    /// When the queue was read.
     pub at: Time,
-    /// The GPUs of the request, over all its nodes.
+    /// The GPUs of the request, on all its nodes.
     pub gpus: u32,
-    /// What was said, from that moment on.
+    /// The estimate, from that time on.
     pub start: Estimate,
-    /// The start in each future that was looked at.
+    /// The start in each simulated future.
     pub starts: Vec<Seconds>,
-    /// When it started; `None` where it has not, or not yet.
+    /// When it started; `None` if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
 }
 
-/// How right some predictions were.
+/// The accuracy of some predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Score {
     pub starts: usize,
-    /// Part of the starts that lay within the interval, with a tolerance of two and a half minutes.
+    /// Fraction of the starts within the interval, with a tolerance of 150 s.
     pub held: f64,
-    /// Starts that came after the interval.
+    /// Number of starts after the interval.
     pub later: usize,
-    /// Of the median, in seconds.
+    /// Error of the median, in seconds.
     #[serde(rename = "median_error_s")]
     pub median_error: f64,
     #[serde(rename = "mean_error_s")]
@@ -45,19 +46,19 @@ pub struct Score {
     pub mean_wait: f64,
 }
 
-impl Prediction {
-    /// Returns how long it waited in seconds, where it has started.
+impl StartPrediction {
+    /// Returns its wait in seconds, if it has started.
     pub fn waited(&self) -> Option<f64> {
         self.started.map(|started| started.since(self.at).0.max(0.0))
     }
 
-    /// Returns whether it waited more than ten minutes.
+    /// Returns whether it waited more than 10 min.
     pub fn has_waited(&self) -> bool {
         self.waited().is_some_and(|waited| waited > WAITED)
     }
 
-    /// Returns the point of what was foretold at which it started, where it waited or was expected to: of starts at once
-    /// every point is as right.
+    /// Returns the quantile of the prediction at which it started, if it waited or was expected to: for
+    /// immediate starts every quantile is equally right.
     fn point(&self) -> Option<f64> {
         let waited = self.waited()?;
         let waits = waited > WAITED || self.start.median.0 > WAITED;
@@ -67,16 +68,16 @@ impl Prediction {
 }
 
 impl Calibration {
-    /// Returns what predictions teach that have come true or not, and how many do; `None` where these are too few.
-    pub fn learnt<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<(Self, usize)> {
-        let points: Vec<f64> = predictions.into_iter().filter_map(Prediction::point).collect();
+    /// Returns the calibration from evaluated predictions, and their number; `None` if there are too few.
+    pub fn learnt<'a>(predictions: impl IntoIterator<Item = &'a StartPrediction>) -> Option<(Self, usize)> {
+        let points: Vec<f64> = predictions.into_iter().filter_map(StartPrediction::point).collect();
         Some((Self::of(&points)?, points.len()))
     }
 }
 
 impl Score {
-    /// Returns how right those of the predictions were that have started; `None` where none has.
-    pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<Self> {
+    /// Returns the accuracy of the predictions that have started; `None` if none has.
+    pub fn of<'a>(predictions: impl IntoIterator<Item = &'a StartPrediction>) -> Option<Self> {
         let known =
             predictions.into_iter().filter_map(|prediction| Some((prediction.start, prediction.waited()?)));
         let known: Vec<(Estimate, f64)> = known.collect();
@@ -102,10 +103,10 @@ impl Score {
 mod tests {
     use super::*;
 
-    /// What was foretold to start in an hour, give or take, and started after this many seconds.
-    fn told(waited: Option<f64>) -> Prediction {
+    /// Returns a prediction of about one hour, with the actual wait in seconds.
+    fn told(waited: Option<f64>) -> StartPrediction {
         let starts: Vec<f64> = (0..=10).map(|number| f64::from(number) * 720.0).collect();
-        Prediction {
+        StartPrediction {
             at: Time(1000.0),
             gpus: 1,
             start: Estimate::of(&starts, None),
@@ -126,11 +127,12 @@ mod tests {
 
     #[test]
     fn thirty_starts_teach_and_those_at_once_do_not() {
-        let late: Vec<Prediction> = (0..30).map(|_| told(Some(7100.0))).collect();
+        let late: Vec<StartPrediction> = (0..30).map(|_| told(Some(7100.0))).collect();
         let (learnt, count) = Calibration::learnt(&late).expect("enough");
         assert!(count == 30 && learnt.high > 0.9 && learnt.low > 0.9, "{learnt:?}");
-        let now = Prediction { start: Estimate::of(&[0.0], None), ..told(Some(5.0)) };
-        let mixed: Vec<Prediction> = late.into_iter().take(29).chain(std::iter::repeat_n(now, 50)).collect();
+        let now = StartPrediction { start: Estimate::of(&[0.0], None), ..told(Some(5.0)) };
+        let mixed: Vec<StartPrediction> =
+            late.into_iter().take(29).chain(std::iter::repeat_n(now, 50)).collect();
         assert_eq!(Calibration::learnt(&mixed), None);
     }
 }

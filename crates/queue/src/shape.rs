@@ -1,4 +1,4 @@
-//! Shapes: what jobs need, numbered; equal needs are one shape.
+//! Shapes: the needs of jobs, numbered; equal needs share one shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use crate::constraint::meets;
 use crate::{Asks, NodeUse, QueueNode, Snapshot};
 use hsched_model::GpuType;
 
-/// Amounts by number of resource.
+/// Amounts by resource index.
 pub(super) type Amounts = Arc<[(u16, u64)]>;
 
-/// What a job needs and where it may be.
+/// The needs of a job, and its possible nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape {
-    /// The nodes that it needs.
+    /// Number of nodes needed.
     pub nodes: u32,
-    /// What it needs of each node.
+    /// Amounts needed on each node.
     pub demand: Amounts,
-    /// GPUs of any type that it needs of each node.
+    /// GPUs of any type needed on each node.
     pub untyped: u64,
-    /// Whether a node must be empty, and is full then.
+    /// Whether a node must be empty and is then completely used.
     pub whole: bool,
-    /// The sets of nodes, by number, of which it may use one.
+    /// Indices of node sets, one of which it may use.
     pub places: Vec<usize>,
-    /// The number of the reservation that it is in.
+    /// Index of its reservation.
     pub reservation: Option<usize>,
 }
 
-/// Shapes of a snapshot as they are met.
+/// The shapes of a snapshot, collected as they occur.
 pub(super) struct Shapes<'a> {
     snapshot: &'a Snapshot,
     pub gpu_types: Vec<GpuType>,
@@ -38,7 +38,7 @@ pub(super) struct Shapes<'a> {
     known: BTreeMap<(Asks, Vec<String>, Option<String>), Option<usize>>,
 }
 
-/// What stands for an amount that nobody knows; sums of it stay far from the end of the numbers.
+/// Value for an unknown amount; sums of it do not overflow.
 const PLENTY: u64 = u64::MAX >> 16;
 
 impl<'a> Shapes<'a> {
@@ -61,19 +61,19 @@ impl<'a> Shapes<'a> {
         self.gpu_types.len() + 2
     }
 
-    /// Returns the number of a GPU type.
+    /// Returns the index of a GPU type.
     pub(super) fn gpu(&self, gpu_type: &GpuType) -> Option<u16> {
         let place = self.gpu_types.binary_search(gpu_type).ok()?;
         u16::try_from(place).ok()
     }
 
-    /// Returns the resources of CPUs and of memory.
+    /// Returns the indices of CPUs and of memory.
     pub(super) fn host(&self) -> (u16, u16) {
         let cpus = u16::try_from(self.gpu_types.len()).unwrap_or(u16::MAX - 1);
         (cpus, cpus + 1)
     }
 
-    /// Returns all that a node has, by resource.
+    /// Returns a node's total resources.
     pub(super) fn total(&self, node: &QueueNode) -> Vec<u64> {
         let mut total = vec![0; self.resources()];
         for stock in &node.gpus {
@@ -87,7 +87,7 @@ impl<'a> Shapes<'a> {
         total
     }
 
-    /// Returns the number of the shape of a job in these partitions; `None` where no node could ever hold it.
+    /// Returns the index of a job's shape in these partitions; `None` if no node can ever hold it.
     pub(super) fn of(
         &mut self,
         asks: &Asks,
@@ -169,9 +169,10 @@ impl<'a> Shapes<'a> {
         known.any(|partition| partition.exclusive && partitions.contains(&Some(partition.name.as_str())))
     }
 
-    /// Returns the nodes of a partition that could hold one of a shape's nodes if they were empty.
+    /// Returns the nodes of a partition that, if empty, could hold one of the shape's nodes.
     fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
-        // Who asks for more nodes than he names may have any beside those: all count as such.
+        // A job that requests more nodes than it names may use any others, so the names impose no
+        // restriction.
         let is_listed = asks.nodelist.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX);
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
@@ -204,20 +205,21 @@ impl<'a> Shapes<'a> {
 }
 
 impl Shape {
-    /// Returns whether what is free on a node is enough for one of its nodes; the first `gpu_types` resources are GPUs.
+    /// Returns whether a node's free resources suffice for one of its nodes; the first `gpu_types` resources
+    /// are GPUs.
     pub(super) fn fits(&self, free: &[u64], gpu_types: usize) -> bool {
         let typed = self.demand.iter().all(|&(number, amount)| free[usize::from(number)] >= amount);
         typed && (self.untyped == 0 || self.spare(free, gpu_types) >= self.untyped)
     }
 
-    /// Returns the GPUs of a node that are left beside those of the types that it names.
+    /// Returns a node's GPUs beyond those of the types that the shape names.
     fn spare(&self, free: &[u64], gpu_types: usize) -> u64 {
         let all: u64 = free[..gpu_types].iter().sum();
         let gpus = self.demand.iter().filter(|(number, _)| usize::from(*number) < gpu_types);
         all.saturating_sub(gpus.map(|(_, amount)| amount).sum())
     }
 
-    /// Returns what it takes of a node with so much free, where that is enough.
+    /// Returns the resources that it takes from a node with these free ones, if they suffice.
     pub(super) fn takes(&self, free: &[u64], gpu_types: usize) -> Amounts {
         if self.whole {
             let all = (0..).zip(free).filter(|(_, amount)| **amount > 0);

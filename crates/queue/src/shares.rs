@@ -1,4 +1,5 @@
-//! Fair share by Slurm's Fair Tree: accounts, and users within them, that have used less than their share rank higher.
+//! Fair share by Slurm's Fair Tree: accounts, and users within them, rank higher if they have used less than
+//! their share.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +7,16 @@ use crate::{Asks, Billing, Snapshot, Weigh};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// The accounts and users among whom fair share ranks, with what they have used.
+/// The accounts and users of fair share, with their usage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shares {
-    /// What the highest rank adds to a priority (`PriorityWeightFairShare`).
+    /// Contribution of the highest rank to a priority (`PriorityWeightFairShare`).
     pub weight: f64,
-    /// Time in which past use comes to count half (`PriorityDecayHalfLife`); `None`: it counts for ever.
+    /// Half-life of past usage (`PriorityDecayHalfLife`); `None`: no decay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_life_s: Option<Seconds>,
-    /// Each after the account that it belongs to.
+    /// Each branch after its parent account.
     pub branches: Vec<Branch>,
 }
 
@@ -27,19 +28,19 @@ pub struct Branch {
     /// `None`: the account itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The place of the account that it belongs to; `None` at the top.
+    /// Index of its parent account; `None` at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     pub shares: f64,
-    /// What it has used, in billing units times seconds, with old use counting less.
+    /// Its usage in billing units times seconds, with decay.
     pub usage: f64,
-    /// Whether it is the user who asks.
+    /// Whether it belongs to the user who asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }
 
 impl Shares {
-    /// Returns the place of a user's branch; of the user who asks where none is named.
+    /// Returns the index of a user's branch; of the user who asks if none is named.
     pub(super) fn branch_of(&self, user: Option<&str>, account: Option<&str>) -> Option<usize> {
         self.branches.iter().position(|branch| {
             let is_user = match user {
@@ -50,27 +51,27 @@ impl Shares {
         })
     }
 
-    /// Returns the fair-share factor of each user by what has been used, from 0 to 1; of accounts 0.
+    /// Returns the fair-share factor of each user from the recorded usage, from 0 to 1; 0 for accounts.
     pub fn factors_now(&self) -> Vec<f64> {
         self.factors(&self.usage())
     }
 
-    /// Returns what has been used, by branch.
+    /// Returns the recorded usage, by branch.
     pub(super) fn usage(&self) -> Vec<f64> {
         self.branches.iter().map(|branch| branch.usage).collect()
     }
 
-    /// Adds what a user used to his branch and to the accounts above.
+    /// Adds a user's usage to the user's branch and to the accounts above.
     pub(super) fn add(&self, usage: &mut [f64], branch: usize, amount: f64) {
         let mut next = Some(branch);
         while let Some(place) = next {
             usage[place] += amount;
-            // An account comes before what belongs to it.
+            // An account precedes its children.
             next = self.branches[place].parent.filter(|above| *above < place);
         }
     }
 
-    /// Returns the same for such use.
+    /// Returns the fair-share factors for the given usage.
     pub(super) fn factors(&self, usage: &[f64]) -> Vec<f64> {
         let users = self.branches.iter().filter(|branch| branch.user.is_some()).count();
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.branches.len()];
@@ -89,27 +90,27 @@ impl Shares {
         ranking.factors.iter().map(|rank| rank / all).collect()
     }
 
-    /// Returns what is due to a branch over what it has used, as far as siblings compare by it.
+    /// Returns a branch's share divided by its usage, by which siblings are compared.
     fn level(&self, place: usize, usage: &[f64]) -> f64 {
         if usage[place] > 0.0 { self.branches[place].shares / usage[place] } else { f64::INFINITY }
     }
 }
 
-/// A walk over the tree: the best branch first, users ranked in the order in which they are met.
+/// A traversal of the tree: the best branch first, with users ranked in the order of visits.
 struct Ranking<'a> {
     shares: &'a Shares,
     usage: &'a [f64],
     below: Vec<Vec<usize>>,
-    /// Users that are not ranked yet.
+    /// Number of users not ranked yet.
     left: usize,
-    /// The rank that was given last; who is level with the one before gets it, too.
+    /// The last rank; a user with the same level as the previous one gets the same rank.
     rank: usize,
     /// Ranks by branch.
     factors: Vec<f64>,
 }
 
 impl Ranking<'_> {
-    /// Ranks all below some siblings; the first is level with who was ranked before where they are `tied`.
+    /// Ranks all users below some siblings; the first gets the previous rank if they are `tied`.
     fn walk(&mut self, mut siblings: Vec<usize>, tied: bool) {
         let level = |place: usize| self.shares.level(place, self.usage);
         let is_account = |place: usize| self.shares.branches[place].user.is_none();
@@ -122,7 +123,7 @@ impl Ranking<'_> {
         while next < siblings.len() {
             let is_tied = if next == 0 { tied } else { known[next - 1].0 == known[next].0 };
             if known[next].1 {
-                // Accounts that are level count as one.
+                // Accounts with equal levels are merged.
                 let end = next + known[next..].iter().take_while(|key| **key == known[next]).count();
                 let children: Vec<usize> = siblings[next..end]
                     .iter()
@@ -144,7 +145,7 @@ impl Ranking<'_> {
 }
 
 impl Snapshot {
-    /// Counts what the running jobs have used since a moment, at which the use was told.
+    /// Adds the usage of running jobs since `told`, the time of the recorded usage.
     pub fn count_use_since(&mut self, told: Time) {
         let Some(mut shares) = self.shares.take() else { return };
         let mut usage = shares.usage();
@@ -161,7 +162,7 @@ impl Snapshot {
         self.shares = Some(shares);
     }
 
-    /// Returns the billing units that a job uses in a second: the CPUs where the site says nothing else.
+    /// Returns a job's billing units per second: its CPUs if the site defines no weights.
     pub(super) fn billing_rate(&self, asks: &Asks, partition: Option<&str>) -> f64 {
         let is_meant = |known: &&crate::QueuePartition| match partition {
             Some(name) => known.name == name,
@@ -190,10 +191,10 @@ impl Snapshot {
 mod tests {
     use super::*;
 
-    /// A line: account, user, place of the account above, shares, usage, factor in thirteenths.
+    /// A line: account, user, index of the parent account, shares, usage, factor in thirteenths.
     type Line = (&'static str, Option<&'static str>, Option<usize>, f64, f64, f64);
 
-    /// What a `sshare -a` of a real Slurm showed.
+    /// Output of `sshare -a` on a real Slurm.
     const SEEN: [Line; 18] = [
         ("root", None, None, 1.0, 110_173.0, 0.0),
         ("root", Some("root"), Some(0), 1.0, 0.0, 13.0),

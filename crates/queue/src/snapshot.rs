@@ -1,4 +1,4 @@
-//! The queue of a cluster at one moment, as plain data: what is saved, and what the model starts from.
+//! The queue of a cluster at a given time, as plain data: the saved form, and the input of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use hsched_model::{Asks, GpuType, NodeName, Seconds, Time};
 /// The schema that this version writes and reads.
 pub(super) const SCHEMA: &str = "hsched.queue/1";
 
-/// A cluster's nodes, partitions and jobs at one moment, and what is known of its past.
+/// A cluster's nodes, partitions and jobs at a given time, and known facts about its past.
 ///
-/// What a site hides is missing here, and `notes` says so.
+/// Data hidden by the site are missing, and `notes` say so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub schema: String,
-    /// When the queue was looked at.
+    /// When the queue was read.
     pub taken_at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
@@ -26,50 +26,51 @@ pub struct Snapshot {
     pub partitions: Vec<QueuePartition>,
     #[serde(default)]
     pub reservations: Vec<Reservation>,
-    /// Jobs that run and jobs that wait, in any order.
+    /// Running and pending jobs, in any order.
     #[serde(default)]
     pub jobs: Vec<QueueJob>,
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// Whether the site hides the jobs of others (`PrivateData`): what is free and who waits is unknown then.
+    /// Whether the site hides other users' jobs (`PrivateData`); free resources and pending jobs are then
+    /// unknown.
     #[serde(default, skip_serializing_if = "is_false")]
     pub others_hidden: bool,
-    /// The accounts that the user may submit with, where Slurm says.
+    /// The accounts that the user may use, if Slurm shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<QueueAccount>,
-    /// What fair share goes by, where Slurm shows it of all.
+    /// Fair-share data, if Slurm shows them for all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Shares>,
-    /// Jobs of the last days that have ended; `None` where the site hides them.
+    /// Ended jobs of the last days; `None` if the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Ended>>,
-    /// From when on the history is whole, by the time of submission; `None` is seven days ago.
+    /// From when on the history is complete, by submit time; `None` means seven days ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
-    /// Until when it is whole, by the time of the end; `None` is the last of these.
+    /// Until when it is complete, by end time; `None` means the last end in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_until: Option<Time>,
     /// Limits of QOS and associations; `None` if they could not be read, empty if Slurm enforces none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,
-    /// The account above each account.
+    /// The parent account of each account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parent_accounts: BTreeMap<String, String>,
-    /// Flags of each QOS that has some: `OverPartQOS`, `NoReserve`.
+    /// Flags of each QOS that has any: `OverPartQOS`, `NoReserve`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
-    /// What each QOS adds to the priority of its jobs; empty where QOS do not count for priorities.
+    /// Contribution of each QOS to the priority of its jobs; empty if QOS has no weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_priority: BTreeMap<String, f64>,
-    /// The user who looked, where that is known.
+    /// The user who read the queue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What is missing and why, for people.
+    /// Notes on what is missing and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// A node with GPUs, or any node that jobs of the queue compete for.
+/// A node with GPUs, or another node for which queued jobs compete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueNode {
     pub name: NodeName,
@@ -77,28 +78,28 @@ pub struct QueueNode {
     pub partitions: BTreeSet<String>,
     #[serde(default)]
     pub gpus: Vec<GpuCount>,
-    /// CPUs; `None` where unknown, and then they never run short.
+    /// CPUs; `None` if unknown, in which case they count as unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u64>,
-    /// Memory in MiB; `None` where unknown, and then it never runs short.
+    /// Memory in MiB; `None` if unknown, in which case it counts as unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub features: BTreeSet<String>,
-    /// Whether new work can go there.
+    /// Whether new jobs can start there.
     #[serde(rename = "use", default)]
     pub usable: NodeUse,
 }
 
-/// Whether a node takes new jobs.
+/// Whether a node accepts new jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeUse {
     #[default]
     Up,
-    /// Running jobs may end there; none starts as long as anybody can foresee.
+    /// Running jobs may end there, but no new job starts in the foreseeable future.
     Drained,
-    /// Down, failed or unknown: nothing runs there.
+    /// Down, failed or unknown: no job runs there.
     Down,
 }
 
@@ -110,41 +111,41 @@ pub struct GpuCount {
     pub count: u32,
 }
 
-/// A partition: its nodes are those that name it.
+/// A partition; nodes list their partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuePartition {
     pub name: String,
-    /// Whether jobs that name no partition go here.
+    /// Whether it is the default partition.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
-    /// Walltime of jobs that name none.
+    /// Walltime of jobs that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_s: Option<Seconds>,
-    /// Longest walltime; `None` is unlimited.
+    /// Longest walltime; `None` means unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time_s: Option<Seconds>,
-    /// Most nodes of one job; `None` is unlimited.
+    /// Maximum number of nodes per job; `None` means unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
-    /// Slurm's `PriorityTier`: jobs of a higher tier go first, whatever their priority.
+    /// Slurm's `PriorityTier`: jobs of a higher tier are scheduled first, whatever their priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// Accounts that alone may use it; `None` if all may, or if unknown.
+    /// The only accounts that may use it; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<BTreeSet<String>>,
-    /// QOS that alone may use it; `None` if all may, or if unknown.
+    /// The only QOS that may use it; `None` if all may, or if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
-    /// The QOS whose limits hold for its jobs (`QoS`).
+    /// The QOS whose limits apply to its jobs (`QoS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_qos: Option<String>,
-    /// Whether its jobs may be stopped for others.
+    /// Whether its jobs may be preempted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preemptible: bool,
-    /// Whether a job gets its nodes for itself (`OverSubscribe=EXCLUSIVE`).
+    /// Whether jobs get their nodes exclusively (`OverSubscribe=EXCLUSIVE`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclusive: bool,
-    /// What is charged, where the site says (`TRESBillingWeights`).
+    /// Billing, if the site defines it (`TRESBillingWeights`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billing: Option<Billing>,
 }
@@ -152,51 +153,51 @@ pub struct QueuePartition {
 /// A partition's `TRESBillingWeights`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Billing {
-    /// Weights by TRES as Slurm names them: `cpu` (one CPU), `mem` (one GiB), `gres/gpu`, `gres/gpu:a100` (one GPU).
+    /// Weights by Slurm's TRES name: `cpu` (one CPU), `mem` (one GiB), `gres/gpu`, `gres/gpu:a100` (one GPU).
     pub weights: BTreeMap<String, f64>,
     #[serde(default)]
     pub weigh: Weigh,
 }
 
-/// How the weighted TRES of a job become one number.
+/// How the weighted TRES of a job are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weigh {
     #[default]
     Sum,
-    /// The largest counts (`PriorityFlags=MAX_TRES`).
+    /// The maximum (`PriorityFlags=MAX_TRES`).
     Max,
 }
 
-/// Nodes that are kept for somebody or for maintenance.
+/// Nodes reserved for users or for maintenance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
     pub name: String,
     pub nodes: BTreeSet<NodeName>,
     pub start: Time,
     pub end: Time,
-    /// Who may submit to it by name; empty for maintenance.
+    /// Users that may submit to it by name; empty for maintenance.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub users: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accounts: BTreeSet<String>,
 }
 
-/// A job of the queue; the waiting tasks of an array are one.
+/// A queued job; the pending tasks of an array form one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueJob {
-    /// As Slurm shows it: `12`, `11_3`, `11_[4-9%2]`, `9+1`.
+    /// The id as printed by Slurm: `12`, `11_3`, `11_[4-9%2]`, `9+1`.
     pub id: String,
-    /// The id of the array that it is a task of, or tasks of.
+    /// The id of the array to which the task or tasks belong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<String>,
-    /// Waiting tasks that it stands for.
+    /// Number of pending tasks that it represents.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tasks: u32,
-    /// Most tasks of the array that run at once (`%`).
+    /// Maximum number of the array's tasks that run at the same time (`%`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
-    /// Whether the user submitted it.
+    /// Whether it belongs to the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ours: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,36 +206,38 @@ pub struct QueueJob {
     pub account: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// Partitions that it may start in; that of a running job. Empty: any.
+    /// Partitions in which it may start, or that of a running job. Empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Time>,
-    /// Its walltime; `None` is its partition's longest.
+    /// Its walltime; `None` means its partition's longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
     pub asks: Asks,
-    /// Since when and where it runs; `None` while it waits.
+    /// Where it runs and since when; `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
-    /// The reservation that it was submitted to.
+    /// The reservation to which it was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
-    /// Why it waits, in Slurm's words.
+    /// Why it is pending, in Slurm's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it waits for something else than room: `Dependency`, `BeginTime`, held, limits of its QOS or account.
+    /// Whether it waits for something other than room: `Dependency`, `BeginTime`, a hold, limits of its QOS
+    /// or account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub waits_for_other: bool,
-    /// When it may start at the earliest, if it waits for that.
+    /// Its earliest possible start, if it waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Time>,
-    /// The ids of the jobs that must end before it may start. Empty where it waits for none, or for something else than their ends.
+    /// The ids of the jobs that must end before it may start. Empty if it waits for none, or not only for
+    /// their ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// What it gave up of its priority.
+    /// Its nice value, which reduces its priority.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nice: i64,
 }
@@ -243,12 +246,12 @@ pub struct QueueJob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     pub since: Time,
-    pub holds: Vec<Held>,
+    pub holds: Vec<NodeHolding>,
 }
 
-/// What a running job holds in one node.
+/// Resources that a running job holds on one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct NodeHolding {
     pub node: NodeName,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuCount>,
@@ -258,36 +261,36 @@ pub struct Held {
     pub memory_mib: Option<u64>,
 }
 
-/// How the cluster schedules, as far as it says; `None` is unknown.
+/// The cluster's scheduling parameters; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scheduling {
     /// Time between two passes of the backfill scheduler (`bf_interval`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_s: Option<Seconds>,
-    /// Jobs that a pass looks at (`bf_max_job_test`).
+    /// Number of jobs that a pass processes (`bf_max_job_test`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// How far a pass looks ahead (`bf_window`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_s: Option<Seconds>,
-    /// Whether jobs are backfilled at all.
+    /// Whether backfill scheduling is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill: Option<bool>,
     /// Whether every job gets whole nodes (`select/linear`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub whole_nodes: bool,
-    /// How much the priority of a waiting job grows in an hour, seen between two snapshots.
+    /// Hourly growth of a pending job's priority, measured between two snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_per_hour: Option<f64>,
-    /// How long jobs may run beyond their time limits (`OverTimeLimit`); `None`: not at all, or unknown.
+    /// How long jobs may exceed their time limits (`OverTimeLimit`); `None`: not at all, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overtime_s: Option<Seconds>,
-    /// What age adds to priorities by the configuration.
+    /// The configured contribution of age to priorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<AgeWeight>,
 }
 
-/// What age adds to the priority of a pending job: `weight` at `max_s` and later, in proportion before.
+/// The contribution of age to a pending job's priority: `weight` from `max_s` on, and proportional before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgeWeight {
     /// Slurm's `PriorityWeightAge`.
@@ -296,20 +299,20 @@ pub struct AgeWeight {
     pub max_s: Seconds,
 }
 
-/// An account of the user's.
+/// An account of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueAccount {
     pub name: String,
-    /// The account's default for the user.
+    /// Whether it is the user's default account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
-    /// The priority of a job submitted now, by the weights and `sshare`; `None` if not given.
+    /// The priority of a job submitted now, from the weights and `sshare`; `None` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
-    /// The QOS of a job that names none.
+    /// The QOS of a job that sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
-    /// The QOS that its jobs may name; empty if unknown.
+    /// The QOS that its jobs may set; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_qos: Vec<String>,
 }
@@ -326,7 +329,7 @@ pub struct Ended {
     pub asks: Asks,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<Seconds>,
-    /// Its priority when it was submitted, where that is known.
+    /// Its priority at submission, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
     pub submitted: Time,

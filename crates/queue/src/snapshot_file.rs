@@ -1,4 +1,4 @@
-//! Snapshots as JSON and back, with what is checked of a file that somebody may have edited.
+//! Snapshots as JSON, written and read, with checks for edited files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::snapshot::{SCHEMA, Scheduling, Snapshot};
 use hsched_model::{NodeName, Seconds, Time};
 
-/// Why a text is no snapshot.
+/// Why a text is not a snapshot.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
     #[error("not a snapshot of a queue: {0}")]
@@ -22,7 +22,7 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    /// Returns a snapshot in which there is nothing.
+    /// Returns an empty snapshot.
     pub fn empty(taken_at: Time) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -48,10 +48,10 @@ impl Snapshot {
         }
     }
 
-    /// Returns the snapshot that a text holds.
+    /// Parses a snapshot.
     ///
     /// # Errors
-    /// When the text is no JSON, of another schema, names a node twice, or says what cannot be.
+    /// If the text is not JSON, has another schema, names a node twice, or contains impossible values.
     pub fn parse(text: &str) -> Result<Self, SnapshotError> {
         #[derive(Deserialize)]
         struct Header {
@@ -64,7 +64,7 @@ impl Snapshot {
         let mut unknown = BTreeSet::new();
         let mut note = |path: serde_ignored::Path<'_>| {
             let path = path.to_string();
-            // The same key of every job is one.
+            // The same key of several jobs counts once.
             let words = path.split('.').filter(|word| word.parse::<usize>().is_err() && *word != "?");
             unknown.insert(words.collect::<Vec<_>>().join("."));
         };
@@ -82,15 +82,15 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Returns the snapshot as JSON, in lines.
+    /// Returns the snapshot as JSON with one entry per line.
     ///
     /// # Errors
-    /// When a number in it is none.
+    /// If a number in it is not finite.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Checks that no duration is below zero and no reservation or run ends before it begins.
+    /// Checks that no duration is negative, and that no reservation or run ends before it begins.
     fn check_times(&self) -> Result<(), SnapshotError> {
         let wrong = |what: String| Err(SnapshotError::Time(what));
         let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);

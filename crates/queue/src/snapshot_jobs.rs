@@ -1,11 +1,11 @@
-//! Pending and running jobs of a snapshot in numbers.
+//! Converts the pending and running jobs of a snapshot to numbers.
 
 use std::collections::BTreeMap;
 
 use crate::awaited::Awaited;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
-use crate::line::{Array, Joins, Key, Waiting};
+use crate::line::{Array, Joins, LineKey, Waiting};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -13,23 +13,23 @@ use crate::{QueueJob, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
-/// What stands for "no limit", in seconds: a year.
+/// Value for "no limit" in seconds: one year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
-/// What jobs are numbered by, beside their shapes.
-pub(super) struct Known<'a> {
+/// The tables, besides shapes, by which jobs are numbered.
+pub(super) struct NumberingContext<'a> {
     pub users: &'a Users<'a>,
     pub ranks: Option<&'a Ranks>,
     pub limits: LimitRules<'a>,
 }
 
-/// Partitions that are one for a job: it has one priority in them, and meets the same limits.
-struct Way {
+/// Partitions that are equivalent for a job: it has the same priority and the same limits in them.
+struct PartitionSet {
     partitions: Vec<String>,
     rule: usize,
 }
 
-impl Known<'_> {
+impl NumberingContext<'_> {
     pub(super) fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
         let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
@@ -42,20 +42,20 @@ impl Known<'_> {
         self.limits.of(subject, &amounts)
     }
 
-    /// Returns the partitions in which a pending job may start, those together that are one for it.
-    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<Way> {
-        let mut ways: Vec<Way> = Vec::new();
+    /// Returns the partitions in which a pending job may start, with equivalent ones grouped.
+    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<PartitionSet> {
+        let mut ways: Vec<PartitionSet> = Vec::new();
         for group in snapshot.alike(job) {
             let rule = self.rule_in(job, snapshot, group.first().map(String::as_str));
             if self.limits.refusal(rule).is_none() {
-                ways.push(Way { partitions: group, rule });
+                ways.push(PartitionSet { partitions: group, rule });
             }
         }
         ways
     }
 
-    /// Returns the rule of a job that is or was somewhere, by the first of its partitions whose limits allow it; `None` if a limit never
-    /// lets it start.
+    /// Returns the rule of a job by the first of its partitions whose limits allow it; `None` if a limit
+    /// never allows it to start.
     pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
         let mut partitions: Vec<Option<&str>> =
             job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
@@ -74,13 +74,13 @@ impl Known<'_> {
 pub(super) fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &mut BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
     let joins = |job: &QueueJob| {
-        // At known limits, jobs compete as long as the limit has room.
+        // Jobs at known limits compete whenever the limit has room.
         let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
         if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
     };
@@ -100,12 +100,12 @@ pub(super) fn waiting(
                 at_once: job.at_once.unwrap_or(u32::MAX),
             }
         });
-        for Way { partitions, rule } in ways {
+        for PartitionSet { partitions, rule } in ways {
             let reservation = job.reservation.as_deref();
             let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
             let longest = partitions.first().map(String::as_str);
             list.push(Waiting {
-                key: Key { tier: snapshot.tier(&partitions), priority, submitted, order },
+                key: LineKey { tier: snapshot.tier(&partitions), priority, submitted, order },
                 shape,
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
                 tasks: job.tasks.max(1),
@@ -122,11 +122,11 @@ pub(super) fn waiting(
     list
 }
 
-/// Returns the running jobs with what they hold.
+/// Returns the running jobs with their resources.
 pub(super) fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Active> {
@@ -168,12 +168,12 @@ pub(super) fn running(
 }
 
 impl Snapshot {
-    /// Returns the longest that a job may run which names no walltime.
+    /// Returns the maximum run time of a job that sets no walltime.
     pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }
 
-    /// Returns the walltime of a job: its own, else its partition's longest, else a year.
+    /// Returns the walltime of a job: its own, else its partition's maximum, else one year.
     pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
@@ -182,7 +182,7 @@ impl Snapshot {
         let partition = self.partitions.iter().find(|known| partition == Some(known.name.as_str()));
         let longest =
             partition.and_then(|known| known.max_time_s.or(known.default_time_s)).map(|time| time.0);
-        // Slurm counts in minutes; less would make a job end before it began.
+        // Slurm counts in minutes; a shorter limit would end a job before it began.
         limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
     }
 
@@ -192,7 +192,7 @@ impl Snapshot {
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
-    /// Returns the partitions of a pending job that let it in, in groups of those with one tier and the same limits.
+    /// Returns the partitions of a pending job that accept it, grouped by tier and limits.
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {
@@ -226,7 +226,7 @@ impl Snapshot {
             || partitions.any(|partition| partition.exclusive && job.partitions.contains(&partition.name))
     }
 
-    /// Returns the median priority of the jobs that wait; 0 where none is known.
+    /// Returns the median priority of pending jobs; 0 if none is known.
     fn middle_priority(&self) -> f64 {
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();

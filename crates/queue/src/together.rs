@@ -1,22 +1,23 @@
-//! Chooses requests for several jobs at once: each chosen request is in the queue of the next; greatest regret first, then swaps, then
-//! savings.
+//! Chooses requests for several jobs together, each with the chosen requests of the others in the queue:
+//! greatest regret first, then swaps, then savings.
 
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::forecast::QueueTable;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::{Request, RequestId, Snapshot};
 use hsched_model::{Candidate, Seconds, choose};
 
-/// Jobs whose requests are to be chosen together.
+/// Jobs whose requests are chosen together.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'a> {
     pub snapshot: &'a Snapshot,
-    /// The requests of each job; no two of one job have one id.
+    /// The requests of each job; ids are unique within a job.
     pub options: &'a [Vec<Offer>],
-    /// What a unit of cost is worth, in hours; with 0 the cheapest is taken of those that are nearly as soon.
+    /// The value of a unit of cost in hours; with 0, the cheapest of the almost equally early requests is
+    /// chosen.
     pub cost_weight: f64,
     pub seed: u64,
     pub samples: usize,
@@ -27,26 +28,26 @@ pub struct Jobs<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
     pub request: Request,
-    /// From the end of its run to the end of the training, in seconds: what further pieces take.
+    /// Seconds from the end of its run to the end of the training: the time of further pieces.
     pub rest: f64,
-    /// What it costs, in whatever is charged; `None` where that is unknown.
+    /// Its cost in billing units; `None` if unknown.
     pub cost: Option<f64>,
 }
 
-/// What was chosen for a job.
+/// The choice for a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
-    /// When it starts in each future, with all others in the queue.
+    /// Its start in each future, with all other choices in the queue.
     pub starts: Vec<Seconds>,
 }
 
-/// Returns a request for each job; `None` where none of its requests could ever start, or others are hidden.
+/// Returns a request for each job; `None` if none of its requests can ever start, or if others are hidden.
 ///
-/// `stop` is asked whether the time is over; jobs that are not chosen for by then get the request that is best alone.
-pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chosen>> {
+/// `stop` returns whether time has run out; jobs without a choice by then get the request that is best alone.
+pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];
     }
@@ -64,22 +65,22 @@ struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
     table: &'a QueueTable,
     drawn: Vec<Drawn<'a>>,
-    /// The number of each job's first request in the table.
+    /// Index of each job's first request in the table.
     first: Vec<usize>,
     /// The request chosen for each job.
     choice: Vec<Option<usize>>,
 }
 
-/// A future, with what the others do in it.
+/// A future, with the other jobs in it.
 struct Drawn<'a> {
     future: Future,
     others: Option<Others<'a>>,
 }
 
-/// The time from now to the end of each job of a part, in every future.
+/// Seconds from now to the end of each job of a part, in every future.
 type Finishes = Vec<(usize, Vec<f64>)>;
 
-/// Returns the queue with all requests, and the number of each job's first one.
+/// Returns the queue with all requests, and the index of each job's first one.
 fn table(jobs: &Jobs) -> (QueueTable, Vec<usize>) {
     let all: Vec<Request> = jobs.options.iter().flatten().map(|offer| offer.request.clone()).collect();
     let mut table = QueueTable::new(jobs.snapshot, &all);
@@ -104,17 +105,18 @@ impl<'a> JointSearch<'a> {
         Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
     }
 
-    /// Returns what a request adds to the time to its end, in seconds: further pieces, and what its cost is worth.
+    /// Returns what a request adds to the time to its end, in seconds: further pieces, and the value of its
+    /// cost.
     fn extra(&self, job: usize, option: usize) -> f64 {
         let offer = &self.jobs.options[job][option];
         offer.rest + self.jobs.cost_weight * 3600.0 * offer.cost.unwrap_or(0.0)
     }
 
-    fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
+    fn entry(&self, job: usize, option: usize) -> Option<(usize, RequestEntry)> {
         self.table.entries[self.first[job] + option]
     }
 
-    /// Returns the time to the end of those of a part when these requests are made, by job; `None` when stopped.
+    /// Returns the times to the end of a part's jobs with these requests, by job; `None` if stopped.
     fn finishes(
         &mut self,
         part: usize,
@@ -126,8 +128,8 @@ impl<'a> JointSearch<'a> {
             let (in_part, entry) = self.entry(job, option)?;
             (in_part == part).then_some((job, option, entry))
         };
-        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(entry_of).collect();
-        let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
+        let there: Vec<(usize, usize, RequestEntry)> = (0..choice.len()).filter_map(entry_of).collect();
+        let entries: Vec<RequestEntry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
@@ -141,13 +143,14 @@ impl<'a> JointSearch<'a> {
         Some(finishes)
     }
 
-    /// Returns the sum of the mean times to the end of those in a part.
+    /// Returns the sum of the mean times to the end in a part.
     fn cost(&mut self, part: usize, choice: &[Option<usize>], stop: &dyn Fn() -> bool) -> Option<f64> {
         let finishes = self.finishes(part, choice, stop)?;
         Some(finishes.iter().filter_map(|(_, list)| mean(list)).sum())
     }
 
-    /// Returns what each request of a job adds to all times to the end, beside those chosen so far; the least first.
+    /// Returns what each request of a job adds to all times to the end, given the choices so far; the
+    /// smallest first.
     fn additions(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let mut list = Vec::new();
         let mut before: Vec<Option<f64>> = vec![None; self.table.model.parts.len()];
@@ -165,7 +168,7 @@ impl<'a> JointSearch<'a> {
         Some(list)
     }
 
-    /// Chooses for one job after the other: next for the one that loses most if it does not get its best.
+    /// Chooses for one job after another: next for the job that loses most without its best request.
     fn by_regret(&mut self, stop: &dyn Fn() -> bool) {
         let mut left: Vec<usize> = (0..self.jobs.options.len()).collect();
         let mut known: Vec<Option<Vec<(f64, usize)>>> =
@@ -186,7 +189,7 @@ impl<'a> JointSearch<'a> {
             self.choice[job] = best.or_else(any);
             let changed = self.choice[job].and_then(|option| self.entry(job, option)).map(|(part, _)| part);
             for &other in &left {
-                // What is elsewhere is as before.
+                // Other parts are unaffected.
                 let meets = (0..self.jobs.options[other].len())
                     .any(|option| self.entry(other, option).map(|(part, _)| part) == changed);
                 if meets && let Some(list) = self.additions(other, stop) {
@@ -196,7 +199,7 @@ impl<'a> JointSearch<'a> {
         }
     }
 
-    /// Gives single jobs other requests as long as that is better for all together.
+    /// Changes the requests of single jobs as long as that improves the total.
     fn swap(&mut self, stop: &dyn Fn() -> bool) {
         let mut better = true;
         while better && !stop() {
@@ -208,7 +211,7 @@ impl<'a> JointSearch<'a> {
                     .iter()
                     .find(|(_, option)| *option == chosen)
                     .map_or(f64::INFINITY, |(cost, _)| *cost);
-                // Less than a second is no gain, and might go in circles.
+                // Less than a second does not count as a gain, because it could cause a cycle.
                 if let Some((cost, option)) = list.first()
                     && *cost < now - 1.0
                 {
@@ -219,7 +222,7 @@ impl<'a> JointSearch<'a> {
         }
     }
 
-    /// Gives single jobs the cheapest of the requests that are nearly as soon for all together.
+    /// Gives single jobs the cheapest of the requests with which the total is almost as early.
     fn save(&mut self, stop: &dyn Fn() -> bool) {
         for job in 0..self.choice.len() {
             if self.choice[job].is_none() {
@@ -238,7 +241,7 @@ impl<'a> JointSearch<'a> {
         }
     }
 
-    /// Returns what each request of a job adds in the place of the one that is chosen; the least first.
+    /// Returns what each request of a job adds if it replaces the chosen one; the smallest first.
     fn instead(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let before = self.choice[job].take();
         let list = self.additions(job, stop);
@@ -246,7 +249,7 @@ impl<'a> JointSearch<'a> {
         list
     }
 
-    fn chosen(&mut self, job: usize) -> Option<Chosen> {
+    fn chosen(&mut self, job: usize) -> Option<JobChoice> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
         let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
@@ -254,7 +257,7 @@ impl<'a> JointSearch<'a> {
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
-        Some(Chosen {
+        Some(JobChoice {
             id: self.jobs.options[job][option].request.id,
             start: Estimate::of(&starts, self.jobs.calibration),
             finish: Estimate::of(&finish, self.jobs.calibration),

@@ -1,25 +1,25 @@
-//! Whose jobs are whose: the user who looked, the QOS of a job, and the accounts above one.
+//! Ownership of jobs: the user who read the queue, the QOS of a job, and the accounts above one.
 
 use crate::{QueueJob, Request, Snapshot};
 
-/// Slurm's own QOS, which jobs have if nobody sets another one.
+/// Slurm's default QOS.
 pub(super) const USUAL_QOS: &str = "normal";
 
 impl Snapshot {
-    /// Returns the user who looked.
+    /// Returns the user who read the queue.
     pub(super) fn own_user(&self) -> Option<&str> {
         let of_job = || self.jobs.iter().find(|job| job.ours)?.user.as_deref();
         let of_shares = || self.shares.as_ref()?.branches.iter().find(|branch| branch.ours)?.user.as_deref();
         self.user.as_deref().or_else(of_job).or_else(of_shares)
     }
 
-    /// Returns the account of a request that names none.
+    /// Returns the account of a request that sets none.
     pub(super) fn own_account(&self) -> Option<&str> {
         let only = if self.accounts.len() == 1 { self.accounts.first() } else { None };
         self.accounts.iter().find(|account| account.default).or(only).map(|account| account.name.as_str())
     }
 
-    /// Returns the QOS of a request that names none.
+    /// Returns the QOS of a request that sets none.
     pub(super) fn own_qos(&self, account: Option<&str>) -> &str {
         let found = self.accounts.iter().find(|known| account == Some(known.name.as_str()));
         let is_like =
@@ -28,8 +28,8 @@ impl Snapshot {
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
-    /// Returns whether a limit that nobody shows holds up jobs of the user's that are like a request: of its account, or of any if
-    /// the limit is not that of an account.
+    /// Returns whether a limit that Slurm does not show delays the user's jobs that resemble a request: of
+    /// its account, or of any account if the limit is not one of an account.
     pub(super) fn has_unread_limit(&self, request: &Request) -> bool {
         let account = request.account.as_deref().or_else(|| self.own_account());
         let is_like = |job: &QueueJob| {

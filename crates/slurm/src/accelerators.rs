@@ -1,4 +1,5 @@
-//! Accelerators that Slurm does not call `gpu`: hsched asks for the GRES `gpu` alone, so it only names them.
+//! Accelerators that Slurm does not call `gpu`. hsched requests only the GRES `gpu`, so it lists the others
+//! in notes.
 
 use crate::notes::Notes;
 use crate::record::excerpt;

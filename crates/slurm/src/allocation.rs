@@ -1,33 +1,34 @@
-//! The nodes and devices of a running Slurm job and its end, as `scontrol show job -d` prints them.
+//! The nodes and devices of a running Slurm job and its end time, from `scontrol show job -d`.
 
 use crate::gres::Gres;
 use crate::{CommandLine, time};
 use hsched_model::{Bytes, GpuType, JobId, hostlist};
 
-/// The nodes of a job, and its end.
+/// The nodes of a job, and its end time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocation {
     pub nodes: Vec<AllocatedNode>,
-    /// When its walltime ends, in seconds since 1970; `None` where it has no limit.
+    /// When its walltime ends, in Unix seconds; `None` if it has no limit.
     pub end: Option<f64>,
 }
 
-/// What a job has of a node.
+/// The part of a node that a job holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatedNode {
     pub name: String,
     pub cpus: Option<u64>,
     pub memory: Option<Bytes>,
-    /// The types of its devices, in the order of their numbers.
+    /// The types of its devices, in the order of their indices.
     pub devices: Vec<GpuType>,
 }
 
-/// Returns the command line that prints a job with what it has on each node; of a heterogeneous job all components.
+/// Returns the command line that prints a job with its resources on each node; for a heterogeneous job, all
+/// components.
 pub fn command(id: JobId) -> CommandLine {
     CommandLine::new("scontrol", ["-d", "show", "job", &id.to_string()])
 }
 
-/// Returns what a job has. Nodes that it names twice count once.
+/// Returns the allocation of a job. Nodes that appear twice count once.
 pub fn parse(text: &str) -> Allocation {
     let mut allocation = Allocation::default();
     for words in text.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>()) {
@@ -57,8 +58,8 @@ fn mebibytes(count: u64) -> Bytes {
     Bytes(count.saturating_mul(1 << 20))
 }
 
-/// Returns the types of the devices of `gpu:v100:2(IDX:0-1),gpu:t4:1(IDX:2)`, in the order of their numbers; where it has
-/// none, in the printed order.
+/// Returns the device types in `gpu:v100:2(IDX:0-1),gpu:t4:1(IDX:2)` in the order of their indices, or in the
+/// printed order if there are none.
 fn devices(gres: &str) -> Vec<GpuType> {
     let mut devices = Vec::new();
     for (place, part) in parts(gres).into_iter().enumerate() {
@@ -97,7 +98,7 @@ fn numbers(text: &str) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Slurm 22.05, less what nobody reads.
+    /// Output of Slurm 22.05, without unused fields.
     const JOB: &str = "\
 JobId=1 JobName=j.sh
    UserId=root(0) GroupId=root(0) MCS_label=N/A

@@ -3,7 +3,7 @@
 use hsched_model::number::to_u64;
 use hsched_model::{Bytes, Seconds};
 
-/// Longest duration in seconds, 31 years: what cluster files take too.
+/// Longest duration in seconds, 31 years: the maximum of cluster files as well.
 const LONGEST: f64 = 1e9;
 
 /// Returns a count such as `4`, `12K` or `1M` (binary suffixes, any case), or `None` for other text.
@@ -12,7 +12,7 @@ pub fn count(text: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // More digits than fit are still a count, only a silly one.
+    // A count with too many digits is capped.
     Some(digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1 << shift))
 }
 
@@ -29,7 +29,7 @@ pub fn memory(text: &str) -> Option<Bytes> {
 
 /// Returns a duration: `[days-]hours:minutes:seconds`, `minutes:seconds`, `days-hours[:minutes]`.
 ///
-/// `None` for any other text, among it `UNLIMITED` and `infinite`: see `is_unlimited`.
+/// `None` for any other text, including `UNLIMITED` and `infinite`; see `is_unlimited`.
 pub fn duration(text: &str) -> Option<Seconds> {
     let (days, clock) = match text.trim().split_once('-') {
         Some((days, clock)) => (Some(days), clock),
@@ -54,7 +54,7 @@ pub(crate) fn is_unlimited(text: &str) -> bool {
     ["infinite", "unlimited"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 
-/// Splits off a binary suffix and returns the power of two it stands for.
+/// Splits off a binary suffix and returns its factor.
 fn split_suffix(text: &str) -> Option<(&str, u8)> {
     let text = text.trim();
     let last = text.chars().next_back()?;

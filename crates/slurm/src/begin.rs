@@ -5,9 +5,11 @@ use chrono::{DateTime, Days, Duration, Local, NaiveDate, NaiveTime, TimeZone};
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u64};
 
-/// Returns the time that a text means on this machine at a moment; `None` where this version does not know its form.
+/// Returns the time for a text on this machine at the time `now`; `None` if this version does not know the
+/// format.
 ///
-/// `now`, `now+60`, `now+2hours`, `16:00`, `tomorrow`, `2030-01-01`, `2030-01-01T12:00`; of a time of day it is the next.
+/// `now`, `now+60`, `now+2hours`, `16:00`, `tomorrow`, `2030-01-01`, `2030-01-01T12:00`; a time of day means
+/// its next occurrence.
 pub(crate) fn begin(text: &str, now: Time) -> Option<Time> {
     let seconds = i64::try_from(to_u64(now.0)).ok()?;
     begin_in(&Local.timestamp_opt(seconds, 0).single()?, text).map(|seconds| Time(to_f64(seconds)))
@@ -43,7 +45,7 @@ fn clock(text: &str) -> Option<NaiveTime> {
     ["%H:%M", "%H:%M:%S"].iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok())
 }
 
-/// Returns the seconds of what stands behind `now`: `+60`, `+2hours`, `+1day`.
+/// Returns the seconds after `now` in `+60`, `+2hours` or `+1day`.
 fn offset(text: &str) -> Option<i64> {
     if text.is_empty() {
         return Some(0);

@@ -1,4 +1,4 @@
-//! A command line as a value, its output, and how running it can fail.
+//! A command line as a value, its output, and its possible failures.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,32 +7,32 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// A program with its arguments; nothing is run by making one.
+/// A program with its arguments; creating one runs nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     pub program: Cow<'static, str>,
     pub args: Vec<String>,
-    /// What the program reads; `None` is an empty input.
+    /// The program's standard input; `None` is empty.
     pub stdin: Option<String>,
 }
 
-/// What a program wrote before it ended with status 0; bytes that are no UTF-8 became `U+FFFD`.
+/// The output of a program that ended with status 0; invalid UTF-8 becomes `U+FFFD`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Whatever answers command lines.
+/// Runs command lines.
 pub trait Runner {
     /// Runs the command to its end.
     ///
     /// # Errors
-    /// When the program cannot be started, takes too long, writes too much or fails.
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError>;
+    /// If the program cannot be started, takes too long, writes too much or fails.
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError>;
 }
 
-/// Why a command gave no answer.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub enum CommandError {
     #[error("{program}: command not found; is Slurm installed and in PATH?")]
@@ -47,10 +47,10 @@ pub enum CommandError {
     TimedOut { command: CommandLine, limit: Duration, stderr: String },
     #[error("{}: printed more than {limit} bytes", command.program)]
     TooMuchOutput { command: CommandLine, limit: u64 },
-    /// The client found no configuration: this machine is not part of a cluster.
+    /// The client found no configuration, so this machine is not part of a cluster.
     #[error("{}: Slurm is not configured on this machine: {}", command.program, stderr.lines().last().unwrap_or_default())]
     Unconfigured { command: CommandLine, stderr: String },
-    /// The controller or the authentication service did not answer; it may later.
+    /// The controller or the authentication service did not answer; it may do so later.
     #[error("{}: Slurm's controller cannot be reached: {stderr}", command.program)]
     Unreachable { command: CommandLine, stderr: String },
     #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
@@ -60,12 +60,12 @@ pub enum CommandError {
     Unexpected { command: CommandLine, expected: String },
 }
 
-/// Returns what a program said, as the end of a sentence.
+/// Returns a program's message, as the end of a sentence.
 fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; error output: {stderr}") }
 }
 
-/// What Slurm's clients print when they find no configuration, in lower case.
+/// Messages of Slurm's clients without a configuration, in lower case.
 const UNCONFIGURED: [&str; 4] = [
     "could not establish a configuration source",
     "unable to process configuration file",
@@ -73,7 +73,7 @@ const UNCONFIGURED: [&str; 4] = [
     "failed to fetch config",
 ];
 
-/// What Slurm's clients print when the controller does not answer, in lower case.
+/// Messages of Slurm's clients if the controller does not answer, in lower case.
 const UNREACHABLE: [&str; 11] = [
     "unable to contact slurm controller",
     "unable to connect to slurm daemon",
@@ -88,7 +88,7 @@ const UNREACHABLE: [&str; 11] = [
     "protocol authentication error",
 ];
 
-/// What Slurm's clients print when the controller is there but too busy to answer, in lower case.
+/// Messages of Slurm's clients if the controller is running but too busy to answer, in lower case.
 const BUSY: [&str; 4] = [
     "socket timed out",
     "zero bytes were transmitted or received",
@@ -107,11 +107,11 @@ impl CommandLine {
 }
 
 impl fmt::Display for CommandLine {
-    /// Writes the line so that it can be pasted into bash.
+    /// Formats the line so that it can be pasted into bash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.program)?;
         for arg in &self.args {
-            // Separators in formats are control characters, which no terminal shows.
+            // Separators in formats are control characters, which terminals do not show.
             if arg.contains(char::is_control) {
                 write!(f, " $'{}'", ansi_quoted(arg))?;
             } else {
@@ -132,7 +132,7 @@ fn ansi_quoted(text: &str) -> String {
 }
 
 impl CommandError {
-    /// Returns the error of a command that ended with another status than 0.
+    /// Returns the error of a command that ended with a non-zero status.
     pub fn failed(command: &CommandLine, status: &str, stderr: &str) -> Self {
         let (command, stderr) = (command.clone(), stderr.trim().to_owned());
         let printed = stderr.to_lowercase();
@@ -146,17 +146,17 @@ impl CommandError {
         }
     }
 
-    /// Returns whether the same command may succeed a little later: the controller is there, but busy.
+    /// Returns whether the same command may succeed a little later: the controller is running but busy.
     ///
-    /// Slurm's clients try for nine seconds themselves before they say that they cannot reach it, and a
-    /// command that took all its time had as much as the user wants to wait: neither is asked again.
+    /// Slurm's clients themselves try for nine seconds before they report the controller as unreachable, and
+    /// a command that timed out has used the time that the user allows. Neither is repeated.
     pub fn is_transient(&self) -> bool {
         let Self::Unreachable { stderr, .. } = self else { return false };
         let printed = stderr.to_lowercase();
         BUSY.iter().any(|mark| printed.contains(mark))
     }
 
-    /// Returns whether Slurm as a whole is missing or does not answer, whatever was asked of it.
+    /// Returns whether Slurm as a whole is missing or does not answer, independent of the request.
     pub fn is_without_slurm(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Why a job ended, and what its user can do, in sentences.
+//! Why a job ended and what its user can do, as sentences.
 
 use crate::{JobRecord, SlurmState};
 
@@ -26,7 +26,7 @@ const SIGNALS: [(u8, &str, &str); 9] = [
     (15, "SIGTERM", "it was asked to end: by scancel, preemption or its time limit"),
 ];
 
-/// Exit codes that shells give.
+/// Conventional exit codes of shells.
 const CODES: [(u8, &str); 2] =
     [(126, "a program of the script cannot be executed"), (127, "a program of the script was not found")];
 
@@ -69,7 +69,7 @@ pub fn ended(record: &JobRecord, id: &str) -> JobEnd {
     JobEnd { why: vec![why], way_out: Some(way_out).filter(|text| !text.is_empty()).into_iter().collect() }
 }
 
-/// Returns where the job was.
+/// Returns on which nodes the job ran.
 fn on(record: &JobRecord) -> String {
     if record.nodes.is_empty() { String::new() } else { format!(" (it had {})", record.nodes) }
 }
@@ -82,7 +82,7 @@ fn failed(record: &JobRecord, when: &str) -> (String, String) {
         let reason = reason.map_or(String::new(), |reason| format!("; Slurm gives the reason {reason}"));
         return (format!("It failed{when}{reason}."), READ.to_owned());
     };
-    // Shells report a signal as 128 and its number.
+    // Shells report a signal as 128 plus its number.
     let number = if status.signal > 0 { status.signal } else { status.code.saturating_sub(128) };
     if let Some((_, name, meaning)) = SIGNALS.iter().find(|(known, ..)| *known == number) {
         return (format!("It failed{when}: signal {number} ({name}), so {meaning}."), READ.to_owned());

@@ -1,12 +1,12 @@
-//! The environment of Slurm's programs: the caller's, without what would change their output.
+//! The environment of Slurm's programs: that of the caller, without variables that change their output.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Variables of these families set defaults of options or describe the job that hsched itself runs in.
+/// Variable families that set defaults of options or describe the job in which hsched runs.
 const FAMILIES: [&str; 7] = ["SLURM_", "SBATCH_", "SINFO_", "SQUEUE_", "SACCT_", "SCONTROL_", "SCANCEL_"];
 
-/// The ones that users and sites set on purpose: which cluster to talk to, and where jobs go.
+/// Variables that users and sites set deliberately: the cluster to use, and where jobs go.
 const KEPT: [&str; 8] = [
     "SLURM_CONF",
     "SLURM_CONF_SERVER",
@@ -18,7 +18,7 @@ const KEPT: [&str; 8] = [
     "SBATCH_RESERVATION",
 ];
 
-/// What makes the output of reading commands the same everywhere.
+/// Variables that make the output of reading commands uniform.
 const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL", "C")];
 
 /// Environments derived from the caller's.
@@ -26,7 +26,7 @@ const OUTPUT: [(&str, &str); 2] = [("SLURM_TIME_FORMAT", "standard"), ("LC_ALL",
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// Keeps the variables that do no harm.
+    /// Keeps the variables that have no effect on output.
     pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self(variables.into_iter().filter(|(name, _)| is_harmless(name)).collect())
     }
@@ -43,7 +43,7 @@ impl Environment {
     }
 }
 
-/// Returns the names of variables that Slurm's programs do not get from hsched, in order.
+/// Returns the names of variables that hsched does not pass on to Slurm's programs, in order.
 pub fn cleared_variables(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
     let cleared = names.into_iter().filter(|name| !is_harmless(name));
     let mut cleared: Vec<String> = cleared.filter_map(|name| name.into_string().ok()).collect();
@@ -52,7 +52,7 @@ pub fn cleared_variables(names: impl IntoIterator<Item = OsString>) -> Vec<Strin
 }
 
 fn is_harmless(name: &OsStr) -> bool {
-    // A name that is no UTF-8 is none of Slurm's.
+    // A name that is not UTF-8 does not belong to Slurm.
     name.to_str()
         .is_none_or(|name| KEPT.contains(&name) || !FAMILIES.iter().any(|family| name.starts_with(family)))
 }

@@ -9,10 +9,10 @@ pub struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// What Slurm gives instead of a signal where the memory limit ended the processes.
+    /// Slurm's value in place of a signal if processes were killed by the memory limit.
     const OUT_OF_MEMORY: u8 = 125;
 
-    /// Returns the status in `code:signal`, or in the number that `wait` gives.
+    /// Parses a status as `code:signal` or as the number returned by `wait`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some((code, signal)) = text.trim().split_once(':') {
             return Some(Self { code: code.parse().ok()?, signal: signal.parse().ok()? });
@@ -21,7 +21,7 @@ impl ExitStatus {
         Some(Self { code, signal: low & 0x7f })
     }
 
-    /// Returns whether Slurm says that the memory limit was the end.
+    /// Returns whether Slurm reports the memory limit as the cause.
     pub fn is_out_of_memory(self) -> bool {
         self.signal == Self::OUT_OF_MEMORY
     }

@@ -1,19 +1,19 @@
-//! GPU models named in other words, such as node features.
+//! GPU models named in other texts, such as node features.
 
 use hsched_model::catalogue::{Recognised, recognise};
 
-/// Words that turn the name behind them into its opposite: `no-a100`.
+/// Words that negate the name after them: `no-a100`.
 const DENIALS: [&str; 5] = ["no", "non", "not", "without", "except"];
-/// Words behind a model that make it another one, which the table may not have: `a6000_ada`.
+/// Words that turn the model before them into another one, which the table may lack: `a6000_ada`.
 const OTHER_MODELS: [&str; 9] = ["ada", "blackwell", "ti", "super", "max", "pro", "xt", "xtx", "nvl"];
 
-/// Most words of a model's name.
+/// Maximum number of words in a model's name.
 const LONGEST: usize = 6;
 
-/// Returns the GPU models that a feature, partition or node name names, as a whole or in its words.
+/// Returns the GPU models that a feature, partition or node name contains, as a whole or among its words.
 ///
-/// Of words that follow each other, the longest run that names a model counts. A name with a word beside it that
-/// denies or changes it names nothing.
+/// Of consecutive words, the longest sequence that names a model counts. A name is ignored if an adjacent
+/// word negates or changes it.
 pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     let known = |text: &str| recognise(text).filter(|known| known.slice.is_none() && known.model().is_some());
     if let Some(known) = known(text) {
@@ -21,7 +21,7 @@ pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     }
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    // Numbers alone count nodes and racks.
+    // Numbers alone number nodes and racks.
     let is_number = |words: &[&str]| words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     let (mut found, mut start) = (Vec::new(), 0);
     while start < words.len() {
@@ -45,7 +45,7 @@ pub(super) fn gpu_words(text: &str) -> Vec<Recognised> {
     found
 }
 
-/// Returns whether a word behind a model makes it another model.
+/// Returns whether the word after a model makes it another model.
 pub(super) fn is_other_model(word: &str) -> bool {
     OTHER_MODELS.iter().any(|candidate| word.eq_ignore_ascii_case(candidate))
 }

@@ -3,32 +3,32 @@
 use crate::amount;
 use hsched_model::{Bytes, GpuType};
 
-/// What a GRES text says.
+/// The content of a GRES text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gres {
-    /// GPUs in printed order, each type once, equal types added up; a count may be 0.
+    /// GPUs in printed order, each type once with its total count; a count may be 0.
     pub gpus: Vec<(GpuType, u32)>,
-    /// All other parts as printed: other resources, and GPUs that cannot be read.
+    /// All other parts as printed: other resources, and unreadable GPUs.
     pub other: Vec<String>,
 }
 
-/// What a TRES text (`cpu=2,mem=300M,node=1,gres/gpu:v100=2`) says.
+/// What a TRES text (`cpu=2,mem=300M,node=1,gres/gpu:v100=2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tres {
     pub cpus: Option<u64>,
     pub memory: Option<Bytes>,
     pub nodes: Option<u64>,
-    /// The generic resources; GPUs without a type are those beyond the typed ones.
+    /// The generic resources; the untyped GPU count excludes the typed ones.
     pub gres: Gres,
 }
 
 impl Gres {
-    /// Returns what `text` says; never fails and never drops a part.
+    /// Parses a GRES text; never fails and never drops a part.
     ///
-    /// Reads `Gres` and `GresUsed` of sinfo, `tres-per-node` of squeue and requests: with and without
-    /// types, with sockets `(S:0-1)` or devices `(IDX:0,2-3)`, `no_consume`, counts like `2K` and parts
-    /// that begin with `gres:` or `gres/`. A part without a count is one GPU. A type that is not named
-    /// (`gpu:4`, `gpu:(null):4`) is [`GpuType::untyped`].
+    /// Reads `Gres` and `GresUsed` of sinfo, `tres-per-node` of squeue and requests: with and without types,
+    /// with sockets `(S:0-1)` or devices `(IDX:0,2-3)`, `no_consume`, counts like `2K` and parts that begin
+    /// with `gres:` or `gres/`. A part without a count is one GPU. A missing type (`gpu:4`, `gpu:(null):4`)
+    /// becomes [`GpuType::untyped`].
     pub fn parse(text: &str) -> Self {
         let mut gres = Self::default();
         for part in parts(text) {
@@ -55,8 +55,7 @@ impl Gres {
 }
 
 impl Tres {
-    /// Returns what `text` says; never fails. Parts that are not read here, such as `billing`, stay in
-    /// [`Gres::other`].
+    /// Parses a TRES text; never fails. Unknown parts, such as `billing`, are kept in [`Gres::other`].
     pub fn parse(text: &str) -> Self {
         let mut tres = Self::default();
         for part in parts(text) {
@@ -75,7 +74,7 @@ impl Tres {
 }
 
 impl Gres {
-    /// Makes the untyped count the rest beyond the typed ones: TRES list a sum beside its parts.
+    /// Reduces the untyped count by the typed ones, because TRES texts list a total beside its parts.
     fn subtract_typed(&mut self) {
         let untyped = GpuType::untyped();
         let typed = self.gpus.iter().filter(|(gpu_type, _)| *gpu_type != untyped).map(|&(_, count)| count);
@@ -89,7 +88,8 @@ impl Gres {
     }
 }
 
-/// Returns the first part that names GPUs without their number, as a column cuts it off: `gpu:rtx208`, `gp`.
+/// Returns the first part that names GPUs without their number, as a truncated column does: `gpu:rtx208`,
+/// `gp`.
 pub(crate) fn uncounted(text: &str) -> Option<&str> {
     let count =
         |part| without_location(part).rsplit_once([':', '=']).and_then(|(_, count)| amount::count(count));
@@ -98,7 +98,7 @@ pub(crate) fn uncounted(text: &str) -> Option<&str> {
     parts(text).find(|part| is_of_gpus(part) && (gpu(part).is_none() || count(part).is_none()))
 }
 
-/// Splits at the commas outside parentheses and leaves out the words for nothing.
+/// Splits at the commas outside parentheses and drops Slurm's words for a missing value.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;
     let at_comma = move |c: char| {
@@ -112,7 +112,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(at_comma).map(str::trim).filter(|part| !matches!(*part, "" | "(null)" | "N/A"))
 }
 
-/// Returns the GPUs that one part names, or `None` when it names something else.
+/// Returns the GPUs of one part, or `None` if it is about something else.
 fn gpu(part: &str) -> Option<(GpuType, u32)> {
     let bare = part.strip_prefix("gres:").or_else(|| part.strip_prefix("gres/")).unwrap_or(part);
     let rest = without_location(bare).strip_prefix("gpu")?;

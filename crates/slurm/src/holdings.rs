@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use crate::{Gres, QueuedJob, Tres};
 use hsched_model::{Cluster, GpuType, Held, Holdings, NodeName, hostlist};
 
-/// Returns what `jobs` hold by node, and notes on jobs of which that is not known.
+/// Returns the resources that `jobs` hold by node, and notes on jobs for which they are unknown.
 ///
-/// Exact for jobs on one node and for those with the same GPUs on every node; CPUs and memory of the
-/// latter are taken as evenly spread. The queue does not say how a total over several nodes is split: such
-/// a job counts as holding nothing, so that planning never counts on more than there is.
+/// The result is exact for jobs on one node and for those with the same GPUs on every node; CPUs and memory
+/// of the latter are assumed to be spread evenly. The queue does not show how a total over several nodes is
+/// split. Such a job counts as holding nothing, and planning does not rely on its nodes.
 pub fn holdings<'a>(
     jobs: impl IntoIterator<Item = &'a QueuedJob>,
     cluster: &Cluster,
 ) -> (Holdings, Vec<String>) {
     let (mut sum, mut notes) = (Holdings::new(), Vec::new());
     for job in jobs.into_iter().filter(|job| job.holds_nodes()) {
-        let given = Given {
+        let given = PrintedHoldings {
             nodes: &job.nodes,
             tres: &job.tres,
             cpus: job.cpus,
@@ -34,18 +34,18 @@ pub fn holdings<'a>(
     (sum, notes)
 }
 
-/// What squeue prints of a job's nodes and of what it was given there.
-pub(super) struct Given<'a> {
+/// What squeue prints about a job's nodes and its resources there.
+pub(super) struct PrintedHoldings<'a> {
     pub nodes: &'a str,
     pub tres: &'a str,
-    /// CPUs of all nodes, where the TRES do not have them.
+    /// CPUs of all nodes, if the TRES do not include them.
     pub cpus: Option<u64>,
     pub per_node: &'a str,
     pub per_job: &'a str,
 }
 
-/// Returns what one job holds on each of its nodes, or why that is not known.
-pub(super) fn held_by(job: &Given<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
+/// Returns what one job holds on each of its nodes, or why that is unknown.
+pub(super) fn held_by(job: &PrintedHoldings<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
     let unreadable = |_| format!("its nodes {:?} cannot be read", job.nodes);
     let names = hostlist::expand(job.nodes).map_err(unreadable)?;
     let names = names.iter().map(|name| NodeName::new(name)).collect::<Result<Vec<_>, _>>();
@@ -66,20 +66,21 @@ pub(super) fn held_by(job: &Given<'_>, cluster: &Cluster) -> Result<Vec<(NodeNam
 }
 
 /// Returns the GPUs on each node.
-fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
+fn per_node(job: &PrintedHoldings<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     let asked = Gres::parse(job.per_node);
     let asked_in_total = Gres::parse(job.per_job);
     let known = |gres: &Gres| gres.gpu_total() > 0;
     let given = &tres.gres;
     if nodes <= 1 {
-        // What was given names the types where accounting tracks them; what was asked for always is there.
+        // The allocated GPUs have types only if accounting tracks them; the requested ones are always
+        // printed.
         let asked = if known(&asked) { asked } else { asked_in_total };
         let untyped_only = given.gpus.iter().all(|(gpu_type, _)| *gpu_type == GpuType::untyped());
         return Ok(if known(given) && !(untyped_only && known(&asked)) { given.clone() } else { asked });
     }
     if known(&asked) {
         return Ok(match (asked.gpus.as_slice(), given.gpus.as_slice()) {
-            // One type in all: that is the one which a request without a type got on every node.
+            // The job has only one type, so a request without a type received it on every node.
             ([(gpu_type, count)], [(got, _)]) if *gpu_type == GpuType::untyped() => {
                 Gres { gpus: vec![(got.clone(), *count)], other: Vec::new() }
             }
@@ -93,7 +94,7 @@ fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     Err(format!("Slurm does not show how its {total} GPUs are distributed over {nodes} nodes"))
 }
 
-/// Returns the GPUs by the types that the node has.
+/// Returns the GPUs with the types of the node.
 fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<GpuType, u32>, String> {
     let stocks = cluster.node(name).map_or(&[][..], |node| &node.gpus);
     let mut held = BTreeMap::new();
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
     use crate::{sinfo, squeue};
 
-    /// Returns the GPUs that a job holds, as `node type=count`, or the note that comes instead.
+    /// Returns the GPUs that a job holds, as `node type=count`, or the note in place of them.
     fn check(nodes: &str, alloc: &str, per_node: &str, per_job: &str, expected: &str) {
         let line = |node: &str, gres: &str| {
             format!("{node}|gpu|1:00|idle|{gres}|(null)|0/8/0/8|1|0||\u{1e}\n").replace('|', "\u{1f}")

@@ -1,4 +1,4 @@
-//! All that `scontrol show job` says of a job and that an explanation of its state needs.
+//! Details of a job from `scontrol show job` that explain its state.
 
 use crate::amount;
 use crate::queue::competes;
@@ -8,7 +8,7 @@ use crate::{CommandLine, JobRecord, time};
 use hsched_model::{Seconds, Time};
 use hsched_queue::{JobFacts, QueueJob, reason_with_blanks};
 
-/// A job as the controller knows it now.
+/// A job's current data in the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobDetails {
     pub record: JobRecord,
@@ -23,9 +23,9 @@ pub struct JobDetails {
     pub facts: JobFacts,
     /// The batch script, with its arguments.
     pub command: Option<String>,
-    /// The file of its error messages.
+    /// The file for its error output.
     pub error_file: Option<String>,
-    /// Whether it asks for GPUs in all, not on each node.
+    /// Whether it requests a total number of GPUs rather than a number per node.
     pub gpus_in_all: bool,
 }
 
@@ -34,7 +34,7 @@ pub fn command(id: &str) -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "job", id])
 }
 
-/// Returns the jobs in printed order; those that cannot be read are left out.
+/// Returns the jobs in printed order; unreadable ones are skipped.
 pub fn parse(text: &str) -> Vec<JobDetails> {
     texts(text).iter().filter_map(|text| details(text)).collect()
 }
@@ -46,7 +46,7 @@ fn details(text: &str) -> Option<JobDetails> {
     let (_, rest) = rest.split_once(" UserId=")?;
     let (facts, free) = rest.split_once(" Command=").unwrap_or((rest, ""));
     let user = facts.split('(').next().unwrap_or_default().to_owned();
-    // The first of these facts has no blank before it.
+    // The first of these fields has no blank before it.
     let fact = |key: &str| field(facts, key).and_then(value);
     let owned = |key: &str| fact(key).map(str::to_owned);
     let date = |key: &str| fact(key).and_then(time::unix).map(Time);
@@ -85,7 +85,7 @@ fn details(text: &str) -> Option<JobDetails> {
 }
 
 impl JobDetails {
-    /// Brings a pending job of an older look at the queue up to date: it may have been changed since.
+    /// Updates a pending job from an older look at the queue, which may have changed since.
     pub fn refresh(&self, job: &mut QueueJob) {
         job.reason.clone_from(&self.record.reason);
         job.waits_for_other = self.priority == Some(0)

@@ -7,45 +7,45 @@ use hsched_engine::live::Tag;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
     pub id: JobId,
-    /// The id of the first component and this component's place, for heterogeneous jobs.
+    /// The id of the first component and this component's index, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
-    /// The id of its array, for a task of one.
+    /// The id of its array, if it is a task of one.
     pub array: Option<JobId>,
     pub name: String,
     pub state: SlurmState,
-    /// How the job ended, in Slurm's words; only `scontrol` knows.
+    /// Why the job ended, in Slurm's words; only `scontrol` reports it.
     pub reason: Option<String>,
-    /// In the spelling of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.
+    /// In the notation of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.
     ///
-    /// A job that Slurm requeues is submitted anew: each attempt has its own.
+    /// A requeued job is submitted anew, so each attempt has another time.
     pub submit_time: Option<String>,
     pub start_time: Option<String>,
-    /// When the job ended, or has to.
+    /// When the job ended, or must end.
     pub end_time: Option<String>,
-    /// How the batch script ended; only of jobs that have ended.
+    /// How the batch script ended; only for jobs that have ended.
     pub exit: Option<ExitStatus>,
-    /// The worst end of a step of the batch script; only `sacct` knows.
+    /// The worst end of a step of the batch script; only `sacct` reports it.
     pub step_exit: Option<ExitStatus>,
-    /// Whether the job or one of its steps needed more memory than it had.
+    /// Whether the job or one of its steps ran out of memory.
     pub out_of_memory: bool,
     /// The nodes as a hostlist; empty before the start.
     pub nodes: String,
-    /// Accounting has it only where the site stores comments.
+    /// The comment; accounting has it only if the site stores comments.
     pub comment: Option<String>,
-    /// Whether the record is whole and final. The accounting gets to know a job piece by piece: for some
-    /// seconds after its start and its end others are wrong, and have to be read again.
+    /// Whether the record is complete and final. Accounting receives a job's data in parts: for some seconds
+    /// after its start and its end, values may be wrong and must be read again.
     pub settled: bool,
 }
 
 impl JobRecord {
-    /// Returns the run that the job is, when hsched submitted it and the record has its comment.
+    /// Returns the run of a job that hsched submitted, if the record has its comment.
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
     }
 
     /// Returns the last attempt of a job among the records.
     pub fn latest(records: &[Self], id: JobId) -> Option<&Self> {
-        // Dates in this spelling are in the order of their letters; of equal ones the last printed counts.
+        // Dates in this format sort as text; of equal ones the last printed counts.
         let matching = records.iter().filter(|record| record.id == id);
         matching.max_by(|one, other| one.submit_time.cmp(&other.submit_time))
     }

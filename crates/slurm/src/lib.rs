@@ -1,5 +1,5 @@
-//! Everything that speaks Slurm: command lines as values, one runner, one pure parser for each command, and the real cluster as a
-//! world.
+//! All communication with Slurm: command lines as values, one runner, a pure parser for each command, and the
+//! real cluster as a world.
 //!
 //! Only `system` starts programs. The parsers see only text.
 
@@ -51,7 +51,7 @@ pub mod time;
 mod untyped;
 
 pub use self::accelerators::uncounted_accelerators;
-pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::command::{CommandError, CommandLine, CommandOutput, Runner};
 pub use self::ended::{JobEnd, ended};
 pub use self::environment::cleared_variables;
 pub use self::exit_status::ExitStatus;
@@ -61,10 +61,10 @@ pub use self::job_record::JobRecord;
 pub use self::output_name::{OutputFacts, OutputName};
 pub use self::read::read;
 pub use self::record::ParseError;
-pub use self::recorded::Recorded;
+pub use self::recorded::RecordedRunner;
 pub use self::remedy_command::{RemedyTarget, remedy_command};
 pub use self::request::RequestError;
-pub use self::sbatch::{Forecast, Submitted};
+pub use self::sbatch::{Submitted, TestOnlyAnswer};
 pub use self::sbatch_options::sbatch_options;
 pub use self::scancel::Reply;
 pub use self::slurm_state::SlurmState;

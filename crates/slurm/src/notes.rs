@@ -1,10 +1,10 @@
-//! Notes for people, one for many nodes with the same remark.
+//! Notes for the user; nodes with the same remark share one note.
 
 use std::collections::BTreeMap;
 
 use hsched_model::{NodeName, hostlist};
 
-/// Notes in the order in which they came up, each once.
+/// Notes in order of appearance, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     order: Vec<String>,
@@ -17,7 +17,7 @@ impl Notes {
         self.entry(note);
     }
 
-    /// Adds a note on a node; nodes of which the same is said share a line.
+    /// Adds a note on a node; nodes with the same note share a line.
     pub(crate) fn of(&mut self, node: &NodeName, note: String) {
         self.entry(note).push(node.as_str().to_owned());
     }

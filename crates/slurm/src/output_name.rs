@@ -1,43 +1,43 @@
-//! Names of the files that batch jobs print to, as Slurm makes them of a pattern such as `slurm-%j.out`.
+//! Names of the files to which batch jobs print, as Slurm derives them from a pattern such as `slurm-%j.out`.
 
 use hsched_model::{JobId, hostlist};
 
-/// What a pattern may name of a job.
+/// The facts about a job that a pattern may use.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputFacts<'a> {
-    /// The job's id; of an array that of the whole.
+    /// The job's id; for an array, that of the whole array.
     pub job_id: JobId,
     pub name: &'a str,
     pub user: &'a str,
-    /// The nodes as a hostlist; empty where they are unknown.
+    /// The nodes as a hostlist; empty if unknown.
     pub nodes: &'a str,
     pub is_array: bool,
 }
 
-/// A file name of which numbers may be unknown: those of the tasks of an array.
+/// A file name with possibly unknown numbers: those of the tasks of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputName(Vec<Part>);
+pub struct OutputName(Vec<NamePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum NamePart {
     Text(String),
     /// The number of a task.
     Number,
 }
 
-/// What Slurm prints for the task of a job that is no array.
+/// Slurm's task number for a job that is not an array.
 const NO_TASK: u32 = 0xffff_fffe;
 
-/// The greatest width of a number that a pattern asks for.
+/// Maximum number width in a pattern.
 const WIDEST: usize = 10;
 
 impl OutputName {
-    /// Returns the file that a pattern names; `None` where it takes more than is known. Times of Slurm before 24.05 leave
-    /// letters that they do not know as they are, as this does.
+    /// Returns the file that a pattern names; `None` if it uses unknown facts. Versions of Slurm before 24.05
+    /// leave unknown letters unchanged, as this function does.
     pub fn of(pattern: &str, facts: &OutputFacts<'_>) -> Option<Self> {
         let mut name = Self(Vec::new());
         if pattern.contains('\\') {
-            // Nothing is replaced in it, and a letter behind a backslash is itself.
+            // Nothing is replaced in such a pattern, and a character after a backslash stands for itself.
             let mut letters = pattern.chars();
             while let Some(letter) = letters.next() {
                 name.push(if letter == '\\' { letters.next()? } else { letter });
@@ -58,7 +58,7 @@ impl OutputName {
             let number = |value: u32| format!("{value:0width$}");
             match letters.next() {
                 Some('%') if digits.is_empty() => name.push('%'),
-                Some('a' | 'j' | 'J') if facts.is_array => name.0.push(Part::Number),
+                Some('a' | 'j' | 'J') if facts.is_array => name.0.push(NamePart::Number),
                 Some('A' | 'j' | 'J') => name.extend(&number(facts.job_id.0)),
                 Some('a') => name.extend(&number(NO_TASK)),
                 Some('n' | 't') => name.extend(&number(0)),
@@ -69,31 +69,31 @@ impl OutputName {
                 other => {
                     name.push('%');
                     name.extend(&digits);
-                    name.0.extend(other.map(|letter| Part::Text(letter.to_string())));
+                    name.0.extend(other.map(|letter| NamePart::Text(letter.to_string())));
                 }
             }
         }
         Some(name)
     }
 
-    /// Returns the name, where all of it is known.
+    /// Returns the name if it is completely known.
     pub fn text(&self) -> Option<String> {
         let mut name = String::new();
         for part in &self.0 {
-            let Part::Text(text) = part else { return None };
+            let NamePart::Text(text) = part else { return None };
             name.push_str(text);
         }
         Some(name)
     }
 
-    /// Returns the folder, and the name within it that files of tasks have; `None` where the folder itself is unknown.
+    /// Returns the folder, and the pattern of the tasks' files in it; `None` if the folder itself is unknown.
     pub fn split(&self) -> Option<(String, Self)> {
         let mut folder = String::new();
         let mut rest = Self(Vec::new());
         for part in &self.0 {
             match part {
-                Part::Number => rest.0.push(Part::Number),
-                Part::Text(text) => {
+                NamePart::Number => rest.0.push(NamePart::Number),
+                NamePart::Text(text) => {
                     for letter in text.chars() {
                         rest.push(letter);
                         if letter == '/' {
@@ -107,14 +107,14 @@ impl OutputName {
         Some((folder, rest))
     }
 
-    /// Returns the numbers in the name of a file that it stands for; `None` for other files.
+    /// Returns the numbers in a file name that matches the pattern; `None` for other files.
     pub fn numbers(&self, file: &str) -> Option<Vec<u64>> {
         let (mut rest, mut numbers) = (file, Vec::new());
         for (place, part) in self.0.iter().enumerate() {
             match part {
-                Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Number => {
-                    let next_is_number = matches!(self.0.get(place + 1), Some(Part::Number));
+                NamePart::Text(text) => rest = rest.strip_prefix(text.as_str())?,
+                NamePart::Number => {
+                    let next_is_number = matches!(self.0.get(place + 1), Some(NamePart::Number));
                     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                     let length = if next_is_number { length.min(1) } else { length };
                     numbers.push(rest.get(..length)?.parse().ok()?);
@@ -126,10 +126,10 @@ impl OutputName {
     }
 
     fn push(&mut self, letter: char) {
-        if let Some(Part::Text(text)) = self.0.last_mut() {
+        if let Some(NamePart::Text(text)) = self.0.last_mut() {
             text.push(letter);
         } else {
-            self.0.push(Part::Text(letter.to_string()));
+            self.0.push(NamePart::Text(letter.to_string()));
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
         OutputName::of(pattern, &facts)
     }
 
-    /// As a real Slurm 22.05 named the files.
+    /// The expected names are those that a real Slurm 22.05 gave the files.
     #[test]
     fn patterns_are_read_as_slurm_reads_them() {
         let check = |pattern: &str, expected: &str| {

@@ -1,4 +1,4 @@
-//! What Slurm lets a user use: associations from `sacctmgr`, and the lists of partitions.
+//! What Slurm allows a user to use: associations from `sacctmgr`, and the access lists of partitions.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,34 @@ use crate::CommandLine;
 use crate::record::value;
 use crate::site::PartitionLimits;
 
-/// The fields of associations asked for, in this order.
+/// The requested association fields, in this order.
 const FIELDS: &str = "Cluster,Account,Partition,QOS,MaxJobs,MaxSubmit,GrpTRES,MaxTRES";
 
-/// What a user may charge on one cluster; a row for each account, or for each account and partition.
+/// A user's associations on one cluster; a row for each account, or for each account and partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Associations(Vec<Association>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Association {
     account: String,
-    /// The only partition that it is for, if any.
+    /// The only partition that it applies to, if any.
     partition: Option<String>,
-    /// Empty where any may be used.
+    /// The allowed QOS; empty if any may be used.
     qos: BTreeSet<String>,
-    /// Most jobs at once, in the queue too.
+    /// Maximum number of jobs, pending ones included.
     max_jobs: Option<u64>,
-    /// Most GPUs of all types at once, of all its jobs or of one.
+    /// Maximum number of GPUs of all types, for all its jobs together or for one.
     max_gpus: Option<u64>,
 }
 
-/// What a job asks for.
+/// A job's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted<'a> {
     pub account: Option<&'a str>,
-    /// One partition, or several with commas.
+    /// One partition, or several separated by commas.
     pub partition: Option<&'a str>,
     pub qos: Option<&'a str>,
-    /// The fewest GPUs that it takes.
+    /// The smallest number of GPUs that it accepts.
     pub gpus: u32,
 }
 
@@ -44,7 +44,7 @@ pub fn command(user: &str) -> CommandLine {
 }
 
 impl Associations {
-    /// Returns what `sacctmgr` printed for a cluster; with `None` for all that it knows.
+    /// Parses the output of `sacctmgr` for a cluster; `None` means all clusters.
     pub fn parse(text: &str, cluster: Option<&str>) -> Self {
         let row = |line: &str| {
             let mut fields = line.split('|').map(str::trim);
@@ -81,7 +81,7 @@ impl Associations {
         names
     }
 
-    /// Returns why Slurm would refuse this account; nothing where it tells of none.
+    /// Returns why Slurm would refuse this account; `None` if no account is listed.
     pub fn refusal(&self, account: &str) -> Option<String> {
         let is_known = self.0.iter().any(|association| association.account == account);
         let known = || self.accounts().join(", ");
@@ -89,7 +89,7 @@ impl Associations {
             .then(|| format!("you cannot use account {account:?}; your accounts are {}", known()))
     }
 
-    /// Returns why Slurm would refuse such a job or never start it, one sentence each; nothing where that cannot be told.
+    /// Returns why Slurm would refuse such a job or never start it, one sentence each; empty if unknown.
     pub fn troubles(&self, wanted: Wanted<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named =
@@ -130,7 +130,7 @@ impl Associations {
                 troubles.push(format!("you cannot use QOS {qos:?}; yours are {}", known.join(", ")));
             }
         }
-        // Where several rows serve, Slurm takes one of them: a limit counts where all have it.
+        // If several rows match, Slurm uses one of them: a limit counts only if all of them have it.
         let limits = associations.iter().map(|association| association.limit(wanted.gpus));
         if let Some(first) = limits.clone().next().flatten()
             && limits.clone().all(|limit| limit.is_some())
@@ -142,7 +142,7 @@ impl Associations {
 }
 
 impl Association {
-    /// Returns the limit that no job of so many GPUs passes, if there is one.
+    /// Returns the limit that excludes every job with this many GPUs, if there is one.
     fn limit(&self, gpus: u32) -> Option<String> {
         let account = &self.account;
         if self.max_jobs == Some(0) {
@@ -158,7 +158,7 @@ fn gpu_limit(text: &str) -> Option<u64> {
     text.split(',').find_map(|item| item.trim().strip_prefix("gres/gpu=")?.parse().ok())
 }
 
-/// Returns why a partition takes no such job, if so.
+/// Returns why a partition accepts no such job, if it does not.
 fn refusal(partition: &PartitionLimits, wanted: Wanted<'_>) -> Option<String> {
     let name = &partition.name;
     let refused = |allowed: &[String], denied: &[String], text: &str| {
@@ -182,7 +182,7 @@ fn only(allowed: &[String]) -> String {
     if allowed.is_empty() { String::new() } else { format!("; it accepts {}", allowed.join(", ")) }
 }
 
-/// Returns what a reason for which a job waits means and what helps, for reasons that limits of accounts give.
+/// Explains a pending reason caused by account limits, and what helps.
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "AssocGrpGRES" | "AssocGrpGres" | "QOSGrpGRES" | "QOSGrpGres" => {

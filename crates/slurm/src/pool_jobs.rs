@@ -1,15 +1,15 @@
-//! The Slurm jobs of a pool: the user's jobs of some scripts.
+//! The Slurm jobs of a pool: the user's jobs with certain scripts.
 
 use std::path::Path;
 
 use crate::{CommandLine, JobId, SlurmState};
 
-/// A job of the user's in the queue.
+/// A queued job of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolJob {
     pub id: JobId,
     pub state: SlurmState,
-    /// The script that was submitted.
+    /// The submitted script.
     pub script: String,
 }
 

@@ -1,23 +1,23 @@
-//! Retries of commands that only read, for a busy controller.
+//! Retries of read-only commands if the controller is busy.
 
 use std::time::Duration;
 
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// The pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// Runs a command that changes nothing, and tries again after a pause while Slurm does not answer.
+/// Runs a read-only command, and retries it after a pause while Slurm does not answer.
 ///
-/// Never for `sbatch` or `scancel`: an unanswered request may have been heard.
+/// Never for `sbatch` or `scancel`, because an unanswered request may have been received.
 ///
 /// # Errors
-/// The last attempt's.
+/// The error of the last attempt.
 pub fn read(
     runner: &dyn Runner,
     command: &CommandLine,
     pause: &dyn Fn(Duration),
-) -> Result<Output, CommandError> {
+) -> Result<CommandOutput, CommandError> {
     for length in PAUSES {
         match runner.run(command) {
             Err(error) if error.is_transient() => pause(length),
@@ -32,14 +32,15 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedRunner;
 
-    /// Reads from a runner that fails as told and then answers; returns the answer and the pauses.
-    fn check(failures: &[&str]) -> (Result<Output, CommandError>, usize) {
+    /// Reads from a runner that fails with the given messages and then answers; returns the answer and the
+    /// pauses.
+    fn check(failures: &[&str]) -> (Result<CommandOutput, CommandError>, usize) {
         let command = CommandLine::new("sinfo", ["-h"]);
         let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));
-        let answer = (command.clone(), Ok(Output::default()));
-        let runner = Recorded::new(failures.iter().map(failed).chain([answer]));
+        let answer = (command.clone(), Ok(CommandOutput::default()));
+        let runner = RecordedRunner::new(failures.iter().map(failed).chain([answer]));
         let pauses = RefCell::new(Vec::new());
         let result = read(&runner, &command, &|length| pauses.borrow_mut().push(length));
         assert!(pauses.borrow().is_sorted());

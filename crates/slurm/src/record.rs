@@ -1,7 +1,7 @@
 //! Records of fields, framed so that no value can break them.
 //!
-//! Reasons, names and comments may hold any printable text and line breaks as well. Fields end with
-//! the unit separator and records with the record separator, control characters made for this.
+//! Reasons, names and comments may contain any printable text and line breaks. Fields therefore end with the
+//! unit separator and records with the record separator, control characters intended for this.
 
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ pub(crate) const FIELD_END: char = '\u{1f}';
 /// Ends the last field.
 pub(crate) const RECORD_END: char = '\u{1e}';
 
-/// Why the output of a command as a whole makes no sense.
+/// Why the output of a command cannot be read as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
     #[error("the output of {program} could not be parsed; it begins with {first_line:?}")]
@@ -28,7 +28,7 @@ pub(crate) fn format(fields: &[&str]) -> String {
 
 /// Returns each record's values.
 ///
-/// Before the first value there may be lines of another kind, such as the cluster's name that `-M` adds.
+/// Other lines may precede the first value, such as the cluster's name that `-M` adds.
 pub(crate) fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.split(RECORD_END).filter(|record| !record.trim().is_empty()).map(|record| {
         let mut values: Vec<&str> = record.split(FIELD_END).collect();
@@ -39,14 +39,14 @@ pub(crate) fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-/// Returns the value, or `None` where Slurm prints one of its words for none.
+/// Returns the value, or `None` for one of Slurm's words for a missing value.
 pub(crate) fn value(text: &str) -> Option<&str> {
     let text = text.trim();
     let none = ["", "(null)", "none", "n/a", "unknown"];
     (!none.iter().any(|word| text.eq_ignore_ascii_case(word))).then_some(text)
 }
 
-/// Returns a partition's name and whether it is the default (`gpu*`), or `None` for what no name can be.
+/// Returns a partition's name and whether it is the default (`gpu*`), or `None` for an invalid name.
 pub(crate) fn partition(printed: &str) -> Option<(&str, bool)> {
     let printed = value(printed)?;
     let name = printed.strip_suffix('*').unwrap_or(printed);
@@ -54,7 +54,7 @@ pub(crate) fn partition(printed: &str) -> Option<(&str, bool)> {
     is_name.then_some((name, name != printed))
 }
 
-/// Returns the text in one line without control characters, cut to what a message can repeat.
+/// Returns the text in one line without control characters, shortened for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = one_line(text);
     if line.chars().count() <= 200 { line } else { line.chars().take(200).chain(['…']).collect() }

@@ -3,28 +3,30 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
-/// Answers each expected command line once, in order, and starts nothing.
+/// Answers each expected command line once, in order; starts no program.
 #[derive(Debug, Default)]
-pub struct Recorded {
-    answers: Mutex<VecDeque<(CommandLine, Result<Output, CommandError>)>>,
+pub struct RecordedRunner {
+    answers: Mutex<VecDeque<(CommandLine, Result<CommandOutput, CommandError>)>>,
 }
 
-impl Recorded {
+impl RecordedRunner {
     /// Returns a runner that expects exactly these command lines.
-    pub fn new(answers: impl IntoIterator<Item = (CommandLine, Result<Output, CommandError>)>) -> Self {
+    pub fn new(
+        answers: impl IntoIterator<Item = (CommandLine, Result<CommandOutput, CommandError>)>,
+    ) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()) }
     }
 
-    /// Returns how many of the expected command lines have not come yet.
+    /// Returns how many of the expected command lines have not been run yet.
     pub fn left(&self) -> usize {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
-impl Runner for Recorded {
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+impl Runner for RecordedRunner {
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         match answers.pop_front() {
             Some((expected, answer)) if expected == *command => answer,

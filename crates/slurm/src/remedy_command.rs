@@ -1,25 +1,25 @@
-//! The command that takes a remedy to start a pending job sooner.
+//! The command that applies a remedy, so that a pending job starts sooner.
 
 use crate::CommandLine;
 use hsched_model::number::to_u64;
 use hsched_model::{Request, Seconds};
 use hsched_queue::{Change, ChangeSet, Remedy, update_id};
 
-/// What commands need to know of the job itself.
+/// Facts about the job that commands need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemedyTarget<'a> {
-    /// As `squeue` shows it.
+    /// The id as `squeue` shows it.
     pub id: &'a str,
-    /// The batch script with its arguments, where it is known.
+    /// The batch script with its arguments, if known.
     pub script: Option<&'a str>,
-    /// Whether the job asks for GPUs in all (`--gpus`), not on each node.
+    /// Whether the job requests a total number of GPUs (`--gpus`) rather than a number per node.
     pub gpus_in_all: bool,
 }
 
-/// What stands for a script that is unknown.
+/// Placeholder for an unknown script.
 const SCRIPT: &str = "SCRIPT";
 
-/// Returns the command of a remedy; `changed` is what the job asks for afterwards.
+/// Returns the command of a remedy; `changed` is the request after it.
 pub fn remedy_command(remedy: &Remedy, changed: &Request, target: RemedyTarget<'_>) -> CommandLine {
     let id = update_id(target.id);
     let update = |fields: Vec<String>| {
@@ -39,17 +39,18 @@ pub fn remedy_command(remedy: &Remedy, changed: &Request, target: RemedyTarget<'
         Remedy::StartNow => update(vec!["StartTime=now".to_owned()]),
         Remedy::NoDependency => update(vec!["Dependency=".to_owned()]),
         Remedy::NoReservation => update(vec!["ReservationName=".to_owned()]),
-        // By the id of the array, a task that has ended is an error.
+        // With the id of the array, an ended task would cause an error.
         Remedy::Throttle(count) => update(vec![format!("ArrayTaskThrottle={count}")]),
         Remedy::Cancel { id, is_running: true, .. } => CommandLine::new("scancel", [update_id(id)]),
-        // By the id of an array, tasks that run would be cancelled as well, as would a job that has started since.
+        // With the id of an array, running tasks would also be cancelled, as would a job that has started in
+        // the meantime.
         Remedy::Cancel { id, .. } => {
             CommandLine::new("scancel", ["--state=PENDING".to_owned(), update_id(id)])
         }
     }
 }
 
-/// Returns a change as `scontrol update` takes it.
+/// Returns a change in the format of `scontrol update`.
 fn field(change: &Change) -> String {
     match change {
         Change::Limit(limit) => format!("TimeLimit={}", clock(*limit)),
@@ -63,7 +64,7 @@ fn field(change: &Change) -> String {
     }
 }
 
-/// Returns changes as `sbatch` takes them.
+/// Returns changes as options of `sbatch`.
 fn options(set: &ChangeSet, changed: &Request, target: RemedyTarget<'_>) -> Vec<String> {
     let mut list = Vec::new();
     let is_of_gpus = |change: &Change| matches!(change, Change::GpuType(_) | Change::Gpus { .. });
@@ -91,7 +92,7 @@ fn options(set: &ChangeSet, changed: &Request, target: RemedyTarget<'_>) -> Vec<
     list
 }
 
-/// Returns a time limit as Slurm writes it: `7:30:00`, `1-12:00:00`.
+/// Returns a time limit in Slurm's format: `7:30:00`, `1-12:00:00`.
 fn clock(limit: Seconds) -> String {
     let minutes = to_u64((limit.0 / 60.0).floor().max(1.0));
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);

@@ -1,18 +1,18 @@
-//! Failed requests that change something: whether Slurm may have received them.
+//! Failed requests that change something, and whether Slurm may have received them.
 
 use thiserror::Error;
 
 use crate::CommandError;
 
-/// Why a request to submit, change or end a job has failed, or may have failed.
+/// Why a request to submit, change or end a job failed or may have failed.
 ///
 /// The variants have the names of [`hsched_engine::Answer`].
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// Slurm answered no; the same request will not be accepted later either, as far as it says.
+    /// Slurm refused the request and, as far as it says, will not accept it later either.
     #[error("Slurm refused the request: {message}")]
     Refused { message: String },
-    /// Slurm would take the request at another time: a limit on jobs, or on requests.
+    /// Slurm would accept the request at another time: a limit on jobs or on requests.
     #[error("Slurm does not accept the request now: {message}")]
     Deferred { message: String },
     /// The request did not reach Slurm.
@@ -21,13 +21,13 @@ pub enum RequestError {
         #[source]
         source: CommandError,
     },
-    /// The request may have been heard. To end or to change a job again does no harm; before a job is submitted again,
-    /// its comment must be looked for in the queue.
+    /// Slurm may have received the request. Repeating a request to end or change a job does no harm; before a
+    /// job is submitted again, the queue must be searched for its comment.
     #[error("the request may or may not have reached Slurm: {message}")]
     Unclear { message: String },
 }
 
-/// Phrases after which the controller may have done it although no answer came, in lower case.
+/// Messages after which the controller may have carried out the request without answering, in lower case.
 const MAY_BE_HEARD: [&str; 5] = [
     "socket timed out",
     "zero bytes were transmitted or received",
@@ -36,7 +36,7 @@ const MAY_BE_HEARD: [&str; 5] = [
     "shutdown failure",
 ];
 
-/// Phrases of a controller that would take the same request at another time, in lower case.
+/// Messages of a controller that would accept the same request at another time, in lower case.
 const LATER: [&str; 5] = [
     "job submit limit",
     "maxsubmit",
@@ -45,11 +45,11 @@ const LATER: [&str; 5] = [
     "resource temporarily unavailable",
 ];
 
-/// What Slurm's programs put before what they have to say.
+/// Prefixes of the messages of Slurm's programs.
 const INTRODUCTIONS: [&str; 3] = ["error: ", "Batch job submission failed: ", "allocation failure: "];
 
 impl RequestError {
-    /// Returns what a failure of `program` means.
+    /// Classifies a failure of `program`.
     pub(super) fn of(program: &str, error: CommandError) -> Self {
         match error {
             CommandError::Unreachable { ref stderr, .. } => {
@@ -82,13 +82,13 @@ impl RequestError {
     }
 }
 
-/// Returns whether a text has one of the phrases, which are in lower case.
+/// Returns whether a text contains one of the phrases, which are in lower case.
 fn has_any(text: &str, phrases: &[&str]) -> bool {
     let text = text.to_lowercase();
     phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Returns what a program said in one line, without the words it puts before everything.
+/// Returns a program's message in one line, without its usual prefixes.
 pub(super) fn said(program: &str, stderr: &str) -> String {
     let bare = |line: &str| {
         let line = line.trim();

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::record::{FIELD_END, excerpt, one_line, unreadable, value};
 use crate::{CommandLine, ExitStatus, JobId, JobRecord, ParseError, SlurmState, time};
 
-/// The fields asked for; Slurm 20.11 and later have them all. Free text comes last.
+/// The requested fields; Slurm 20.11 and later have them all. Free text comes last.
 pub(super) const FIELDS: [&str; 12] = [
     "JobIDRaw",
     "JobID",
@@ -24,9 +24,9 @@ pub(super) const FIELDS: [&str; 12] = [
 /// Returns the command line that prints all attempts and steps of the user's jobs with these ids, or of
 /// all without ids. The id of a heterogeneous job's first component stands for all its components.
 ///
-/// `since` is before the jobs ended; it saves the database a search through all of its history.
+/// `since` is before the jobs ended; it saves the database a search through its whole history.
 pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
-    // Without `--duplicates` an id that Slurm gave out twice shows only one of its jobs.
+    // Without `--duplicates`, an id that Slurm assigned twice shows only one of its jobs.
     let fixed = ["-n", "--parsable2", "--duplicates"].map(str::to_owned);
     let mut args = Vec::from(fixed);
     args.push(format!("--delimiter={FIELD_END}"));
@@ -38,28 +38,28 @@ pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     CommandLine::new("sacct", args)
 }
 
-/// Returns the command line that prints the user's jobs of a name.
+/// Returns the command line that prints the user's jobs with a name.
 pub fn named_command(name: &str, since: DateTime<Utc>) -> CommandLine {
     let mut command = command(&[], since);
     command.args.push(format!("--name={name}"));
     command
 }
 
-/// Returns the command line that prints a job, whoever its user is, if the site shows it.
+/// Returns the command line that prints a job of any user, if the site shows it.
 pub fn any_user_command(id: JobId, since: DateTime<Utc>) -> CommandLine {
     let mut command = command(&[id], since);
     command.args.push("--allusers".to_owned());
     command
 }
 
-/// Returns the command line that prints a task of an array (`11_3`), whoever its user is, if the site shows it.
+/// Returns the command line that prints a task of an array (`11_3`) of any user, if the site shows it.
 pub fn task_command(task: &str, since: DateTime<Utc>) -> CommandLine {
     let mut command = command(&[], since);
     command.args.extend([format!("--jobs={task}"), "--allusers".to_owned()]);
     command
 }
 
-/// Returns those printed rows that are about a task of an array, and about its steps.
+/// Returns the printed rows of an array task and its steps.
 pub fn rows_of_task(text: &str, task: &str) -> String {
     let is_of = |row: &String| {
         let shown = row.split(FIELD_END).nth(1).map(str::trim);
@@ -69,10 +69,10 @@ pub fn rows_of_task(text: &str, task: &str) -> String {
     rows(text).into_iter().filter(is_of).map(|row| row + "\n").collect()
 }
 
-/// Returns the jobs in printed order, one record for each attempt, and notes on lines that could not be read.
+/// Returns the jobs in printed order, one record for each attempt, and notes on unreadable lines.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If no record can be read although the output is not empty.
 pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::<JobRecord>::new(), Vec::new());
     for row in rows(text) {
@@ -98,7 +98,7 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
 fn rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for line in text.lines() {
-        // The name, which is the last but one, is the first that can have a line break.
+        // The name, which is the second-to-last field, is the first that can contain a line break.
         let is_row = line.matches(FIELD_END).count() + 2 >= FIELDS.len();
         match rows.last_mut() {
             Some(row) if !is_row && row.contains(FIELD_END) => {
@@ -112,7 +112,7 @@ fn rows(text: &str) -> Vec<String> {
     rows
 }
 
-/// Returns the job's number in `12`, `12.batch` or `12.0`, and whether it is that of a step.
+/// Returns the job id in `12`, `12.batch` or `12.0`, and whether it belongs to a step.
 fn numbered(raw: &str) -> Option<(JobId, bool)> {
     let (number, step) = raw.trim().split_once('.').map_or((raw.trim(), false), |(number, _)| (number, true));
     number.parse().ok().map(|number| (JobId(number), step))
@@ -125,7 +125,7 @@ fn job(id: JobId, fields: &[&str]) -> Option<JobRecord> {
     let state = SlurmState::parse(state);
     let owned = |text: &str| value(text).map(str::to_owned);
     let status = |text: &str| state.is_final().then(|| ExitStatus::parse(text)).flatten();
-    // Rows that began with the end of a job, or with a step, get their partition when the whole is known.
+    // Rows that began with a job's end or with a step get their partition once all data have arrived.
     let settled = state.is_final() && value(end).is_some() && value(partition).is_some();
     Some(JobRecord {
         id,
@@ -146,13 +146,13 @@ fn job(id: JobId, fields: &[&str]) -> Option<JobRecord> {
     })
 }
 
-/// Returns the first component's id and the place in `9+1`.
+/// Returns the first component's id and the index in `9+1`.
 fn component(shown_id: &str) -> Option<(JobId, u32)> {
     let (leader, offset) = shown_id.split_once('+')?;
     Some((JobId(leader.parse().ok()?), offset.parse().ok()?))
 }
 
-/// Returns whether a row of a job or of a step says that memory was the end.
+/// Returns whether a row of a job or step reports that it ran out of memory.
 fn is_out_of_memory(fields: &[&str]) -> bool {
     let field = |index: usize| fields.get(index).copied().unwrap_or_default();
     let says = |text: &str| ExitStatus::parse(text).is_some_and(ExitStatus::is_out_of_memory);
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads rows that are written with `|` between the fields.
+    /// Reads rows written with `|` between the fields.
     fn read(text: &str) -> Vec<JobRecord> {
         let (jobs, notes) = parse(&text.replace('|', "\u{1f}")).expect("readable");
         assert_eq!(notes, [""; 0], "{text}");
@@ -235,7 +235,7 @@ mod tests {
         assert!(!one(&format!("{job}{}", step.replace('7', "8"))).out_of_memory);
     }
 
-    /// What sacct printed within the first seconds of a job.
+    /// Output of sacct in the first seconds of a job.
     #[test]
     fn provisional_rows_are_not_settled() {
         for row in [

@@ -1,4 +1,4 @@
-//! What options for `sbatch` mean for the start of a job.
+//! The effect of `sbatch` options on the start of a job.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::script::{SlurmVersion, named_options};
 use hsched_model::{NodeName, SbatchOptions, Time, hostlist};
 use hsched_queue::is_plain_constraint;
 
-/// Options that say when or where a job starts, beside those that are read here: no estimate takes them into account.
+/// Options that affect when or where a job starts but are not read here; estimates ignore them.
 const NOT_COUNTED: [&str; 49] = [
     "account",
     "array",
@@ -64,10 +64,11 @@ const NOT_COUNTED: [&str; 49] = [
 const COUNTED: [&str; 8] =
     ["begin", "constraint", "exclude", "exclusive", "nice", "nodelist", "qos", "reservation"];
 
-/// Priority that `--nice` gives up where it says no number.
+/// Priority that `--nice` subtracts without a number.
 const USUAL_NICE: i64 = 100;
 
-/// Returns what words for `sbatch` mean for a job that is submitted now; of an option that is given twice, the last one counts.
+/// Returns the effect of `sbatch` options on a job that is submitted now; the last of repeated options
+/// counts.
 pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
     let mut options = SbatchOptions::default();
     for (name, value) in named_options(words, SlurmVersion::DEFAULT) {
@@ -86,7 +87,7 @@ pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
     options
 }
 
-/// Reads an option; `None` where it is not counted.
+/// Reads an option; returns `None` if it is not supported.
 fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time) -> Option<()> {
     let SbatchOptions { asks, further, .. } = options;
     match (name, value) {
@@ -100,7 +101,7 @@ fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time)
         ("begin", Some(text)) => further.begin = Some(begin(text, now)?),
         ("nice", value) => further.nice = value.map_or(Some(USUAL_NICE), |text| text.parse().ok())?,
         ("qos", Some(text)) if !text.is_empty() => further.qos = Some(text.to_owned()),
-        // Of several it starts in the first that has room.
+        // With several reservations, the job starts in the first that has room.
         ("reservation", Some(text)) if !text.is_empty() && !text.contains(',') => {
             further.reservation = Some(text.to_owned());
         }
@@ -109,7 +110,7 @@ fn take(options: &mut SbatchOptions, name: &str, value: Option<&str>, now: Time)
     Some(())
 }
 
-/// Returns the nodes of a hostlist; `None` where it is none, such as the name of a file.
+/// Returns the nodes of a hostlist; `None` for other text, such as the name of a file.
 fn nodes(text: &str) -> Option<BTreeSet<NodeName>> {
     if text.contains('/') {
         return None;

@@ -1,32 +1,34 @@
-//! Stopping and cancelling jobs: the command lines, and what their errors mean.
+//! Stopping and cancelling jobs: the command lines, and the meaning of their errors.
 
 use crate::{CommandLine, JobId, RequestError, Runner};
 
-/// What Slurm made of a request that it heard.
+/// Slurm's answer to a request that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Slurm does it where there is something to do. It also says so when told to stop a job that does not
-    /// run yet, and of a job by that number with another name.
+    /// Slurm carries it out if there is something to do. It gives the same answer if a job to stop does not
+    /// run yet, or if the job with that id has another name.
     Done,
-    /// There is nothing to stop or to cancel: the job has ended, or Slurm never had it.
+    /// There is nothing to stop or cancel: the job has ended, or Slurm never had it.
     Ended,
 }
 
-/// Returns the command line that tells the user's running job of that name and id to save and stop (`SIGUSR1`).
+/// Returns the command line that tells the user's running job with that name and id to save and stop
+/// (`SIGUSR1`).
 ///
-/// A heterogeneous job's only batch script hears it by the id of the first component alone.
+/// A heterogeneous job has only one batch script, which receives the signal by the id of the first component
+/// only.
 pub fn stop(name: &str, id: JobId) -> CommandLine {
-    // Without the filter scancel tries for a minute and a half to signal a job that does not run yet.
+    // Without the filter, scancel tries for 90 s to signal a job that does not run yet.
     command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
 }
 
-/// Returns the command line that cancels the user's job of that name and id; with the id of the first component the
-/// whole of a heterogeneous job.
+/// Returns the command line that cancels the user's job with that name and id; the id of the first component
+/// cancels the whole heterogeneous job.
 pub fn cancel(name: &str, id: JobId) -> CommandLine {
     command(name, &[], id)
 }
 
-/// Returns the command line that cancels the user's job of that name and id if it is pending.
+/// Returns the command line that cancels the user's job with that name and id if it is pending.
 pub fn cancel_pending(name: &str, id: JobId) -> CommandLine {
     command(name, &["--state=PENDING"], id)
 }
@@ -39,8 +41,8 @@ pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
 }
 
 fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
-    // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
-    // job, is left alone.
+    // Another cluster, or a controller that lost its state, may assign the same ids; the filters protect
+    // those jobs.
     let safeguards = ["--me".to_owned(), format!("--name={name}")];
     let options = options.iter().map(|&option| option.to_owned());
     CommandLine::new("scancel", safeguards.into_iter().chain(options).chain([id.to_string()]))
@@ -49,7 +51,7 @@ fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
 /// Sends [`stop`] or [`cancel`] once.
 ///
 /// # Errors
-/// When Slurm refuses it or gives no clear answer.
+/// If Slurm refuses it or gives no clear answer.
 pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, RequestError> {
     match runner.run(command).map_err(|error| RequestError::of(&command.program, error)) {
         Ok(_) => Ok(Reply::Done),
@@ -66,12 +68,12 @@ fn has_ended(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, RecordedRunner};
 
     fn failure(status: &str, stderr: &str) -> Result<Reply, RequestError> {
         let command = stop("a", JobId(7));
         let error = CommandError::failed(&command, status, stderr);
-        send(&Recorded::new([(command.clone(), Err(error))]), &command)
+        send(&RecordedRunner::new([(command.clone(), Err(error))]), &command)
     }
 
     #[test]
@@ -82,7 +84,7 @@ mod tests {
         );
         let cancel = cancel("a", JobId(7));
         assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
-        let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
+        let done = send(&RecordedRunner::new([(cancel.clone(), Ok(CommandOutput::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
     }
 

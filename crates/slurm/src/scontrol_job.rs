@@ -1,31 +1,32 @@
-//! Ended jobs as `scontrol show job` prints them, for sites without accounting.
+//! Ended jobs from `scontrol show job`, for sites without accounting.
 //!
-//! It forgets a job `MinJobAge` after its end, by default after five minutes.
+//! Slurm drops a job `MinJobAge` after its end, by default after five minutes.
 
 use crate::record::{excerpt, one_line, unreadable, value};
 use crate::{CommandError, CommandLine, ExitStatus, JobId, JobRecord, ParseError, SlurmState};
 
-/// What begins every job.
+/// Beginning of every job.
 const BEGIN: &str = "JobId=";
 
 /// Returns the command line that prints one job; with the id of a heterogeneous job's first component, all
-/// its components. Slurm takes no list of ids here.
+/// its components. Slurm accepts no list of ids here.
 pub fn command(id: JobId) -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "job", &id.to_string()])
 }
 
-/// Returns whether the command failed because the controller does not know the job, or not any more.
+/// Returns whether the command failed because the controller does not know the job, or has dropped it.
 pub fn is_unknown(error: &CommandError) -> bool {
     let CommandError::Failed { stderr, .. } = error else { return false };
-    // The client prints the second one, if the controller answered without the job: `scontrol_print_job` in Slurm.
+    // The client prints the second message if the controller answered without the job: `scontrol_print_job`
+    // in Slurm.
     let not_found = |line: &str| line.starts_with("Job ") && line.ends_with(" not found");
     stderr.contains("Invalid job id") || stderr.lines().map(str::trim).any(not_found)
 }
 
-/// Returns the jobs in printed order, and notes on those that could not be read.
+/// Returns the jobs in printed order, and notes on unreadable ones.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If no record can be read although the output is not empty.
 pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::new(), Vec::new());
     for text in texts(text) {
@@ -40,8 +41,8 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     Ok((jobs, notes))
 }
 
-/// Returns whether nothing of a job runs any more that Slurm had requeued so often when it started: it has ended, or is pending
-/// or has started again.
+/// Returns whether no process of a job remains from the start after `restarts` requeues: the job has ended,
+/// is pending, or has started again.
 pub fn is_over(text: &str, restarts: u32) -> bool {
     let Some(job) = texts(text).iter().find_map(|text| Some((record(text)?, text.clone()))) else {
         return false;
@@ -66,10 +67,10 @@ pub(super) fn texts(text: &str) -> Vec<String> {
     texts
 }
 
-/// Returns the record of the job that a text is about.
+/// Parses a job's text.
 pub(super) fn record(text: &str) -> Option<JobRecord> {
-    // What users choose freely is cut out first, as it may look like anything: the name, which comes
-    // before the values that are wanted, and the comment, which comes after them.
+    // Text that users choose freely is removed first, because it may resemble other fields: the name, which
+    // precedes the wanted values, and the comment, which follows them.
     let (ids, rest) = text.split_once(" JobName=")?;
     let (name, rest) = rest.split_once(" UserId=")?;
     let name = name.split(" HetJobIdSet=").next().unwrap_or(name);
@@ -98,22 +99,22 @@ pub(super) fn record(text: &str) -> Option<JobRecord> {
     })
 }
 
-/// Returns the comment in what follows the command.
+/// Returns the comment in the text after the command.
 fn comment(free: &str) -> Option<String> {
-    // From 25.11 on, the line that submitted the job comes first, and may have a comment among its options.
+    // From 25.11 on, the submit line precedes it and may contain a comment among its options.
     let free = match free.split_once(" SubmitLine=") {
         Some((_, line)) => line.split_once(" WorkDir=").map_or(line, |(_, rest)| rest),
         None => free,
     };
     let (_, text) = free.split_once(" Comment=")?;
-    // Whatever it holds, it ends before the last of these, and from 23.02 on before the text of `--extra`.
+    // The comment ends before the last of these keys, and from 23.02 on before the text of `--extra`.
     let end = [" StdErr=", " StdIn=", " Power="].iter().find_map(|key| text.rfind(key)).unwrap_or(text.len());
     let text = text.get(..end)?;
     let text = text.rfind(" Extra=").map_or(text, |end| &text[..end]);
     value(text).map(str::to_owned)
 }
 
-/// Returns the value of ` KEY=value`, which may have blanks: it ends before the next key.
+/// Returns the value of ` KEY=value`, which may contain blanks and ends before the next key.
 pub(super) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let begin = format!(" {key}=");
     let rest = &text[text.find(&begin)? + begin.len()..];
@@ -136,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A line of Slurm 22.05, less what nobody reads.
+    /// A line of Slurm 22.05, without unused fields.
     const FAILED: &str = "JobId=2 JobName=f 9 UserId=root(0) GroupId=root(0) MCS_label=N/A JobState=FAILED \
         Reason=NonZeroExitCode Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=9:0 \
         TimeLimit=00:10:00 TimeMin=N/A SubmitTime=2026-11-21T14:56:06 EligibleTime=2026-11-21T14:56:07 \

@@ -3,35 +3,35 @@
 use crate::{CommandLine, JobId, RequestError, Runner};
 use hsched_model::GpuType;
 
-/// What a pending job asks for from now on.
+/// The new request of a pending job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Update {
+pub(crate) struct JobUpdate {
     /// The time limit.
     pub minutes: u64,
-    /// `None`: they stay as they are.
+    /// `None`: the GPUs stay the same.
     pub gpus: Option<OtherGpus>,
-    /// Where it goes, if that is to change; several partitions with commas between them.
+    /// The new account, if it changes; several partitions are separated by commas.
     pub account: Option<String>,
     pub partition: Option<String>,
 }
 
-/// GPUs of the type that a job has asked for before, in other numbers.
+/// Another number of GPUs of the type already requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherGpus {
     pub nodes: u32,
     pub per_node: u32,
     pub gpu_type: GpuType,
-    /// CPUs of each rank.
+    /// CPUs per rank.
     pub cpus: u64,
-    /// Memory on each node in MiB, where the job says how much it needs.
+    /// Memory per node in MiB, if the job states its need.
     pub memory_mib: Option<u64>,
 }
 
 /// Returns the command line that changes a pending job.
 ///
-/// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
-/// A number of nodes without a range is refused.
-pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
+/// `TasksPerNode` accompanies `NumTasks`: with the value from the submission, Slurm accepts more GPUs per
+/// node but never starts the job. Slurm refuses a number of nodes that is not a range.
+pub(crate) fn command(id: JobId, to: &JobUpdate) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
@@ -59,7 +59,7 @@ impl OtherGpus {
 /// Sends [`command`] once.
 ///
 /// # Errors
-/// When Slurm refuses it or gives no clear answer.
+/// If Slurm refuses it or gives no clear answer.
 pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
     let done = runner.run(command).map(|_| ());
     done.map_err(|error| RequestError::of(&command.program, error))
@@ -68,12 +68,12 @@ pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), Req
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, RecordedRunner};
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
         let gpus = OtherGpus { nodes: 2, per_node: 4, gpu_type, cpus: 3, memory_mib: Some(500) };
-        let to = Update {
+        let to = JobUpdate {
             minutes: 90,
             gpus: Some(gpus),
             account: Some("a".to_owned()),
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_shorter_limit_changes_nothing_else() {
-        let to = Update { minutes: 15, gpus: None, account: None, partition: None };
+        let to = JobUpdate { minutes: 15, gpus: None, account: None, partition: None };
         assert_eq!(command(JobId(7), &to).to_string(), "scontrol update 'JobId=7' 'TimeLimit=15'");
     }
 
@@ -102,9 +102,9 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let answer = |stderr: &str| {
             let error = CommandError::failed(&update(), "exit status: 1", stderr);
-            send(&Recorded::new([(update(), Err(error))]), &update())
+            send(&RecordedRunner::new([(update(), Err(error))]), &update())
         };
-        let done = send(&Recorded::new([(update(), Ok(Output::default()))]), &update());
+        let done = send(&RecordedRunner::new([(update(), Ok(CommandOutput::default()))]), &update());
         assert!(matches!(done, Ok(())), "{done:?}");
         let refused = answer("slurm_update error: Job is no longer pending execution\n");
         assert!(matches!(refused, Err(RequestError::Refused { .. })), "{refused:?}");

@@ -1,4 +1,4 @@
-//! The cluster as `sinfo` prints it, in one call whatever the cluster's size.
+//! The cluster from `sinfo`, in one call regardless of its size.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::{CommandLine, Gres, ParseError, amount};
 use hsched_model::hostlist::{self, natural_order};
 use hsched_model::{Cluster, Node, NodeName, NodeState, Partition, Usage};
 
-/// The fields asked for; Slurm 22.05 and later have them all.
+/// The requested fields; Slurm 22.05 and later have them all.
 ///
-/// `StateComplete` names all flags where the other states show only one; 20.11 leaves it empty, so `StateLong` stands
-/// behind it in the same value. `features_act` are the features
-/// a node has now; `Features` would add those it could be rebooted into. `Partition` marks the default
-/// with a `*`. The reason comes last because it is free text.
+/// `StateComplete` lists all flags, whereas the other states show only one; 20.11 leaves it empty, so
+/// `StateLong` follows it in the same value. `features_act` are a node's active features; `Features` would
+/// add those that a reboot could activate. `Partition` marks the default with a `*`. The reason comes last
+/// because it is free text.
 pub(super) const FIELDS: [&str; 11] = [
     "NodeList",
     "Partition",
@@ -28,7 +28,7 @@ pub(super) const FIELDS: [&str; 11] = [
     "Reason",
 ];
 
-/// Returns the complete state, or the long one if there is no other.
+/// Returns the complete state, or the long one if the complete one is empty.
 fn either(states: &str) -> &str {
     match states.split_once('/') {
         Some((complete, long)) if complete.trim().is_empty() => long,
@@ -42,15 +42,15 @@ pub fn command() -> CommandLine {
     CommandLine::new("sinfo", ["-h", "-N", "-O", &format(&FIELDS)])
 }
 
-/// Returns the cluster, and notes on what had to be guessed or could not be read.
+/// Returns the cluster, and notes on guessed or unreadable values.
 ///
-/// Nodes are in the natural order of their names, partitions with the default first and then by name:
-/// the order in which sinfo prints them changes from call to call.
+/// Nodes are in the natural order of their names, partitions with the default first and then by name, because
+/// the order in sinfo's output varies between calls.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If no record can be read although the output is not empty.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
-    let mut reading = Reading::default();
+    let mut reading = SinfoReading::default();
     for record in records(text) {
         match <[&str; FIELDS.len()]>::try_from(record) {
             Ok(fields) => reading.line(fields),
@@ -68,15 +68,15 @@ pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
     Ok((cluster, reading.notes))
 }
 
-/// What the lines so far said.
+/// The data of the lines read so far.
 #[derive(Default)]
-struct Reading {
+struct SinfoReading {
     nodes: BTreeMap<NodeName, Node>,
     partitions: Vec<Partition>,
     notes: Vec<String>,
 }
 
-impl Reading {
+impl SinfoReading {
     fn line(&mut self, fields: [&str; FIELDS.len()]) {
         let [names, partition, time, ..] = fields;
         let Ok(names) = hostlist::expand(names) else {
@@ -94,7 +94,7 @@ impl Reading {
         }
     }
 
-    /// Remembers the partition and returns its name.
+    /// Records the partition and returns its name.
     fn partition(&mut self, printed: &str, time: &str) -> Option<String> {
         let (name, default) = partition(printed)?;
         if !self.partitions.iter().any(|partition| partition.name == name) {
@@ -137,7 +137,7 @@ fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -
     }
 }
 
-/// Returns the CPUs of `allocated/idle/other/total`.
+/// Parses the CPUs of `allocated/idle/other/total`.
 pub(crate) fn cpu_usage(text: &str) -> Option<Usage> {
     let counts = text.trim().split('/').map(amount::count).collect::<Option<Vec<_>>>()?;
     match counts.as_slice() {
@@ -146,9 +146,9 @@ pub(crate) fn cpu_usage(text: &str) -> Option<Usage> {
     }
 }
 
-/// Returns memory in bytes of two amounts in MiB; the used part may be unknown.
+/// Returns memory in bytes from two amounts in MiB; the used part may be unknown.
 pub(crate) fn usage(total: &str, used: &str) -> Option<Usage> {
-    // A plus marks the least of several nodes in one line.
+    // A plus sign marks the minimum over several nodes in one line.
     let bytes = |text: &str| amount::memory(text.trim().trim_end_matches('+')).map(|bytes| bytes.0);
     Some(Usage { total: bytes(total)?, used: bytes(used).unwrap_or(0) })
 }

@@ -1,4 +1,4 @@
-//! The setup of a site's Slurm: versions, configuration, controllers and partitions.
+//! A site's Slurm setup: versions, configuration, controllers and partitions.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,42 @@ use crate::amount::{duration, is_unlimited};
 use crate::record::value;
 use hsched_model::Seconds;
 
-/// The configuration that the controller has in force.
+/// The controller's configuration in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     values: BTreeMap<String, String>,
-    /// The controller's time as it answered, in the time zone of this machine.
+    /// The controller's time when it answered, in the time zone of this machine.
     pub time: Option<NaiveDateTime>,
 }
 
-/// A partition's limits as `scontrol show partition` prints them.
+/// A partition's limits from `scontrol show partition`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionLimits {
     pub name: String,
-    /// `UP`, `DOWN`, `DRAIN`, `INACTIVE` or what later versions say.
+    /// `UP`, `DOWN`, `DRAIN`, `INACTIVE` or a value of later versions.
     pub state: String,
     pub default: bool,
-    /// Longest walltime; `None` is unlimited or unread.
+    /// Maximum walltime; `None` if unlimited or unreadable.
     pub max_time: Option<Seconds>,
-    /// Most nodes of one job; `None` is unlimited or unread.
+    /// Maximum number of nodes per job; `None` if unlimited or unreadable.
     pub max_nodes: Option<u64>,
-    /// Walltime of jobs that name none; `None` is the longest.
+    /// Walltime of jobs that set none; `None` means the maximum.
     pub default_time: Option<Seconds>,
-    /// `PriorityTier`, and the factor in its jobs' priority.
+    /// `PriorityTier`, and the partition's factor in job priorities.
     pub tier: Option<u32>,
     pub job_factor: Option<u32>,
-    /// Whether each job gets its nodes for itself.
+    /// Whether each job gets its nodes exclusively.
     pub exclusive: bool,
-    /// Whether its jobs may be stopped for those of others (`PreemptMode`).
+    /// Whether its jobs may be preempted (`PreemptMode`).
     pub preempted: bool,
-    /// `TRESBillingWeights` as printed; empty where there are none.
+    /// `TRESBillingWeights` as printed; empty if there are none.
     pub billing: String,
-    /// The accounts and qualities of service that it takes; empty is all.
+    /// The allowed accounts and qualities of service; empty means all.
     pub allow_accounts: Vec<String>,
     pub allow_qos: Vec<String>,
-    /// The QOS whose limits hold for its jobs.
+    /// The QOS whose limits apply to its jobs.
     pub limit_qos: Option<String>,
-    /// Those that it does not take.
+    /// The denied accounts and qualities of service; empty means none.
     pub deny_accounts: Vec<String>,
     pub deny_qos: Vec<String>,
 }
@@ -64,12 +64,12 @@ pub fn config_command() -> CommandLine {
     CommandLine::new("scontrol", ["show", "config"])
 }
 
-/// Returns the command line that prints all partitions, one a line.
+/// Returns the command line that prints all partitions, one per line.
 pub fn partitions_command() -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "partition"])
 }
 
-/// Returns the command line that reads a little of the accounting.
+/// Returns the command line that reads a small part of the accounting data.
 pub fn accounting_command() -> CommandLine {
     CommandLine::new("sacct", ["-n", "-X", "-P", "-o", "JobIDRaw"])
 }
@@ -80,13 +80,14 @@ pub fn version(text: &str) -> Option<String> {
     text.split_whitespace().find(number).map(ToOwned::to_owned)
 }
 
-/// Returns the release of a version, such as `(22, 5)`: clients and controllers of one release understand each other.
+/// Returns the release of a version, such as `(22, 5)`: clients and controllers of one release are
+/// compatible.
 pub fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Returns whether any controller is up, or `None` where the text does not say.
+/// Returns whether any controller is up, or `None` if the text does not show it.
 pub fn is_up(ping: &str) -> Option<bool> {
     // "Slurmctld(primary) at host is UP"; before 18.08 "Slurmctld(primary/backup) at a/b are UP/DOWN".
     let lines = ping.lines().filter(|line| line.starts_with("Slurmctld"));
@@ -95,7 +96,7 @@ pub fn is_up(ping: &str) -> Option<bool> {
 }
 
 impl Config {
-    /// Returns what `scontrol show config` printed; lines of other kinds are passed over.
+    /// Parses the output of `scontrol show config`; other lines are skipped.
     pub fn parse(text: &str) -> Self {
         let mut config = Self::default();
         for line in text.lines() {
@@ -108,18 +109,18 @@ impl Config {
         config
     }
 
-    /// Returns a key's value, whatever the case of its letters; `None` where it is missing or `(null)`.
+    /// Returns a key's value, ignoring case; `None` if it is missing or `(null)`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(&key.to_ascii_lowercase()).and_then(|text| value(text))
     }
 
-    /// Returns whether a list with commas, such as `SchedulerParameters`, has the word.
+    /// Returns whether a comma-separated list, such as `SchedulerParameters`, contains the word.
     pub fn lists(&self, key: &str, word: &str) -> bool {
         let list = self.get(key).unwrap_or_default();
         list.split(',').any(|item| item.split('=').next().unwrap_or("").trim().eq_ignore_ascii_case(word))
     }
 
-    /// Returns the number that a value such as `300 sec` begins with.
+    /// Returns the number at the beginning of a value such as `300 sec`.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key)?.split_whitespace().next()?.parse().ok()
     }
@@ -129,14 +130,14 @@ impl Config {
         release(self.get("SLURM_VERSION")?)
     }
 
-    /// Returns whether a database keeps what jobs did.
+    /// Returns whether a database stores accounting data.
     pub fn has_accounting(&self) -> bool {
-        // Printed as "accounting_storage/none" until 23.02 and as "(null)" since.
+        // Printed as "accounting_storage/none" until 23.02, and as "(null)" since then.
         self.get("AccountingStorageType").is_some_and(|kind| kind.ends_with("slurmdbd"))
     }
 }
 
-/// Returns the partitions of `scontrol -o show partition`.
+/// Parses the partitions in the output of `scontrol -o show partition`.
 pub fn partitions(text: &str) -> Vec<PartitionLimits> {
     let field = |line: &str, key: &str| {
         let found = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
@@ -157,7 +158,7 @@ pub fn partitions(text: &str) -> Vec<PartitionLimits> {
             default_time: duration(&field(line, "DefaultTime")),
             tier: field(line, "PriorityTier").parse().ok(),
             job_factor: field(line, "PriorityJobFactor").parse().ok(),
-            // The second from 26.05 on.
+            // The second name applies from 26.05 on.
             exclusive: field(line, "OverSubscribe").starts_with("EXCLUSIVE")
                 || field(line, "Exclusive") == "NODE",
             preempted: !matches!(field(line, "PreemptMode").as_str(), "" | "OFF"),

@@ -30,11 +30,11 @@ pub enum SlurmState {
     OutOfMemory,
     Deadline,
     Preempted,
-    /// A state this version does not know, as printed.
+    /// A state unknown to this version, as printed.
     Other(String),
 }
 
-/// The names that `job_state_string` of Slurm 20.11 to 26.05 prints. The states that jobs end in come last.
+/// The names printed by `job_state_string` of Slurm 20.11 to 26.05. Final states come last.
 const NAMES: [(&str, SlurmState); 25] = [
     ("PENDING", SlurmState::Pending),
     ("CONFIGURING", SlurmState::Configuring),
@@ -72,7 +72,7 @@ impl SlurmState {
         known.map_or_else(|| Self::Other(text.to_owned()), |(_, state)| state.clone())
     }
 
-    /// Returns whether the job holds nodes now; `nodes` is its node list. A state that this version does not know holds the
+    /// Returns whether the job holds nodes now; `nodes` is its node list. In an unknown state it holds the
     /// nodes that Slurm lists, if any.
     pub fn holds_nodes(&self, nodes: &str) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl SlurmState {
         }
     }
 
-    /// Returns whether the job is in the queue for its first or another start.
+    /// Returns whether the job waits in the queue for its first or another start.
     pub fn is_pending(&self) -> bool {
         matches!(
             self,
@@ -103,7 +103,7 @@ impl SlurmState {
         )
     }
 
-    /// Returns whether the job starts only after somebody released it.
+    /// Returns whether the job is held until a person releases it.
     pub fn is_held(&self) -> bool {
         matches!(self, Self::RequeueHold | Self::ResvDelHold | Self::SpecialExit)
     }
@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(state.to_string(), *name);
             let kinds = [state.is_final(), state.is_pending(), state.holds_nodes("")];
             let count = kinds.iter().filter(|is| **is).count();
-            // A revoked job runs in another cluster of the federation.
+            // A revoked job runs on another cluster of the federation.
             assert_eq!(count, usize::from(*state != SlurmState::Revoked), "{name}");
             assert!(!state.is_held() || state.is_pending(), "{name}");
         }

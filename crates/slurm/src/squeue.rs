@@ -1,4 +1,4 @@
-//! The user's own jobs as `squeue` prints them, in one call.
+//! The user's own jobs, from one call of `squeue`.
 
 use crate::record::{excerpt, format, one_line, records, unreadable, value};
 use crate::{CommandLine, ExitStatus, JobId, ParseError, SlurmState, amount};
@@ -6,7 +6,7 @@ use hsched_engine::TaggedJob;
 use hsched_engine::live::Tag;
 use hsched_model::Seconds;
 
-/// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
+/// The requested fields; Slurm 22.05 and later have them all. Free text comes last.
 pub(super) const FIELDS: [&str; 21] = [
     "JobID",
     "JobArrayID",
@@ -35,50 +35,50 @@ pub(super) const FIELDS: [&str; 21] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedJob {
     pub id: JobId,
-    /// The id in the form that Slurm shows to users: `12`, `11_[2-5%1]`, `9+1`.
+    /// The id in Slurm's user-visible form: `12`, `11_[2-5%1]`, `9+1`.
     pub shown_id: String,
-    /// The id of the first component and this component's place, for heterogeneous jobs.
+    /// The id of the first component and this component's index, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
     pub name: String,
     pub state: SlurmState,
-    /// Why the job waits or how it ended, in Slurm's words.
+    /// Why the job is pending or how it ended, in Slurm's words.
     pub reason: Option<String>,
     pub partition: String,
     /// Local time of the cluster, `2026-11-21T06:13:16`; with the id it identifies a job.
     pub submit_time: Option<String>,
     /// When the job started, or is expected to.
     pub start_time: Option<String>,
-    /// When the job ended, or has to.
+    /// When the job ended, or must end.
     pub end_time: Option<String>,
     pub time_left: Option<Seconds>,
     pub node_count: Option<u32>,
     pub cpus: Option<u64>,
     /// How often Slurm started the job again.
     pub restarts: u32,
-    /// How the batch script ended; only of jobs that have ended.
+    /// How the batch script ended; only for jobs that have ended.
     pub exit: Option<ExitStatus>,
     /// The nodes as a hostlist; empty before the start.
     pub nodes: String,
-    /// What the job was given (or, while it waits, what it asks for), of all nodes together.
+    /// Allocated resources (or requested ones, while the job is pending) on all nodes together.
     pub tres: String,
-    /// Generic resources asked for on each node.
+    /// Requested generic resources per node.
     pub tres_per_node: String,
-    /// Generic resources asked for in total.
+    /// Requested generic resources in total.
     pub tres_per_job: String,
     pub comment: Option<String>,
 }
 
-/// Returns the command line that prints the user's jobs, those included that ended a short while ago
-/// and that Slurm still remembers (`MinJobAge`).
+/// Returns the command line that prints the user's jobs, including recently ended ones that Slurm still lists
+/// (`MinJobAge`).
 pub fn command() -> CommandLine {
-    // Without `--all` jobs in hidden partitions are left out.
+    // Without `--all`, jobs in hidden partitions are omitted.
     CommandLine::new("squeue", ["--me", "--all", "-h", "-t", "all", "-O", &format(&FIELDS)])
 }
 
-/// Returns the jobs in printed order, and notes on lines that could not be read.
+/// Returns the jobs in printed order, and notes on unreadable lines.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If no record can be read although the output is not empty.
 pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::new(), Vec::new());
     for record in records(text) {
@@ -101,7 +101,7 @@ impl QueuedJob {
         self.state.holds_nodes(&self.nodes)
     }
 
-    /// Returns whether the job waits until somebody does something: it is held, or asks for what it can never get.
+    /// Returns whether the job waits for a person's action: it is held, or its request can never be met.
     pub fn is_stuck(&self) -> bool {
         const STUCK: [&str; 9] = [
             "BadConstraints",
@@ -118,19 +118,20 @@ impl QueuedJob {
         is_held
             || self.reason.as_deref().is_some_and(|reason| {
                 let held = reason.starts_with("JobHeld") || reason.ends_with(" held");
-                // A limit on single jobs does not give way with time.
+                // A per-job limit does not resolve itself with time.
                 held || reason.ends_with("PerJob")
                     || reason.ends_with("PerJobLimit")
                     || STUCK.contains(&reason)
             })
     }
 
-    /// Returns the run that the job is, when hsched submitted it.
+    /// Returns the run of a job that hsched submitted.
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
     }
 
-    /// Returns the job as commands compare it by name; `None` if it has ended or hsched did not submit it.
+    /// Returns the job in the form that commands compare by name; `None` if it has ended or hsched did not
+    /// submit it.
     pub fn tagged(&self) -> Option<TaggedJob> {
         let tag = self.tag().filter(|_| !self.state.is_final())?;
         Some(TaggedJob { name: tag.job, id: self.id, state: self.state.to_string() })
@@ -138,7 +139,7 @@ impl QueuedJob {
 }
 
 fn job(record: &[&str]) -> Option<QueuedJob> {
-    // A name may hold the separator, a comment of ours cannot: what is too many belongs to the name.
+    // A name may contain the separator, but hsched's comments do not: extra fields belong to the name.
     let (&fixed, rest) = record.split_first_chunk::<{ FIELDS.len() - 2 }>()?;
     let (comment, name) = rest.split_last()?;
     let [id, shown_id, leader, offset, state, reason, partition, submit, start, end, ..] = fixed;
@@ -182,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames one line that is written with `|` between the fields.
+    /// Converts one line written with `|` between the fields to hsched's format.
     fn framed(line: &str) -> String {
         format!("{}\u{1e}\n", line.replace('|', "\u{1f}"))
     }

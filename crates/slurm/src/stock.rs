@@ -1,8 +1,8 @@
-//! The GPUs of a node from two texts: how many it has, and how many are in use.
+//! The GPUs of a node from two texts: the total, and the number in use.
 
 use hsched_model::{GpuStock, GpuType};
 
-/// Returns the GPUs with their use, and notes on use that does not fit what there is.
+/// Returns the GPUs with their use, and notes on inconsistent numbers.
 pub(crate) fn stocks(
     gpus: impl IntoIterator<Item = (GpuType, u32)>,
     used: impl IntoIterator<Item = (GpuType, u32)>,
@@ -17,14 +17,14 @@ pub(crate) fn stocks(
     (stocks, notes)
 }
 
-/// Marks `count` GPUs as used; returns a note when the type does not say which, or there are too few.
+/// Marks `count` GPUs as used; returns a note if the type is ambiguous or there are too few.
 fn attribute(stocks: &mut [GpuStock], gpu_type: &GpuType, count: u32) -> Option<String> {
     if count == 0 {
         return None;
     }
     let same = |stock: &GpuStock| stock.gpu_type.as_str().eq_ignore_ascii_case(gpu_type.as_str());
     let untyped = GpuType::untyped();
-    // One side without types says nothing against the other; two that both have types and differ do.
+    // A side without types is consistent with any types; two sides with different types are not.
     let (certain, candidates) = match stocks.iter().position(same) {
         Some(index) => (true, &mut stocks[index..=index]),
         None => (stocks.len() == 1 && (*gpu_type == untyped || stocks[0].gpu_type == untyped), stocks),

@@ -1,4 +1,4 @@
-//! The runner that starts real programs: the only place in hsched that does.
+//! The runner that starts real programs: no other code of hsched does.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
@@ -13,42 +13,42 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::environment::Environment;
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
-/// Starts programs in their own process group, with a cleaned environment and without a terminal.
+/// Starts programs in a separate process group, with a cleaned environment and without a terminal.
 #[derive(Clone, Debug)]
 pub struct System {
     environment: Environment,
     limit: Duration,
     most_output: u64,
-    /// Where programs start; `None` is the present directory.
+    /// Working directory of programs; `None` is the current directory.
     directory: Option<PathBuf>,
 }
 
-/// How long the pipes of a program that has ended may stay open, held by programs it started.
+/// How long pipes may stay open after a program has ended, if its child processes hold them.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl System {
-    /// How long a command may take unless the caller says otherwise: three times what Slurm's clients
-    /// take to give up on a controller that is down.
+    /// Default time limit of a command: three times the time after which Slurm's clients report a controller
+    /// as down.
     pub const LIMIT: Duration = Duration::from_secs(30);
-    /// Bytes that a command may write to one of its outputs.
+    /// Maximum number of bytes that a command may write to one of its outputs.
     const MOST_OUTPUT: u64 = 256 << 20;
 
-    /// Returns a runner whose programs get `environment` (without what would change their output) and
+    /// Returns a runner whose programs receive `environment` (without variables that change their output) and
     /// at most `limit` of time each.
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>, limit: Duration) -> Self {
         let environment = Environment::new(environment);
         Self { environment, limit, most_output: Self::MOST_OUTPUT, directory: None }
     }
 
-    /// Returns the same runner, whose programs start in a directory.
+    /// Returns the same runner with another working directory.
     #[must_use]
     pub fn in_directory(self, directory: &Path) -> Self {
         Self { directory: Some(directory.to_owned()), ..self }
     }
 
-    fn start(&self, command: &CommandLine) -> io::Result<Running> {
+    fn start(&self, command: &CommandLine) -> io::Result<RunningProgram> {
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
         #[expect(clippy::disallowed_methods, reason = "this file is where programs are started")]
@@ -69,16 +69,16 @@ impl System {
             Some(text) => expression.stdin_bytes(text.as_str()),
             None => expression.stdin_null(),
         };
-        // The expression goes at the end of this function, and with it our copies of the pipes' ends.
+        // The expression is dropped at the end of this function, which closes our ends of the pipes.
         let handle = expression.start()?;
-        let group = Group(handle.pids().first().copied());
+        let group = ProcessGroup(handle.pids().first().copied());
         let collect = |pipe| collect(pipe, self.most_output, group);
-        Ok(Running { stdout: collect(stdout), stderr: collect(stderr), handle, group })
+        Ok(RunningProgram { stdout: collect(stdout), stderr: collect(stderr), handle, group })
     }
 
-    fn finish(&self, command: &CommandLine, running: &Running) -> Result<Output, CommandError> {
+    fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<CommandOutput, CommandError> {
         let timed_out = || {
-            // What it said while it hung, often on its way to a controller, is the best hint there is.
+            // Its output before it hung, often while trying to reach a controller, is the best hint.
             let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
             let stderr = String::from_utf8_lossy(&said).trim().to_owned();
             CommandError::TimedOut { command: command.clone(), limit: self.limit, stderr }
@@ -97,9 +97,9 @@ impl System {
         };
         let (stdout, stderr) = (text(&running.stdout)?, text(&running.stderr)?);
         if status.success() {
-            Ok(Output { stdout, stderr })
+            Ok(CommandOutput { stdout, stderr })
         } else {
-            // scontrol before 26.05 prints "Job 7 not found" as if it were an answer.
+            // scontrol before 26.05 prints "Job 7 not found" to stdout like an answer.
             let answer = stdout.trim().lines().last().unwrap_or_default();
             let is_reason = stderr.trim().is_empty() && status.code().is_some();
             let reason = if is_reason { answer } else { &stderr };
@@ -109,7 +109,7 @@ impl System {
 }
 
 impl Runner for System {
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let running = self.start(command).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => CommandError::NotFound { program: command.program.clone() },
             _ => CommandError::Start { command: command.clone(), source },
@@ -118,29 +118,29 @@ impl Runner for System {
     }
 }
 
-/// A program at work and the threads that read what it writes.
-struct Running {
+/// A running program, and the threads that read its output.
+struct RunningProgram {
     handle: duct::Handle,
-    group: Group,
+    group: ProcessGroup,
     stdout: Receiver<io::Result<Vec<u8>>>,
     stderr: Receiver<io::Result<Vec<u8>>>,
 }
 
-impl Running {
-    /// Waits for the program's end; kills it and all it started when that takes longer than `limit`.
+impl RunningProgram {
+    /// Waits for the program's end; after `limit`, kills it and all processes that it started.
     fn wait(&self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let status = |output: Option<&std::process::Output>| output.map(|output| output.status);
         let ended = status(self.handle.wait_timeout(limit)?);
         if ended.is_none() {
             self.group.kill();
-            // Nothing but the reaping is left to do; its result no longer matters.
+            // Only reaping is left; its result no longer matters.
             let _ = self.handle.wait_timeout(GRACE);
         }
         Ok(ended)
     }
 
-    /// Returns what the program wrote, or `None` while another program that it started keeps the pipe
-    /// open and cannot be killed with it.
+    /// Returns the program's output, or `None` while another program that it started keeps the pipe open and
+    /// cannot be killed.
     fn rest(&self, pipe: &Receiver<io::Result<Vec<u8>>>) -> Option<io::Result<Vec<u8>>> {
         pipe.recv_timeout(GRACE).ok().or_else(|| {
             self.group.kill();
@@ -149,21 +149,21 @@ impl Running {
     }
 }
 
-/// The process group of a program: its first process's number.
+/// The process group of a program: the id of its first process.
 #[derive(Clone, Copy)]
-struct Group(Option<u32>);
+struct ProcessGroup(Option<u32>);
 
-impl Group {
+impl ProcessGroup {
     fn kill(self) {
         if let Some(leader) = self.0.and_then(|pid| i32::try_from(pid).ok()) {
-            // An error says that no process is left, which is what was wanted.
+            // An error means that no process is left, as intended.
             let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);
         }
     }
 }
 
-/// Reads a pipe to its end on a thread of its own; kills the writers once they wrote more than `most`.
-fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec<u8>>> {
+/// Reads a pipe to its end on a separate thread; kills the writers after more than `most` bytes.
+fn collect(pipe: PipeReader, most: u64, group: ProcessGroup) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -171,7 +171,7 @@ fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec
         if bytes.len() as u64 > most {
             group.kill();
         }
-        // Nobody listens any more after a time-out.
+        // After a time-out the receiver is gone.
         let _ = sender.send(result.map(|_| bytes));
     });
     receiver
@@ -186,8 +186,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a `sinfo` that is this shell script, for at most a second and 1000 bytes of output.
-    fn run(script: &str, stdin: Option<&str>) -> Result<Output, CommandError> {
+    /// Runs this shell script as `sinfo`, with limits of 1 s and 1000 bytes of output.
+    fn run(script: &str, stdin: Option<&str>) -> Result<CommandOutput, CommandError> {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("sinfo");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");

@@ -1,25 +1,25 @@
-//! Slurm's dates, which are in the time zone of the machine that prints them.
+//! Slurm's dates, which are in the time zone of the printing machine.
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone, Utc};
 
 use hsched_model::number::to_f64;
 
-/// The format that `SLURM_TIME_FORMAT=standard` stands for.
+/// The format selected by `SLURM_TIME_FORMAT=standard`.
 const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 
-/// Returns the seconds since 1970 (UTC) of a date such as `2026-11-21T06:13:16`; `None` for `Unknown`, `N/A` and the like.
+/// Returns a date such as `2026-11-21T06:13:16` as Unix seconds; `None` for `Unknown`, `N/A` and similar.
 ///
-/// Of an hour that the end of summer time repeats it is the first.
+/// In the hour repeated at the end of summer time, the first occurrence is assumed.
 pub fn unix(text: &str) -> Option<f64> {
     unix_in(&Local, text)
 }
 
-/// Returns the date as Slurm prints and reads it on this machine, in whole seconds.
+/// Returns the date in Slurm's format on this machine, in whole seconds.
 pub fn text(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format(FORMAT).to_string()
 }
 
-/// Returns the seconds since 1970 of a date as if it were of UTC: for text of another machine, whose time zone is unknown.
+/// Returns a date as Unix seconds, assuming UTC: for text of another machine with an unknown time zone.
 pub fn without_zone(text: &str) -> Option<f64> {
     unix_in(&Utc, text)
 }
@@ -49,7 +49,7 @@ mod tests {
     }
 
     proptest! {
-        /// Even where it is repeated, an hour is at most an hour off.
+        /// In a repeated hour the error is at most one hour.
         #[test]
         fn what_is_printed_is_read(seconds: u32) {
             let time = DateTime::from_timestamp(seconds.into(), 0).expect("a date");

@@ -1,4 +1,4 @@
-//! Types for GPUs that Slurm knows only by number (`gpu:4`): from the settings, or guessed.
+//! Types for GPUs that Slurm lists only by number (`gpu:4`): from the settings, or guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use crate::notes::Notes;
 use crate::record::excerpt;
 use hsched_model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
 
-/// What says the type of a node's GPUs.
+/// Evidence for the type of a node's GPUs.
 struct TypeEvidence {
     gpu_type: GpuType,
     selector: Selector,
-    /// How it came about, for people.
+    /// Its origin, for messages.
     from: String,
 }
 
-/// Gives a type to the GPUs of nodes that have only untyped ones, and returns notes on guesses.
+/// Assigns types to the GPUs of nodes with only untyped ones, and returns notes on guesses.
 ///
-/// `table` says types by node names (hostlists), features or partitions, in this order. Where it is
-/// silent, a feature that names exactly one GPU model does, or else a partition, or else the node's name
-/// (`gpu-h200-01`). GPUs that stay without a type are asked for by node where the cluster has others, too:
-/// to Slurm every GPU is one without a type.
+/// `table` assigns types by node names (hostlists), features or partitions, in this order. Without an entry,
+/// the type follows from a feature that names exactly one GPU model, or else from a partition, or else from
+/// the node's name (`gpu-h200-01`). GPUs that stay untyped are requested by node if the cluster also has
+/// typed ones, because Slurm grants any GPU for a request without a type.
 pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> Vec<String> {
     let names = |key: &String| hostlist::expand(key).unwrap_or_default().into_iter().collect::<BTreeSet<_>>();
     let by_name: Vec<(BTreeSet<String>, &GpuType)> =
@@ -81,7 +81,7 @@ fn note_unclear(notes: &mut Notes, node: &NodeName, words: &BTreeSet<String>) {
     notes.of(node, note);
 }
 
-/// Returns what the settings say of a node's features and partitions.
+/// Returns the type in the settings for a node's features and partitions.
 fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Selector)> {
     let feature = node.features.iter().find_map(|word| Some((table.get(word)?.clone(), selector(word))));
     let partition =
@@ -89,9 +89,10 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
     feature.or_else(partition)
 }
 
-/// Returns the one model that the features, or else the partitions or the name, name; `Err` has several.
+/// Returns the single model named by the features, or else by the partitions or the node's name; `Err` has
+/// several.
 fn guessed(node: &Node) -> Result<Option<TypeEvidence>, BTreeSet<String>> {
-    // Short models may be numbers of nodes and racks: a40, t4.
+    // Short model names may be numbers of nodes and racks: a40, t4.
     let words: Vec<&str> = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let is_whole = |index: usize| !words.get(index + 1).is_some_and(|next| is_other_model(next));
     let in_name = words.iter().enumerate().filter(|&(index, word)| word.len() > 3 && is_whole(index));
@@ -99,7 +100,7 @@ fn guessed(node: &Node) -> Result<Option<TypeEvidence>, BTreeSet<String>> {
     for (what, words) in [("feature", &node.features), ("partition", &node.partitions), ("name", &in_name)] {
         let named =
             || words.iter().flat_map(|word| gpu_words(word).into_iter().map(move |known| (word, known)));
-        // Of `v100` and `v100-32gb` the one that leaves least open counts.
+        // Of `v100` and `v100-32gb`, the more specific one counts.
         let Some((word, narrowest)) = named().min_by_key(|(_, known)| known.gpus.len()) else { continue };
         if named().any(|(_, other)| !other.may_be(&narrowest)) {
             return Err(named().map(|(_, known)| known.label()).collect());
@@ -115,7 +116,8 @@ fn guessed(node: &Node) -> Result<Option<TypeEvidence>, BTreeSet<String>> {
     Ok(None)
 }
 
-/// Returns how to ask for nodes with a feature; one that would be an expression cannot be asked for.
+/// Returns how to request nodes with a feature; a feature that would be read as an expression cannot be
+/// requested.
 fn selector(feature: &str) -> Selector {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
     if feature.chars().all(plain) { Selector::Feature(feature.to_owned()) } else { Selector::Name }
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
     use crate::sinfo;
 
-    /// Names the types of nodes given as `name|partitions|gres|features`.
+    /// Assigns types to nodes given as `name|partitions|gres|features`.
     fn check(nodes: &[&str], table: &[(&str, &str)]) -> String {
         let line = |node: &&str| {
             let [name, partition, gres, features] = node.split('|').collect::<Vec<_>>()[..] else {

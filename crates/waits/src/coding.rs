@@ -1,10 +1,10 @@
-//! Codes of features: which of at most 63 ranges a value lies in, each with about as many rows.
+//! Codes of features: the index of one of at most 63 ranges with about equally many rows each.
 
 use hsched_model::number::{to_f64, to_u64, to_usize};
 
 use crate::grower::CODES;
 
-/// The bounds of a feature's ranges, in order; code 0 is for unknown values.
+/// The bounds of a feature's ranges, in order; code 0 means unknown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coding {
     bounds: Vec<f32>,

@@ -5,11 +5,11 @@ use hsched_model::number::{to_f64, to_usize};
 /// Bins of a density.
 pub(crate) const BINS: usize = 60;
 
-/// Width of a bin and the lower end of the first, in decimal logarithms of seconds.
+/// Width of a bin and lower end of the first one, in decimal logarithms of seconds.
 const WIDTH: f64 = 0.1;
 const FIRST: f64 = 1.0;
 
-/// Bins on each side over which a density is spread.
+/// Number of bins on each side over which a density is spread.
 const REACH: usize = 20;
 
 /// Returns the lower end of a bin.
@@ -27,7 +27,7 @@ pub(crate) fn bin_of(log_wait: f64) -> usize {
 pub struct WaitDensity(pub(crate) [f64; BINS]);
 
 impl WaitDensity {
-    /// Returns what is assumed of a site without a single known wait: anything from a minute to a week.
+    /// Returns the assumption for a site without any known wait: one minute to one week.
     pub fn unknown() -> Self {
         let mut bins = [0.0; BINS];
         bins[bin_of(4.0)] = 1.0;
@@ -44,7 +44,8 @@ impl WaitDensity {
         Self(bins)
     }
 
-    /// Returns the density of the wait times a random factor, whose logarithm is normal with this deviation.
+    /// Returns the density of the wait multiplied by a random factor, whose logarithm is normal with this
+    /// deviation.
     pub fn spread(&self, deviation: f64) -> Self {
         if deviation < WIDTH / 5.0 {
             return self.clone();
@@ -62,7 +63,7 @@ impl WaitDensity {
         Self(bins.map(|part| part / total))
     }
 
-    /// Returns the logarithm of the wait below which this part of the probability lies.
+    /// Returns the logarithm of the wait at this quantile.
     pub(crate) fn log_quantile(&self, part: f64) -> f64 {
         let mut below = 0.0;
         for (bin, share) in self.0.iter().enumerate() {
@@ -74,7 +75,7 @@ impl WaitDensity {
         edge(BINS)
     }
 
-    /// Returns the wait in seconds below which this part of the probability lies.
+    /// Returns the wait in seconds at this quantile.
     pub fn quantile(&self, part: f64) -> f64 {
         10f64.powf(self.log_quantile(part))
     }
@@ -85,14 +86,15 @@ impl WaitDensity {
         self.0.iter().enumerate().map(|(bin, part)| part * middle(bin)).sum()
     }
 
-    /// Returns the probability of waits shorter than one, given as its logarithm.
+    /// Returns the probability of waits shorter than a given one, as its logarithm.
     pub(crate) fn below(&self, log_wait: f64) -> f64 {
         let place = ((log_wait - FIRST) / WIDTH).clamp(0.0, to_f64(BINS));
         let whole = to_usize(place).min(BINS - 1);
         self.0[..whole].iter().sum::<f64>() + self.0[whole] * (place - to_f64(whole))
     }
 
-    /// Returns the density of the wait of a job that has waited this many seconds, counted from its submission.
+    /// Returns the density of the wait from submission, given that the job has already waited this many
+    /// seconds.
     pub fn after(&self, waited_s: f64) -> Self {
         let waited = waited_s.max(1.0).log10();
         let mut bins = self.0;

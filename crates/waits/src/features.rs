@@ -1,21 +1,22 @@
-//! What the wait of a request is estimated from: the request, its rank in its streams, how fast these start, and their past waits.
+//! The features for estimating a request's wait: the request, its rank in its streams, how fast these start
+//! jobs, and their past waits.
 //!
-//! Of earlier requests only that counts which was known at the look.
+//! Only data on earlier requests that were known at the look are used.
 
-use crate::survival::{Curve, Hazards, quantiles};
+use crate::survival::{Hazards, SurvivalCurve, quantiles};
 use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// Streams that a request is in: with GPUs or not, partition, size class, account, account in its partition, and the like requests of
-/// its account.
+/// The streams of a request: with GPUs or not, partition, size class, account, account within its partition,
+/// and similar requests of its account.
 pub(crate) const STREAMS: usize = 6;
 const PARTITION: usize = 1;
 const ACCOUNT: usize = 3;
 const ACCOUNT_IN_PARTITION: usize = 4;
 pub(crate) const ALIKE: usize = 5;
 
-/// Streams with curves, each with the one that it is shrunk towards; `None` is the whole site.
+/// Streams with curves, each with the stream towards which it is shrunk; `None` is the whole site.
 const CURVES: [(usize, Option<usize>); 4] = [
     (PARTITION, None),
     (ACCOUNT_IN_PARTITION, Some(PARTITION)),
@@ -23,16 +24,16 @@ const CURVES: [(usize, Option<usize>); 4] = [
     (ACCOUNT, Some(PARTITION)),
 ];
 
-/// Days after which a past wait counts half: in one curve and in the other.
+/// Half-lives of past waits in days, for one curve each.
 const HALF_LIVES: [f64; 2] = [2.0, 8.0];
 
-/// Hours since the last start of a stream that has none.
+/// Hours since the last start, for a stream without a start.
 const LONG_AGO: f64 = 999.0;
 
 const DAY: f64 = 86_400.0;
 const HOUR: f64 = 3600.0;
 
-/// The number of each stream that a request is in.
+/// The number of each stream of a request.
 pub(crate) type Streams = [u32; STREAMS];
 
 /// A request with its streams.
@@ -42,9 +43,10 @@ pub(crate) struct InStreams<'a> {
     pub streams: &'a Streams,
 }
 
-/// Returns the features of the requests of one look, each as many numbers; `earlier` are all requests before it.
+/// Returns the features of the requests of one look, all with the same length; `earlier` are all requests
+/// before it.
 ///
-/// `requests` are in the order of their submission; each is the only one if they are `alternatives`.
+/// `requests` are in order of submission; if they are `alternatives`, each is treated as the only one.
 pub(crate) fn features<'a>(
     earlier: impl Iterator<Item = InStreams<'a>>,
     requests: &[InStreams],
@@ -55,8 +57,11 @@ pub(crate) fn features<'a>(
     let curves = tallies.hazards(requests);
     let mut ranks = vec![Vec::new(); STREAMS];
     for (stream, ranks) in ranks.iter_mut().enumerate() {
-        *ranks =
-            if alternatives { vec![Rank::ALONE; requests.len()] } else { tallies.ranks(stream, requests) };
+        *ranks = if alternatives {
+            vec![StreamPlace::ALONE; requests.len()]
+        } else {
+            tallies.ranks(stream, requests)
+        };
     }
     requests
         .iter()
@@ -83,7 +88,7 @@ fn narrow(number: f64) -> f32 {
     number as f32
 }
 
-/// Adds what a request asks for and how old it is.
+/// Adds a request's resources and age.
 fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
     let cpus = record.cpus.max(1.0);
     let limit_h = record.limit_s / HOUR;
@@ -108,31 +113,31 @@ fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
     );
 }
 
-/// A request's place in a stream, among those of its look.
+/// A request's position in a stream, among those of its look.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rank {
+struct StreamPlace {
     before: f64,
     core_hours_before: f64,
     all: f64,
 }
 
-impl Rank {
+impl StreamPlace {
     const ALONE: Self = Self { before: 0.0, core_hours_before: 0.0, all: 1.0 };
 }
 
-/// What a stream did before a look.
+/// A stream's activity before a look.
 #[derive(Clone, Copy, Debug)]
-struct Tally {
+struct StreamTally {
     waiting: f64,
     started_in_a_day: f64,
     last_start_h: f64,
     finished: f64,
-    /// Sums over those that finished: the part of the limit, and the logarithm of the run.
+    /// Sums over finished jobs: the used fraction of the limit, and the logarithm of the run time.
     used: f64,
     run: f64,
 }
 
-impl Tally {
+impl StreamTally {
     fn empty() -> Self {
         Self {
             waiting: 0.0,
@@ -169,20 +174,20 @@ impl Tally {
 
 /// The streams of the requests of a look.
 struct Tallies {
-    /// The place of each stream in the lists below, by kind and number.
+    /// Index of each stream in the lists below, by kind and number.
     slots: Vec<Vec<usize>>,
-    of_streams: Vec<Vec<Tally>>,
-    /// By half-life: the curve of the site, and those of the streams that have some, by kind and place.
-    curves: Vec<(Curve, Vec<Vec<Curve>>)>,
+    of_streams: Vec<Vec<StreamTally>>,
+    /// By half-life: the site's curve, and those of streams that have one, by kind and index.
+    curves: Vec<(SurvivalCurve, Vec<Vec<SurvivalCurve>>)>,
 }
 
-/// Marks streams that no request of the look is in.
+/// Marks streams without a request in the look.
 const ABSENT: usize = usize::MAX;
 
 impl Tallies {
     fn new<'a>(earlier: impl Iterator<Item = InStreams<'a>>, requests: &[InStreams], now: Time) -> Self {
         let mut slots: Vec<Vec<usize>> = vec![Vec::new(); STREAMS];
-        let mut tallies: Vec<Vec<Tally>> = vec![Vec::new(); STREAMS];
+        let mut tallies: Vec<Vec<StreamTally>> = vec![Vec::new(); STREAMS];
         for request in requests {
             for ((stream, slots), tallies) in request.streams.iter().zip(&mut slots).zip(&mut tallies) {
                 let stream = *stream as usize;
@@ -191,13 +196,13 @@ impl Tallies {
                 }
                 if slots[stream] == ABSENT {
                     slots[stream] = tallies.len();
-                    tallies.push(Tally::empty());
+                    tallies.push(StreamTally::empty());
                 }
             }
         }
-        let of = |stream: usize| vec![Curve::empty(); tallies[stream].len()];
+        let of = |stream: usize| vec![SurvivalCurve::empty(); tallies[stream].len()];
         let of_streams = || CURVES.map(|(stream, _)| of(stream)).into();
-        let curves = HALF_LIVES.map(|_| (Curve::empty(), of_streams())).into();
+        let curves = HALF_LIVES.map(|_| (SurvivalCurve::empty(), of_streams())).into();
         let mut all = Self { slots, of_streams: tallies, curves };
         earlier.for_each(|earlier| all.add(earlier, now));
         all
@@ -228,7 +233,8 @@ impl Tallies {
         }
     }
 
-    /// Returns for each curve the place of each request's stream in a list, and that list: quantiles, and the weight of its waits.
+    /// Returns for each curve the index of each request's stream in a list, and that list: quantiles, and the
+    /// weight of its waits.
     #[expect(clippy::type_complexity, reason = "a list for each curve")]
     fn hazards(&self, requests: &[InStreams]) -> Vec<(Vec<usize>, Vec<([f64; 3], f64)>)> {
         let slot = |stream: usize, request: &InStreams| {
@@ -257,8 +263,8 @@ impl Tallies {
         list
     }
 
-    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<Rank> {
-        let mut sums = vec![Rank::default(); self.of_streams[stream].len()];
+    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<StreamPlace> {
+        let mut sums = vec![StreamPlace::default(); self.of_streams[stream].len()];
         let slots: Vec<usize> = requests
             .iter()
             .map(|request| self.slot(stream, request.streams[stream]).unwrap_or_default())
@@ -276,8 +282,8 @@ impl Tallies {
         ranks
     }
 
-    /// Adds what is known of a stream.
-    fn of_stream(&self, stream: usize, request: &InStreams, rank: &Rank, row: &mut Vec<f32>) {
+    /// Adds a stream's data.
+    fn of_stream(&self, stream: usize, request: &InStreams, rank: &StreamPlace, row: &mut Vec<f32>) {
         let slot = self.slot(stream, request.streams[stream]).unwrap_or_default();
         let tally = &self.of_streams[stream][slot];
         let ahead = rank.before + tally.waiting;

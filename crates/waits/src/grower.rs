@@ -1,4 +1,4 @@
-//! Growth of one tree, the most useful split first, and the walk through it.
+//! Grows one tree, the most useful split first, and traverses it.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -6,19 +6,19 @@ use rand_pcg::Pcg64Mcg;
 use crate::hazard_trees::{STEPS, Sums, TrainingRows};
 use hsched_model::number::{to_f64, to_u32, to_usize};
 
-/// Codes that a feature has at most.
+/// Maximum number of codes of a feature.
 pub(crate) const CODES: usize = 64;
 
-/// Leaves of a tree, and lines of a leaf at least.
+/// Maximum number of leaves of a tree, and minimum number of lines in a leaf.
 const LEAVES: usize = 63;
 const LINES: f64 = 40.0;
 
-/// What is added to the second derivatives, so that leaves of few lines say little.
+/// Added to second derivatives, so that leaves with few lines have small values.
 const RIDGE: f64 = 5.0;
 
-/// A node: a question with the nodes of both answers, or a value.
+/// A node: a test with the nodes for both results, or a value.
 #[derive(Clone, Copy, Debug)]
-enum Node {
+enum TreeNode {
     /// Whether the code of a feature is at most `code`.
     Feature {
         feature: u32,
@@ -36,11 +36,12 @@ enum Node {
 /// A tree; its first node is the root.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
 }
 
 impl Tree {
-    /// Calls `found` with each range of bins before `steps` and its value, for a row whose codes `code_of` returns.
+    /// Calls `found` with each range of bins before `steps` and its value, for the row with the codes of
+    /// `code_of`.
     pub(crate) fn visit(
         &self,
         code_of: impl Fn(usize) -> u8,
@@ -58,14 +59,14 @@ impl Tree {
             }
             loop {
                 match self.nodes[node as usize] {
-                    Node::Leaf(value) => {
+                    TreeNode::Leaf(value) => {
                         found(from, until, value);
                         break;
                     }
-                    Node::Feature { feature, code, children } => {
+                    TreeNode::Feature { feature, code, children } => {
                         node = children[usize::from(code_of(feature as usize) > code)];
                     }
-                    Node::Step { step, children } => {
+                    TreeNode::Step { step, children } => {
                         let step = usize::from(step);
                         if until <= step {
                             node = children[0];
@@ -80,12 +81,12 @@ impl Tree {
                     }
                 }
             }
-            // The range that was put off is next.
+            // The deferred range is next.
         }
     }
 }
 
-/// First and second derivatives and the number of lines.
+/// First and second derivatives, and the number of lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     first: f64,
@@ -117,11 +118,11 @@ impl Total {
     }
 }
 
-/// The best question of a leaf.
+/// The best split of a leaf.
 #[derive(Clone, Copy, Debug)]
-struct Split {
+struct LeafSplit {
     gain: f64,
-    /// A place in the list of the tree's features; the one after the last is the bin.
+    /// Index in the list of the tree's features; the index after the last one means the bin.
     place: usize,
     code: u8,
 }
@@ -130,20 +131,20 @@ struct Split {
 struct Leaf {
     node: usize,
     rows: Vec<u32>,
-    /// Bins from the first to before the second.
+    /// Bins from the first (inclusive) to the second (exclusive).
     steps: [u8; 2],
     total: Total,
     /// By feature and code.
     histogram: Vec<Total>,
-    split: Option<Split>,
+    split: Option<LeafSplit>,
 }
 
-/// What a tree is grown from.
+/// The inputs of growing a tree.
 pub(crate) struct Grower<'a> {
     pub rows: &'a TrainingRows,
-    /// Before each line of a row, and after its last.
+    /// Prefix sums before each line of a row, and after its last.
     pub sums: &'a [Sums],
-    /// Where the lines of each row begin, not counting those extra ones.
+    /// First line of each row, not counting those additional entries.
     pub offsets: &'a [u32],
 }
 
@@ -157,7 +158,7 @@ impl Grower<'_> {
     ) -> Tree {
         let rows = (0_u32..).zip(is_seen).filter_map(|(row, is_seen)| is_seen.then_some(row)).collect();
         let steps = [0, u8::try_from(STEPS).unwrap_or(u8::MAX)];
-        let mut nodes = vec![Node::Leaf(0.0)];
+        let mut nodes = vec![TreeNode::Leaf(0.0)];
         let mut root =
             Leaf { node: 0, rows, steps, total: Total::default(), histogram: Vec::new(), split: None };
         self.count(&mut root, features);
@@ -177,12 +178,12 @@ impl Grower<'_> {
             }
         }
         for leaf in leaves {
-            nodes[leaf.node] = Node::Leaf(rate * narrow(leaf.total.value()));
+            nodes[leaf.node] = TreeNode::Leaf(rate * narrow(leaf.total.value()));
         }
         Tree { nodes }
     }
 
-    /// Returns the derivatives of a row over some bins.
+    /// Returns the derivatives of a row over a range of bins.
     fn total(&self, row: u32, [from, until]: [u8; 2]) -> Total {
         let steps = self.rows.steps[row as usize];
         let (from, until) = (from.min(steps), until.min(steps));
@@ -219,8 +220,14 @@ impl Grower<'_> {
         leaf.histogram = histogram;
     }
 
-    /// Makes a node of a leaf and returns its children.
-    fn divide(&self, leaf: Leaf, split: Split, features: &[usize], nodes: &mut Vec<Node>) -> [Leaf; 2] {
+    /// Turns a leaf into a node and returns its children.
+    fn divide(
+        &self,
+        leaf: Leaf,
+        split: LeafSplit,
+        features: &[usize],
+        nodes: &mut Vec<TreeNode>,
+    ) -> [Leaf; 2] {
         let [left, right] = self.divided_rows(&leaf, split, features);
         let child_steps = match features.get(split.place) {
             Some(_) => [leaf.steps; 2],
@@ -229,8 +236,10 @@ impl Grower<'_> {
         let first = to_u32(to_f64(nodes.len()));
         let children = [first, first + 1];
         nodes[leaf.node] = match features.get(split.place) {
-            Some(&feature) => Node::Feature { feature: to_u32(to_f64(feature)), code: split.code, children },
-            None => Node::Step { step: split.code + 1, children },
+            Some(&feature) => {
+                TreeNode::Feature { feature: to_u32(to_f64(feature)), code: split.code, children }
+            }
+            None => TreeNode::Step { step: split.code + 1, children },
         };
         let child = |number: usize, rows: Vec<u32>| Leaf {
             node: children[number] as usize,
@@ -240,7 +249,7 @@ impl Grower<'_> {
             histogram: Vec::new(),
             split: None,
         };
-        nodes.extend([Node::Leaf(0.0); 2]);
+        nodes.extend([TreeNode::Leaf(0.0); 2]);
         let mut children = [child(0, left), child(1, right)];
         let smaller = usize::from(children[1].rows.len() < children[0].rows.len());
         self.count(&mut children[smaller], features);
@@ -254,7 +263,7 @@ impl Grower<'_> {
         children
     }
 
-    fn divided_rows(&self, leaf: &Leaf, split: Split, features: &[usize]) -> [Vec<u32>; 2] {
+    fn divided_rows(&self, leaf: &Leaf, split: LeafSplit, features: &[usize]) -> [Vec<u32>; 2] {
         let mut parts = [Vec::new(), Vec::new()];
         if let Some(feature) = features.get(split.place) {
             let codes = &self.rows.codes[*feature];
@@ -269,9 +278,10 @@ impl Grower<'_> {
     }
 }
 
-/// Returns the question of a leaf that gains most; `None` if none gains. With `random`, each feature has one threshold, drawn.
-fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<Split> {
-    let mut best: Option<Split> = None;
+/// Returns the split of a leaf with the largest gain; `None` if there is none. With `random`, each feature
+/// has one random threshold.
+fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<LeafSplit> {
+    let mut best: Option<LeafSplit> = None;
     let whole = leaf.total.score();
     for (place, sums) in leaf.histogram.chunks_exact(CODES).enumerate() {
         let only = match &mut random {
@@ -290,14 +300,14 @@ fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -
             }
             let gain = left.score() + right.score() - whole;
             if gain > best.map_or(1e-9, |best| best.gain) {
-                best = Some(Split { gain, place, code });
+                best = Some(LeafSplit { gain, place, code });
             }
         }
     }
     best
 }
 
-/// Returns a code that some lines have.
+/// Returns a random code that occurs in some lines.
 fn drawn(sums: &[Total], random: &mut Pcg64Mcg) -> Option<u8> {
     let codes: Vec<u8> =
         (0_u8..).zip(sums).filter(|(_, sum)| sum.lines > 0.5).map(|(code, _)| code).collect();

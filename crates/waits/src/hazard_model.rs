@@ -1,29 +1,29 @@
-//! The model of a site's waits: some sets of boosted trees, and the codes of the features that they ask about.
+//! The model of a site's waits: several sets of boosted trees, and the codes of their features.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use crate::coding::Coding;
 use crate::density::{BINS, WaitDensity};
-use crate::hazard_trees::{Growth, HazardTrees, STEPS, TrainingRows};
+use crate::hazard_trees::{HazardTrees, STEPS, TrainingRows, TreeGrowth};
 use hsched_model::number::{to_f64, to_u64, to_usize};
 
 /// Sets of trees whose densities are averaged.
-const MEMBERS: [Growth; 3] = [
-    Growth { rounds: 100, features: 0.25, random_thresholds: false },
-    Growth { rounds: 150, features: 0.25, random_thresholds: true },
-    Growth { rounds: 100, features: 0.15, random_thresholds: false },
+const MEMBERS: [TreeGrowth; 3] = [
+    TreeGrowth { rounds: 100, features: 0.25, random_thresholds: false },
+    TreeGrowth { rounds: 150, features: 0.25, random_thresholds: true },
+    TreeGrowth { rounds: 100, features: 0.15, random_thresholds: false },
 ];
 
 /// Upper end of the first bin of the hazard and width of the others, in decimal logarithms of seconds.
 const FIRST_END: f64 = 2.0;
 const STEP: f64 = 0.2;
 
-/// Bins of a density before the first end, and in each step after it.
+/// Number of density bins before the first end, and in each step after it.
 const BINS_BEFORE: usize = 10;
 const BINS_OF_STEP: usize = 2;
 
-/// A row to learn from.
+/// A training example.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Example<'a> {
     pub features: &'a [f32],
@@ -32,7 +32,7 @@ pub(crate) struct Example<'a> {
     pub weight: f64,
 }
 
-/// What was learnt of a site's waits by a moment.
+/// A model of a site's waits, trained on data up to a given time.
 #[derive(Clone, Debug)]
 pub struct HazardModel {
     codings: Vec<Coding>,
@@ -40,7 +40,7 @@ pub struct HazardModel {
 }
 
 impl HazardModel {
-    /// Learns from examples; `None` if none has started.
+    /// Trains on examples; `None` if none has started.
     pub(crate) fn learn(examples: &[Example], seed: u64) -> Option<Self> {
         let examples: Vec<&Example> = examples.iter().filter(|example| steps_of(example.wait) > 0).collect();
         examples.iter().find(|example| example.wait.1)?;
@@ -75,13 +75,13 @@ impl HazardModel {
     }
 }
 
-/// Returns the number of bins in which a job was seen pending, the one of its start included.
+/// Returns the number of bins in which a job was seen pending, including the one of its start.
 fn steps_of((log_wait, has_started): (f64, bool)) -> u8 {
     let bin = to_usize((log_wait - FIRST_END) / STEP + 1.0).min(STEPS - 1);
     u8::try_from(to_u64(to_f64(bin + usize::from(has_started)))).unwrap_or(u8::MAX)
 }
 
-/// Returns the density of a wait with these hazards; what is left after the last bin counts to it.
+/// Returns the density of a wait with these hazards; the remaining probability belongs to the last bin.
 fn density(hazards: &[f64; STEPS]) -> WaitDensity {
     let mut survival = 1.0;
     let mut bins = [0.0; BINS];
@@ -111,7 +111,7 @@ fn narrow(number: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// Waits of 10^3 and 10^5 s by the first feature; the second means nothing.
+    /// Waits of 10^3 and 10^5 s by the first feature; the second has no effect.
     fn examples(features: &[[f32; 2]], censored_at: f64) -> Vec<Example<'_>> {
         let wait = |kind: f32| if kind > 0.5 { 5.1 } else { 3.1 };
         let seen = |wait: f64| (wait.min(censored_at), wait <= censored_at);

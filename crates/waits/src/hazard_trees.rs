@@ -1,7 +1,9 @@
-//! Boosted trees of the chance that a job starts in each bin of its wait, given that it is still pending then.
+//! Boosted trees for the probability that a job starts in each bin of its wait, given that it is still
+//! pending.
 //!
-//! A row stands for a line per bin that it was seen in, and a node of a tree for rows and a range of bins: sums over the lines of a
-//! row cost one subtraction, so that learning costs what the rows cost. Libraries of boosted trees would get a row per line.
+//! A row stands for one training example per bin in which the job was observed, and a node of a tree covers
+//! rows and a range of bins. The sum over a row's examples costs one subtraction, so the cost of training
+//! grows with the rows only. Existing libraries would need one row per example.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -10,10 +12,10 @@ use hsched_model::number::{to_f64, to_u32, to_usize};
 
 use crate::grower::{Grower, Tree};
 
-/// Bins of the hazard: the first holds all waits below its end, the last all above.
+/// Bins of the hazard: the first contains all waits below its end, the last all waits above.
 pub(crate) const STEPS: usize = 24;
 
-/// Rows to learn from, with coded features.
+/// Training rows, with coded features.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingRows {
     /// By feature, then by row.
@@ -25,23 +27,23 @@ pub(crate) struct TrainingRows {
     pub weights: Vec<f32>,
 }
 
-/// How trees are grown.
+/// Parameters for growing trees.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Growth {
+pub(crate) struct TreeGrowth {
     pub rounds: usize,
-    /// Part of the features that each tree sees.
+    /// Fraction of the features that each tree uses.
     pub features: f64,
-    /// Whether thresholds are drawn and not searched.
+    /// Whether thresholds are random instead of searched.
     pub random_thresholds: bool,
 }
 
-/// Part of the rows that each tree sees.
+/// Fraction of the rows that each tree uses.
 const ROWS: f64 = 0.7;
 
-/// Part of a tree's values that counts.
+/// Learning rate of the trees.
 const RATE: f32 = 0.08;
 
-/// The sum of some trees, over the logit of the mean hazard of each bin.
+/// The sum of the trees and the logit of each bin's mean hazard.
 #[derive(Clone, Debug)]
 pub(crate) struct HazardTrees {
     base: [f32; STEPS],
@@ -49,7 +51,7 @@ pub(crate) struct HazardTrees {
 }
 
 impl HazardTrees {
-    pub(crate) fn learn(rows: &TrainingRows, growth: Growth, random: &mut Pcg64Mcg) -> Self {
+    pub(crate) fn learn(rows: &TrainingRows, growth: TreeGrowth, random: &mut Pcg64Mcg) -> Self {
         let base = base(rows);
         let mut boosting = Boosting::new(rows, &base);
         let mut trees = Vec::with_capacity(growth.rounds);
@@ -82,7 +84,7 @@ impl HazardTrees {
     }
 }
 
-/// Returns some of the features in order.
+/// Returns a random subset of the features, in order.
 fn some(count: usize, part: f64, random: &mut Pcg64Mcg) -> Vec<usize> {
     let mut all: Vec<usize> = (0..count).collect();
     let kept = to_usize((part * to_f64(count)).ceil()).clamp(1, count.max(1));
@@ -113,14 +115,14 @@ fn base(rows: &TrainingRows) -> [f32; STEPS] {
     base
 }
 
-/// First and second derivatives of the loss, summed over the lines of a row before one.
+/// First and second derivatives of the loss, summed over the preceding lines of a row.
 pub(crate) type Sums = [f32; 2];
 
-/// What is known of each line while trees are added.
+/// The state of each line while trees are added.
 struct Boosting<'a> {
     rows: &'a TrainingRows,
     scores: Vec<f32>,
-    /// Where the lines of each row begin; `sums` has one more for each row.
+    /// First line of each row; `sums` has one more entry per row.
     offsets: Vec<u32>,
     sums: Vec<Sums>,
 }

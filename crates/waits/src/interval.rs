@@ -1,4 +1,5 @@
-//! How far densities are spread, so that their intervals hold as often as they should: by what the last days would have needed.
+//! How much densities are spread so that their intervals have the intended coverage, calibrated on the last
+//! days.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +10,42 @@ use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_u64;
 
-/// Deviations to choose from, in decimal logarithms of seconds.
+/// Candidate deviations, in decimal logarithms of seconds.
 const DEVIATIONS: [f64; 11] = [0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.36, 0.43, 0.5, 0.6, 0.75];
 
-/// The deviation where nothing has been estimated before.
+/// The deviation without earlier estimates.
 const USUAL: f64 = 0.4;
 
-/// The ends of the interval, and the part of the waits that it should hold.
+/// The ends of the interval, and its intended coverage.
 pub(crate) const ENDS: [f64; 2] = [0.1, 0.9];
 const HELD: f64 = 0.8;
 
-/// Days of estimates that count, and days after which one counts half.
+/// Number of days of estimates used, and their half-life in days.
 pub const WINDOW_DAYS: f64 = 12.0;
 const HALF_LIFE_DAYS: f64 = 8.0;
 
-/// Jobs of an account on a day have much in common: together they weigh as this power of their number does, times one.
+/// An account's jobs on one day are correlated: together they weigh as much as their number to this power.
 const SHARED: f64 = 0.75;
 
-/// As many jobs with GPUs tell as much of them as all jobs do.
+/// Weight of all jobs in the calibration for jobs with GPUs, in jobs.
 const BELIEF: f64 = 60.0;
 
 const DAY: f64 = 86_400.0;
 
-/// An estimate of the past, and how it came out as far as is known.
+/// A past estimate, with its outcome as far as known.
 #[derive(Clone, Debug)]
-struct Past {
+struct PastEstimate {
     asked: Time,
     started: Option<Time>,
     pending_until: Option<Time>,
     account: u32,
     has_gpus: bool,
     density: WaitDensity,
-    /// The interval at each deviation, in logarithms.
+    /// The interval for each deviation, as logarithms.
     ends: [[f64; 2]; DEVIATIONS.len()],
 }
 
-/// How far to spread densities.
+/// The deviations by which densities are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub all: f64,
@@ -54,7 +55,7 @@ pub struct Spread {
 /// Estimates of the last days.
 #[derive(Clone, Debug, Default)]
 pub struct PastEstimates {
-    list: Vec<Past>,
+    list: Vec<PastEstimate>,
 }
 
 impl Spread {
@@ -65,13 +66,13 @@ impl Spread {
 }
 
 impl PastEstimates {
-    /// Adds an estimate of a job's wait. `started` may lie ahead of the next question.
+    /// Adds an estimate of a job's wait. `started` may be after the time of the next query.
     pub(crate) fn add(&mut self, record: &WaitRecord, density: WaitDensity) {
         let ends = DEVIATIONS.map(|deviation| {
             let spread = density.spread(deviation);
             ENDS.map(|end| spread.log_quantile(end))
         });
-        self.list.push(Past {
+        self.list.push(PastEstimate {
             asked: record.asked,
             started: record.started,
             pending_until: record.pending_until,
@@ -82,14 +83,14 @@ impl PastEstimates {
         });
     }
 
-    /// Returns how far to spread densities at a moment, and forgets what is too old for later ones.
+    /// Returns the deviations at a given time, and drops estimates too old for later queries.
     pub fn spread(&mut self, now: Time) -> Spread {
         self.list.retain(|past| now.since(past.asked).0 <= WINDOW_DAYS * DAY);
         let mut groups: BTreeMap<(u64, u32), f64> = BTreeMap::new();
         for past in &self.list {
             *groups.entry(past.group()).or_default() += 1.0;
         }
-        // With and without GPUs.
+        // Index 0 is without GPUs, 1 with GPUs.
         let (mut held, mut weights) = ([[0.0; DEVIATIONS.len()]; 2], [0.0; 2]);
         for past in &self.list {
             let days = now.since(past.asked).0 / DAY;
@@ -114,12 +115,12 @@ impl PastEstimates {
     }
 }
 
-impl Past {
+impl PastEstimate {
     fn group(&self) -> (u64, u32) {
         (to_u64(self.asked.0 / DAY), self.account)
     }
 
-    /// Returns the probability that the interval at a deviation holds the wait; 1 or 0 if it is known.
+    /// Returns the probability that the interval for a deviation contains the wait; 1 or 0 if it is known.
     fn held(&self, deviation: usize, now: Time) -> f64 {
         let [low, high] = self.ends[deviation];
         let log = |time: Time| time.since(self.asked).0.max(1.0).log10();
@@ -134,7 +135,7 @@ impl Past {
     }
 }
 
-/// Returns the least deviation whose intervals held often enough, between two of the list where need be.
+/// Returns the smallest deviation with sufficient coverage, interpolated between two of the list.
 fn first_to_hold(held: &[f64]) -> f64 {
     let mut before = (0.0, DEVIATIONS[0]);
     for (held, deviation) in held.iter().zip(DEVIATIONS) {
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
     use crate::wait_record::QueueFigures;
 
-    /// A wait from a day on; it lies a factor away from the middle of what is estimated, 10^4 s.
+    /// A wait that begins on a given day and differs by a factor from the median estimate, 10^4 s.
     fn record(day: f64, account: u32, factor: f64) -> WaitRecord {
         let asked = Time(day * DAY);
         WaitRecord {

@@ -1,8 +1,8 @@
-//! How long requests wait in a queue, learnt from past waits: boosted trees of the hazard of a start, and intervals that are
-//! calibrated by day.
+//! Waits of requests in a queue, learnt from past waits: boosted trees for the hazard of a start, and
+//! intervals calibrated by day.
 //!
-//! Jobs that have not started count as censored. Each estimate uses what was known at its look and nothing later. The crate knows
-//! waits as numbers only, and nothing of snapshots or Slurm.
+//! Jobs that have not started count as censored. Each estimate uses only data known at its look. The crate
+//! uses waits as plain numbers and does not depend on snapshots or Slurm.
 
 mod coding;
 mod density;

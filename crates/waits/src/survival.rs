@@ -2,27 +2,27 @@
 
 use crate::density::{BINS, bin_of, edge};
 
-/// As many starts tell as much of a stream as the larger stream does.
+/// Weight of the larger stream, in starts.
 const BELIEF: f64 = 8.0;
 
-/// The chance of a start in each bin, for a job that is still pending at its lower end.
+/// The probability of a start in each bin, for a job that is still pending at its lower end.
 pub(crate) type Hazards = [f64; BINS];
 
-/// Starts and censored waits of one stream, by bin and weighted.
+/// Weighted starts and censored waits of one stream, by bin.
 #[derive(Clone, Debug)]
-pub(crate) struct Curve {
+pub(crate) struct SurvivalCurve {
     starts: Hazards,
-    /// Weight that is no more at risk from a bin on.
+    /// Weight that is no longer at risk from a bin on.
     left: Hazards,
     total: f64,
 }
 
-impl Curve {
+impl SurvivalCurve {
     pub(crate) fn empty() -> Self {
         Self { starts: [0.0; BINS], left: [0.0; BINS], total: 0.0 }
     }
 
-    /// Adds a wait, given as its logarithm; one that has not ended says only that it is longer.
+    /// Adds a wait, given as its logarithm; a wait that has not ended is a lower bound.
     pub(crate) fn add(&mut self, log_wait: f64, has_started: bool, weight: f64) {
         let bin = bin_of(log_wait);
         self.total += weight;
@@ -36,12 +36,12 @@ impl Curve {
         }
     }
 
-    /// Returns the weight of all its waits.
+    /// Returns the total weight of its waits.
     pub(crate) fn weight(&self) -> f64 {
         self.total
     }
 
-    /// Returns the hazards of a stream within a larger one; without one, of the site.
+    /// Returns the hazards of a stream within a larger one; without one, those of the site.
     pub(crate) fn hazards(&self, parent: Option<&Hazards>) -> Hazards {
         let mut at_risk = self.total;
         let mut hazards = [0.0; BINS];
@@ -58,7 +58,8 @@ impl Curve {
     }
 }
 
-/// Returns the logarithms of the waits by which these parts of the jobs have started; the last bin where fewer do.
+/// Returns the logarithms of the waits by which these fractions of the jobs have started; the last bin if
+/// fewer have.
 pub(crate) fn quantiles<const COUNT: usize>(hazards: &Hazards, parts: [f64; COUNT]) -> [f64; COUNT] {
     parts.map(|part| {
         let mut survival = 1.0;
@@ -79,9 +80,9 @@ mod tests {
 
     #[test]
     fn censored_waits_make_the_curve_longer() {
-        let root = Curve::empty().hazards(None);
+        let root = SurvivalCurve::empty().hazards(None);
         let median = |censored: u32| {
-            let mut curve = Curve::empty();
+            let mut curve = SurvivalCurve::empty();
             (0..100).for_each(|_| curve.add(3.05, true, 1.0));
             (0..censored).for_each(|_| curve.add(4.55, false, 1.0));
             quantiles(&curve.hazards(Some(&root)), [0.5])[0]
@@ -92,9 +93,12 @@ mod tests {
 
     #[test]
     fn a_stream_without_starts_is_like_the_larger_one() {
-        let mut all = Curve::empty();
+        let mut all = SurvivalCurve::empty();
         (0..50).for_each(|_| all.add(3.05, true, 1.0));
         let all = all.hazards(None);
-        assert_eq!(quantiles(&Curve::empty().hazards(Some(&all)), [0.2, 0.5]), quantiles(&all, [0.2, 0.5]));
+        assert_eq!(
+            quantiles(&SurvivalCurve::empty().hazards(Some(&all)), [0.2, 0.5]),
+            quantiles(&all, [0.2, 0.5])
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The requests that looks at a site's queue have shown, with their features: what its waits are learnt from.
+//! The requests seen in looks at a site's queue, with their features: the training data for its waits.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,38 @@ use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u32};
 
-/// Like requests of one account in one look from which is learnt at most; their waits have much in common.
+/// Maximum number of similar requests of one account in one look used for training, because their waits are
+/// correlated.
 const ALIKE_OF_LOOK: usize = 12;
 
-/// Days after which a request counts half.
+/// Half-life of a request's weight in days.
 const HALF_LIFE_DAYS: f64 = 30.0;
 
 const DAY: f64 = 86_400.0;
 
-/// A request with what was known of it when it was made.
+/// A request, with the data known when it was made.
 #[derive(Clone, Debug)]
-struct Seen {
+struct WaitEntry {
     look: Time,
     record: WaitRecord,
     streams: Streams,
     features: Vec<f32>,
 }
 
-/// Requests in the order of their looks.
+/// Requests in order of their looks.
 #[derive(Clone, Debug, Default)]
 pub struct WaitHistory {
-    seen: Vec<Seen>,
+    seen: Vec<WaitEntry>,
     numbers: Numbers,
 }
 
-/// Numbers of streams, in the order in which they were seen.
+/// Numbers of streams, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
     by_kind: [BTreeMap<[u64; 5], u32>; STREAMS],
 }
 
-/// What the streams of a request are known by.
+/// The keys of a request's streams.
 fn keys(record: &WaitRecord) -> [[u64; 5]; STREAMS] {
     let WaitRecord { account, partition, cpus, memory_mib, limit_s, gpus, .. } = *record;
     let (account, partition) = (u64::from(account), u64::from(partition));
@@ -62,7 +63,7 @@ impl Numbers {
         }
     }
 
-    /// Returns the streams of a request; one that was never seen has a number that none has.
+    /// Returns the streams of a request; a new stream gets an unused number.
     fn streams(&self, record: &WaitRecord) -> Streams {
         let mut streams = [0; STREAMS];
         for ((stream, numbers), key) in streams.iter_mut().zip(&self.by_kind).zip(keys(record)) {
@@ -72,16 +73,17 @@ impl Numbers {
     }
 }
 
-/// Requests of one look with their features, of which the history does not know yet.
+/// Requests of one look with their features, not added to the history yet.
 #[derive(Clone, Debug)]
 pub struct LookRequests {
-    seen: Vec<Seen>,
-    /// The place of each request that was asked about.
+    seen: Vec<WaitEntry>,
+    /// Index of each queried request.
     places: Vec<usize>,
 }
 
 impl WaitHistory {
-    /// Returns the requests of a look with their features; the history has none of that look and none after it.
+    /// Returns the requests of a look with their features; the history must have neither that look nor a
+    /// later one.
     pub fn look(&mut self, requests: &[WaitRecord], now: Time) -> LookRequests {
         for request in requests {
             self.numbers.add(request);
@@ -89,7 +91,7 @@ impl WaitHistory {
         self.with_features(requests, now, false)
     }
 
-    /// Returns requests of which one alone would be made at a look.
+    /// Returns alternative requests, of which only one would be made at a look.
     pub fn alternatives(&self, requests: &[WaitRecord], now: Time) -> LookRequests {
         self.with_features(requests, now, true)
     }
@@ -111,7 +113,7 @@ impl WaitHistory {
             .collect();
         let earlier = self.seen.iter().map(|seen| InStreams { record: &seen.record, streams: &seen.streams });
         let features = features(earlier, &list, now, alternatives);
-        let seen = list.iter().zip(features).map(|(request, features)| Seen {
+        let seen = list.iter().zip(features).map(|(request, features)| WaitEntry {
             look: now,
             record: request.record.clone(),
             streams: *request.streams,
@@ -120,12 +122,12 @@ impl WaitHistory {
         LookRequests { seen: seen.collect(), places }
     }
 
-    /// Adds the requests of a look, which is later than all before.
+    /// Adds the requests of a look, which must be later than all earlier ones.
     pub fn add(&mut self, look: LookRequests) {
         self.seen.extend(look.seen);
     }
 
-    /// Learns from all requests by what is known of them at a moment; `None` if none has started.
+    /// Trains on all requests with the data known at a given time; `None` if none has started.
     pub fn learn(&self, now: Time, seed: u64) -> Option<HazardModel> {
         let thinned = self.thinned();
         let examples: Vec<Example> = thinned
@@ -142,10 +144,11 @@ impl WaitHistory {
         HazardModel::learn(&examples, seed)
     }
 
-    /// Returns a part of the requests, evenly spaced among like ones of a look, each with how many it stands for.
-    fn thinned(&self) -> Vec<(&Seen, f64)> {
-        let key = |seen: &Seen| (seen.look.0.to_bits(), seen.streams[ALIKE]);
-        let mut groups: BTreeMap<(u64, u32), Vec<&Seen>> = BTreeMap::new();
+    /// Returns a subset of the requests, evenly spaced among similar ones of a look, each with the number
+    /// that it represents.
+    fn thinned(&self) -> Vec<(&WaitEntry, f64)> {
+        let key = |seen: &WaitEntry| (seen.look.0.to_bits(), seen.streams[ALIKE]);
+        let mut groups: BTreeMap<(u64, u32), Vec<&WaitEntry>> = BTreeMap::new();
         for seen in &self.seen {
             groups.entry(key(seen)).or_default().push(seen);
         }
@@ -159,13 +162,13 @@ impl WaitHistory {
         kept
     }
 
-    /// Returns a request of this id as it was when it was made, with the density of its wait since then.
+    /// Returns the record of the request with this id at its submission, and the density of its total wait.
     pub fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
         let seen = self.seen.iter().rev().find(|seen| seen.record.id == id)?;
         Some((&seen.record, model.density(&seen.features)))
     }
 
-    /// Returns how many requests there are.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
@@ -176,7 +179,7 @@ impl WaitHistory {
 }
 
 impl LookRequests {
-    /// Returns the densities of the waits, in the order of the requests; without a model, what is assumed of any site.
+    /// Returns the densities of the waits, in request order; without a model, the general assumption.
     pub fn densities(&self, model: Option<&HazardModel>) -> Vec<WaitDensity> {
         let density = |place: &usize| match model {
             Some(model) => model.density(&self.seen[*place].features),
@@ -185,7 +188,7 @@ impl LookRequests {
         self.places.iter().map(density).collect()
     }
 
-    /// Keeps what was estimated, to learn from how it comes out.
+    /// Stores the estimates, for later calibration.
     pub fn keep(&self, densities: &[WaitDensity], estimates: &mut PastEstimates) {
         for (place, density) in self.places.iter().zip(densities) {
             estimates.add(&self.seen[*place].record, density.clone());
@@ -198,7 +201,8 @@ mod tests {
     use super::*;
     use crate::wait_record::QueueFigures;
 
-    /// Ten jobs a day of each of two accounts: those of the first wait some minutes, those of the second half a day and longer.
+    /// Ten jobs per day of each of two accounts: those of the first wait some minutes, those of the second at
+    /// least half a day.
     fn day(day: u32) -> Vec<WaitRecord> {
         let asked = Time(f64::from(day) * DAY);
         let job = |number: u32| {
@@ -225,7 +229,8 @@ mod tests {
         (0..20).map(job).collect()
     }
 
-    /// Returns the medians of the last day's jobs; `change` is applied to all jobs once they have been asked about.
+    /// Returns the medians of the last day's jobs; `change` is applied to all jobs after they have been
+    /// queried.
     fn medians(days: u32, change: impl Fn(&mut WaitRecord, Time)) -> Vec<f64> {
         let mut history = WaitHistory::default();
         let now = Time(f64::from(days) * DAY);

@@ -1,29 +1,29 @@
-//! A job as a look at the queue showed it, and when it started: what a site's waits are learnt from.
+//! A job as seen in a look at the queue, with its start: a training example for a site's waits.
 
 use serde::{Deserialize, Serialize};
 
 use hsched_model::Time;
 
-/// Figures of the queue that a look adds to each request; see [`QueueFigures`].
+/// Number of queue figures that a look adds to each request; see [`QueueFigures`].
 pub const FIGURES: usize = 23;
 
-/// What the queue was like when a request was made: of pending and of running jobs, counts, cores, memory, GPUs and hours, and the wait
-/// that the player estimates. An unknown figure is NaN.
+/// The queue at the time of a request: for pending and running jobs the counts, cores, memory, GPUs and
+/// hours, and the wait estimated by the simulation. An unknown figure is NaN.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<Option<f32>>", into = "Vec<Option<f32>>")]
 pub struct QueueFigures(pub [f32; FIGURES]);
 
-/// A job with its request, from the moment at which its wait is estimated.
+/// A job with its request, from the time at which its wait is estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitRecord {
-    /// Orders jobs that were submitted in the same second.
+    /// Sort key for jobs submitted in the same second.
     pub id: u64,
-    /// From when its wait counts: the look that showed it pending, or its submission.
+    /// Start of its wait: the look that showed it pending, or its submission.
     pub asked: Time,
     pub submitted: Time,
-    /// When it became eligible; `None` if it was not by then.
+    /// When it became eligible; `None` if it was not eligible by then.
     pub eligible: Option<Time>,
-    /// Numbers that stand for its account and its partition.
+    /// Numbers in place of its account and its partition.
     pub account: u32,
     pub partition: u32,
     pub cpus: f64,
@@ -31,16 +31,16 @@ pub struct WaitRecord {
     pub limit_s: f64,
     pub gpus: f64,
     pub queue: QueueFigures,
-    /// When it started and ended, as known today. Only `started_by` and `ended_by` read them, so that
-    /// an estimate of the past cannot know its future.
+    /// When it started and ended, as known today. Only `started_by` and `ended_by` read them, so that an
+    /// estimate of the past cannot use later data.
     pub started: Option<Time>,
     pub ended: Option<Time>,
-    /// When it was last seen pending, of a job that left the queue without a known start.
+    /// When it was last seen pending, for a job that left the queue without a known start.
     pub pending_until: Option<Time>,
 }
 
 impl PartialEq for QueueFigures {
-    /// Unknown figures are equal.
+    /// Unknown figures compare as equal.
     fn eq(&self, other: &Self) -> bool {
         self.0.map(f32::to_bits) == other.0.map(f32::to_bits)
     }
@@ -57,7 +57,7 @@ impl From<Vec<Option<f32>>> for QueueFigures {
 }
 
 impl From<QueueFigures> for Vec<Option<f32>> {
-    /// Leaves out unknown figures at the end.
+    /// Omits unknown figures at the end.
     fn from(figures: QueueFigures) -> Self {
         let known = figures.0.iter().rposition(|figure| !figure.is_nan()).map_or(0, |last| last + 1);
         figures.0[..known].iter().map(|figure| (!figure.is_nan()).then_some(*figure)).collect()
@@ -71,17 +71,18 @@ impl Default for QueueFigures {
 }
 
 impl WaitRecord {
-    /// Returns when it started, if that was known at a moment.
+    /// Returns when it started, if that was known at a given time.
     pub(crate) fn started_by(&self, now: Time) -> Option<Time> {
         self.started.filter(|started| *started <= now)
     }
 
-    /// Returns when it ended, if that was known at a moment.
+    /// Returns when it ended, if that was known at a given time.
     pub(crate) fn ended_by(&self, now: Time) -> Option<Time> {
         self.ended.filter(|ended| *ended <= now)
     }
 
-    /// Returns the decimal logarithm of its wait in seconds and whether it has started; of a pending job the wait so far.
+    /// Returns the decimal logarithm of its wait in seconds, and whether it has started; for a pending job,
+    /// the wait so far.
     pub fn wait_by(&self, now: Time) -> (f64, bool) {
         let started = self.started_by(now);
         let until = self.pending_until.filter(|until| *until < now).unwrap_or(now);
@@ -89,7 +90,7 @@ impl WaitRecord {
         (wait.max(1.0).log10(), started.is_some())
     }
 
-    /// Returns whether it was pending at a moment.
+    /// Returns whether it was pending at a given time.
     pub(crate) fn is_pending_at(&self, now: Time) -> bool {
         self.started_by(now).is_none() && self.pending_until.is_none_or(|until| until >= now)
     }

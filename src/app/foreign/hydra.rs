@@ -1,11 +1,11 @@
-//! Configurations of Hydra with a sweep: `hydra.sweeper.params` (hydra.cc, "Multi-run").
+//! Hydra configurations with a sweep: `hydra.sweeper.params` (hydra.cc, "Multi-run").
 
 use serde_json::{Map, Value, json};
 
 use super::{ForeignFile, search, sweep_key};
 use hsched_slurm::batch_script::Imported;
 
-/// Whole numbers of a range that are written out as a list.
+/// Maximum number of integers of a range that is written as a list.
 const LONGEST_RANGE: i64 = 1000;
 
 pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
@@ -47,7 +47,8 @@ pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
     imported.hints.insert("command", format!("with these overrides: {command}"));
 }
 
-/// Returns the values of a sweep: `a,b`, `choice(a,b)`, `range(1,5)`, `interval(0,1)`, `tag(log, interval(1e-4,1))`.
+/// Parses the values of a sweep: `a,b`, `choice(a,b)`, `range(1,5)`, `interval(0,1)`, `tag(log,
+/// interval(1e-4,1))`.
 fn values(text: &str) -> Option<Value> {
     let text = text.trim();
     let inside = |name: &str| text.strip_prefix(name)?.trim().strip_prefix('(')?.strip_suffix(')');
@@ -84,7 +85,7 @@ fn bounds(text: &str) -> Option<[f64; 2]> {
     Some([low.trim().parse().ok()?, high.trim().parse().ok()?])
 }
 
-/// Returns a list of words between commas.
+/// Parses a comma-separated list of words.
 fn list(text: &str) -> Option<Value> {
     let parts = text.split(',').map(|part| part.trim().trim_matches(['"', '\'']));
     let values: Vec<Value> = parts

@@ -1,6 +1,8 @@
-//! Files of other tools as entries of a job file: sweeps of Weights & Biases and Hydra, tasks of SkyPilot.
+//! Converts files of other tools to job file entries: sweeps of Weights & Biases and Hydra, tasks of
+//! SkyPilot.
 //!
-//! What has no counterpart is said with its line, and what only the owner knows is left to be filled in, as for batch scripts.
+//! As for batch scripts, remarks with line numbers list what has no counterpart, and the user fills in the
+//! missing values.
 
 mod hydra;
 mod skypilot;
@@ -14,16 +16,17 @@ use hsched_model::ErrorId;
 use hsched_model::formats::is_sweep_key;
 use hsched_slurm::batch_script::Imported;
 
-/// A file of another tool, as a tree without positions; lines are found again by the names of keys.
+/// A file of another tool, as a tree without positions; lines are found by the names of keys.
 struct ForeignFile<'a> {
     text: &'a str,
     keys: &'a Map<String, Value>,
 }
 
-/// Reads a file of another tool; `None` where it is none that is known. `name` is the job's where the file names none; `source` names the file in errors.
+/// Reads a file of another tool; `None` if it has no known format. `name` is the job's name if the file has
+/// none; `source` names the file in errors.
 ///
 /// # Errors
-/// When the text is not YAML.
+/// If the text is not YAML.
 pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
     let tree: Value = yaml_serde::from_str(text).map_err(|error| {
         Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")).id(ErrorId::YamlSyntax)
@@ -49,7 +52,8 @@ pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Import
 }
 
 impl ForeignFile<'_> {
-    /// Returns the first line that begins with a key, from 1; the first line of all where none does, as in JSON on one line.
+    /// Returns the first line that begins with a key, from 1; the first line of the file if there is none, as
+    /// in JSON on one line.
     fn line(&self, key: &str) -> usize {
         let begins = |line: &str| {
             let line = line.trim_start().trim_start_matches("- ").trim_start_matches(['"', '\'']);
@@ -59,19 +63,19 @@ impl ForeignFile<'_> {
         self.text.lines().position(begins).map_or(1, |place| place + 1)
     }
 
-    /// Returns a text of the file's top.
+    /// Returns the text of a top-level key.
     fn text_of(&self, key: &str) -> Option<&str> {
         self.keys.get(key)?.as_str()
     }
 
-    /// Names the keys of the top that are not in `known`.
+    /// Adds a remark for each top-level key outside `known`.
     fn remark_others(&self, known: &[&str], imported: &mut Imported) {
         for key in self.keys.keys().filter(|key| !known.contains(&key.as_str())) {
             imported.remark(self.line(key), format!("{key}: hsched has nothing like it; left out"));
         }
     }
 
-    /// Names the job as the file does.
+    /// Sets the job's name from the file.
     fn name(&self, key: &str, imported: &mut Imported) {
         if let Some(name) = self.text_of(key) {
             imported.set_name(Some(&(self.line(key), name.to_owned())), name);
@@ -79,13 +83,14 @@ impl ForeignFile<'_> {
     }
 }
 
-/// Returns a key of another tool as a key of a sweep, which is also the name of a placeholder: `model.lr` becomes `model_lr`.
+/// Converts a key of another tool to a key of a sweep, which is also the name of a placeholder: `model.lr`
+/// becomes `model_lr`.
 fn sweep_key(key: &str) -> Option<String> {
     let plain: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     is_sweep_key(&plain).then_some(plain)
 }
 
-/// Draws so many combinations.
+/// Sets the number of combinations to draw.
 fn search(samples: Option<u64>, imported: &mut Imported) {
     match samples {
         Some(samples) => drop(imported.keys.insert("search", json!({ "samples": samples }))),

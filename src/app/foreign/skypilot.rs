@@ -1,4 +1,4 @@
-//! Task files of SkyPilot (docs.skypilot.co, reference of its YAML).
+//! Task files of SkyPilot (docs.skypilot.co, YAML reference).
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::ForeignFile;
 use hsched_model::formats::parse_type;
 use hsched_slurm::batch_script::{self, Imported};
 
-/// Keys that are read below.
+/// Supported keys.
 const KNOWN: [&str; 7] = ["name", "workdir", "num_nodes", "resources", "envs", "setup", "run"];
 
-/// Keys of `resources` that are read below.
+/// Supported keys of `resources`.
 const OF_RESOURCES: [&str; 3] = ["accelerators", "any_of", "ordered"];
 
 pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
@@ -35,16 +35,17 @@ pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
     resources(file, nodes, imported);
 }
 
-/// Reads what the task runs as the body of a batch script, so that launchers and preparations are understood in one way.
+/// Reads the task's commands as the body of a batch script, so that launchers and preparations are
+/// interpreted in the same way.
 fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     let Some(run) = file.text_of("run") else { return };
     let head = format!("#!/bin/bash\n#SBATCH --nodes={nodes} --ntasks-per-node=1\n");
     let name = imported.keys.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     *imported = batch_script::read(&(head + run), &name);
-    // The lines of the block stand below the key, or beside it.
+    // The lines of the block are below the key, or on its line.
     let is_block = run.contains('\n');
     let first = file.line("run") + usize::from(is_block);
-    // What is said of the two lines of the head is not about this file.
+    // Remarks on the two header lines do not concern this file.
     imported.remarks.retain(|remark| remark.line > 2);
     for remark in &mut imported.remarks {
         remark.line = remark.line - 3 + first;
@@ -75,7 +76,7 @@ fn body(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     }
 }
 
-/// Takes over accelerators; of alternatives all types.
+/// Imports accelerators; all types of alternatives.
 fn resources(file: &ForeignFile<'_>, nodes: u64, imported: &mut Imported) {
     let Some(resources) = file.keys.get("resources").and_then(Value::as_object) else { return };
     for key in resources.keys().filter(|key| !OF_RESOURCES.contains(&key.as_str())) {

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 use super::{ForeignFile, search, sweep_key};
 use hsched_slurm::batch_script::Imported;
 
-/// Keys that are read below.
+/// Supported keys.
 const KNOWN: [&str; 8] =
     ["name", "program", "method", "metric", "parameters", "command", "early_terminate", "run_cap"];
 
-/// Whole numbers of a range that are written out as a list.
+/// Maximum number of integers of a range that is written as a list.
 const LONGEST_LIST: i64 = 1000;
 
-/// The command where the file has none.
+/// The default command.
 const COMMAND: [&str; 4] = ["${env}", "${interpreter}", "${program}", "${args}"];
 
 pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
@@ -57,14 +57,14 @@ pub(super) fn read(file: &ForeignFile<'_>, imported: &mut Imported) {
     command(file, &arguments, imported);
 }
 
-/// What a parameter is in each run.
+/// The values of a parameter over the runs.
 enum Parameter {
     Constant(Value),
     /// A list or a range of a sweep.
     Values(Value),
 }
 
-/// Returns a parameter's values; `None` where hsched has nothing like them.
+/// Returns a parameter's values; `None` if hsched has no equivalent.
 fn values(key: &str, value: &Value, line: usize, imported: &mut Imported) -> Option<Parameter> {
     if let Some(constant) = value.get("value") {
         return (!constant.is_object() && !constant.is_array())
@@ -93,7 +93,7 @@ fn values(key: &str, value: &Value, line: usize, imported: &mut Imported) -> Opt
     }
 }
 
-/// Takes over the metric, and the rule that ends bad runs early.
+/// Imports the metric, and the rule for early termination.
 fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
     let metric = file.keys.get("metric");
     let name = metric.and_then(|metric| metric.get("name")).and_then(Value::as_str);
@@ -122,7 +122,7 @@ fn goal(file: &ForeignFile<'_>, imported: &mut Imported) {
     }
 }
 
-/// Takes over the command, with a placeholder for each parameter.
+/// Imports the command, with a placeholder for each parameter.
 fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mut Imported) {
     let given = file.keys.get("command").and_then(Value::as_array);
     let words: Vec<String> = match given {
@@ -156,7 +156,7 @@ fn command(file: &ForeignFile<'_>, arguments: &[(String, String)], imported: &mu
     imported.keys.insert("command", json!(made));
 }
 
-/// Returns a scalar as a command has it.
+/// Formats a scalar for a command.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

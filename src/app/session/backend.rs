@@ -1,25 +1,25 @@
-//! What a session needs of the world in which jobs run, beyond what the engine needs.
+//! The requirements of a session on its world, beyond those of the engine.
 
 use crate::local::{EndedRun, PoolWorld};
 use hsched_engine::live::LiveError;
 use hsched_engine::{BackendKind, Observation, State, TaggedJob, World};
 use hsched_model::JobName;
 
-/// A world in which jobs run: a batch system or devices at hand.
+/// A world of jobs: a batch system, or local devices.
 pub(crate) trait Backend: World<Error = LiveError> {
     /// Returns where submissions go.
     fn backend_kind(&self) -> BackendKind;
 
-    /// Returns what is to be seen of the jobs, without a look at the nodes where that costs a question, and the jobs in the
-    /// queue that hsched submitted; without a queue there are none.
+    /// Returns an observation of the jobs, without the nodes if reading them needs another call, and the
+    /// queued jobs that hsched submitted (none without a queue).
     ///
     /// # Errors
-    /// When nothing can be seen.
+    /// If nothing can be observed.
     fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         Ok((self.observe(state)?, Vec::new()))
     }
 
-    /// Returns what the world has to say of jobs since the last call.
+    /// Returns the world's messages about jobs since the last call.
     fn said(&mut self) -> Vec<(JobName, String)> {
         Vec::new()
     }

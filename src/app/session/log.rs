@@ -1,4 +1,4 @@
-//! The log of a session: what happens, line by line, and a table of the jobs on a terminal where that is wanted.
+//! The log of a session: events line by line and, if requested, a table of the jobs on a terminal.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,34 +10,34 @@ use crate::app::last_error::last_error;
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
-use crate::ui::{Board, Story, StoryLine, Topic, date, merged_story, slow_note};
+use crate::ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
 use hsched_model::JobName;
 
-/// Tells people, or programs, what happens.
+/// Reports events to users or programs.
 pub(crate) struct Log<'a> {
     context: &'a Context,
     format: Format,
     story: RefCell<Story>,
     /// The submissions that have failed since the last lines.
     failed: RefCell<Vec<SubmissionKey>>,
-    /// The notes that were told.
+    /// The notes already shown.
     noted: RefCell<BTreeSet<String>>,
-    /// Whether notes are told again that were away in between.
+    /// Whether notes are repeated after a turn without them.
     repeats: bool,
     board: Board,
-    /// Nobody is notified of what a dry run shows.
+    /// `None` in a dry run.
     notifier: Option<Notifier>,
 }
 
 impl<'a> Log<'a> {
-    /// Returns the log of jobs in a queue: it has no table, and tells a note again after a turn without it.
+    /// Returns the log of queued jobs: it has no table, and repeats a note after a turn without it.
     pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
         Self::new(context, format, BackendKind::Queue, true, dry_run)
     }
 
-    /// Returns the log of jobs on devices: it has a table on a terminal, and tells each note once.
+    /// Returns the log of jobs on devices: it has a table on a terminal, and shows each note once.
     pub(crate) fn of_devices(context: &'a Context, format: Format, dry_run: bool) -> Self {
         Self::new(context, format, BackendKind::Devices, false, dry_run)
     }
@@ -56,14 +56,14 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Records what has happened, for the next lines.
+    /// Records events for the next lines.
     pub(crate) fn hear_all(&self, events: &[Event]) {
         for event in events {
             self.hear(Update::Event(event));
         }
     }
 
-    /// Records what a turn tells, for the next lines.
+    /// Records an update of a turn for the next lines.
     pub(crate) fn hear(&self, told: Update<'_>) {
         if let Update::Event(Event::News { of, news: News::Ended { end: End::Failed { .. }, .. } }) = told {
             self.failed.borrow_mut().push(of.clone());
@@ -71,7 +71,7 @@ impl<'a> Log<'a> {
         self.story.borrow_mut().hear(told);
     }
 
-    /// Records what a world said of jobs, for the next lines.
+    /// Records a world's messages about jobs for the next lines.
     pub(crate) fn hear_said(&self, said: Vec<(JobName, String)>) {
         let mut story = self.story.borrow_mut();
         for (job, text) in said {
@@ -79,12 +79,12 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Records what commands have noticed since the last `watch` or `run`, for the next lines.
+    /// Adds what commands have noticed since the last `watch` or `run` to the next lines.
     pub(crate) fn recall(&self, directory: &StateDir) {
         unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }
 
-    /// Says something about the command itself, with the time.
+    /// Prints a message about the command itself, with the time.
     pub(crate) fn say(&self, what: &str) {
         let now = date(state::now(self.context));
         self.board.aside(|| self.context.terminal.say(&format!("{now} {what}")));
@@ -95,7 +95,7 @@ impl<'a> Log<'a> {
         self.board.end();
     }
 
-    /// Writes notes that are news, the lines of what was heard, and the table on a terminal.
+    /// Prints new notes, the recorded lines, and the table on a terminal.
     pub(crate) fn print(&self, notes: &[String], state: &State) {
         let slow = state.node_times.slow(state::now(self.context));
         let notes: Vec<String> = notes.iter().cloned().chain(slow.iter().map(slow_note)).collect();
@@ -123,16 +123,16 @@ impl<'a> Log<'a> {
                 let job = line.job.as_ref().map(JobName::as_str);
                 json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
             };
-            // A reader that went away does not keep the jobs from going on.
+            // A closed reader must not stop the jobs.
             let _ = self.context.terminal.print(&format!("{text}\n"));
         }
         self.board.show(state, now);
     }
 
-    /// Adds to the lines of runs that have failed the exception that their output ends with.
+    /// Adds to the lines of failed runs the exception at the end of their output.
     fn add_errors(&self, lines: &mut [StoryLine], state: &State) {
         let failed = self.failed.take();
-        let is_end = |line: &&mut StoryLine| matches!(line.topic, Topic::End | Topic::GivenUp);
+        let is_end = |line: &&mut StoryLine| matches!(line.topic, StoryTopic::End | StoryTopic::GivenUp);
         for line in lines.iter_mut().filter(is_end) {
             let of = failed.iter().rev().find(|of| line.job.as_ref() == Some(&of.job));
             let error = of.and_then(|of| last_error(self.context, state.find(&of.job)?, of));

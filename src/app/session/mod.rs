@@ -1,7 +1,7 @@
-//! A state directory at work: open, locked, with the deferred commands applied, and the world in which its jobs run.
+//! A state directory in use: open, locked, with the deferred commands applied, and the world of its jobs.
 //!
-//! Whatever changes jobs takes the same steps through a [`Session`]: open, apply deferred commands, look, decide, write
-//! down what is meant, act, tell. It decides nothing itself.
+//! All changes of jobs use the same steps of a [`Session`]: open, apply deferred commands, observe, decide,
+//! store the intents, act, report. The session itself makes no decisions.
 
 mod backend;
 mod log;

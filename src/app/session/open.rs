@@ -1,4 +1,4 @@
-//! How a session opens: read the state, check its cluster, apply the deferred commands.
+//! Opens a session: reads the state, checks its cluster, and applies the deferred commands.
 
 use crate::app::context::Context;
 use crate::app::session::Backend;
@@ -9,22 +9,22 @@ use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{BackendKind, Event, Keeper as _, Rules, State};
 
-/// What stands for the cluster of jobs that `hsched run` runs.
+/// The cluster name for jobs of `hsched run`.
 pub(crate) const LOCAL_CLUSTER: &str = "hsched run";
 
-/// A state that may be changed, and the world in which its jobs run.
+/// A modifiable state, and the world of its jobs.
 pub(crate) struct Session<'a, W: ?Sized = dyn Backend + 'a> {
     pub context: &'a Context,
-    /// The state directory; whoever made this value holds its lock.
+    /// The state directory; the creator of this value holds its lock.
     pub directory: &'a StateDir,
     pub rules: Rules,
     pub state: State,
     pub ledger: Ledger<'a>,
     pub world: Box<W>,
-    /// What the deferred commands that were applied at the opening changed, and what a look for them showed; it is written
-    /// down.
+    /// Events of the deferred commands applied at the opening, and of the observation for them; already
+    /// stored.
     pub taken: Vec<Event>,
-    /// Whether nothing is written down and nothing asked of the world.
+    /// Whether nothing is stored and no request is made.
     pub dry_run: bool,
 }
 
@@ -32,11 +32,11 @@ pub(crate) struct Session<'a, W: ?Sized = dyn Backend + 'a> {
 pub(crate) type QueueSession<'a> = Session<'a, QueueWorld<'a>>;
 
 impl<'a> QueueSession<'a> {
-    /// Opens the state of a directory whose jobs are in the queue; `sbatch` are options for each submission. Warns about
-    /// files that were damaged and have been repaired. A `dry_run` leaves deferred commands where they are.
+    /// Opens the state of a directory whose jobs are queued; `sbatch` are options for each submission. Warns
+    /// about damaged files that were repaired. A `dry_run` leaves deferred commands unapplied.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are on another cluster than this one.
+    /// If a file cannot be used, or its jobs are on another cluster.
     pub(crate) fn of_queue(
         context: &'a Context,
         directory: &'a StateDir,
@@ -51,11 +51,11 @@ impl<'a> QueueSession<'a> {
 }
 
 impl<'a> Session<'a, EndedRun<'a>> {
-    /// Opens the state of a directory whose jobs run under `hsched run`, as [`Session::of_queue`] does for those in the
-    /// queue. Nothing runs until [`Session::on`] gives it devices.
+    /// Opens the state of a directory whose jobs run under `hsched run`, like [`Session::of_queue`] for
+    /// queued ones. Nothing runs until [`Session::on`] adds devices.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are in the queue.
+    /// If a file cannot be used, or its jobs are queued.
     pub(crate) fn of_devices(
         context: &'a Context,
         directory: &'a StateDir,
@@ -67,7 +67,7 @@ impl<'a> Session<'a, EndedRun<'a>> {
         Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 
-    /// Returns the session with the world in which its jobs run from now on.
+    /// Returns the session with another world.
     pub(crate) fn on<W: Backend>(self, world: W) -> Session<'a, W> {
         let Self { context, directory, rules, state, ledger, taken, dry_run, .. } = self;
         Session { context, directory, rules, state, ledger, world: Box::new(world), taken, dry_run }
@@ -75,10 +75,11 @@ impl<'a> Session<'a, EndedRun<'a>> {
 }
 
 impl<'a> Session<'a> {
-    /// Opens the state of a directory wherever its jobs run: under an `hsched run`, which has ended, or in the queue.
+    /// Opens the state of a directory for either kind of jobs: those of an `hsched run` that has ended, or
+    /// queued ones.
     ///
     /// # Errors
-    /// When a file there cannot be used, or its jobs are on another cluster than this one.
+    /// If a file cannot be used, or its jobs are on another cluster.
     pub(crate) fn anywhere(
         context: &'a Context,
         directory: &'a StateDir,
@@ -114,14 +115,14 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
         Ok(session)
     }
 
-    /// Notes on which cluster the jobs are.
+    /// Records the cluster of the jobs.
     ///
     /// # Errors
-    /// When they are on another one.
+    /// If the jobs are on another cluster.
     fn claim(&mut self) -> Result<(), Failure> {
         let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
-            // Whether it tells its name or not: jobs of hsched run are not in its queue.
+            // Whether or not the cluster has a name: jobs of `hsched run` are not in its queue.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
                 let cluster = self.ledger.cluster().filter(|cluster| *cluster == LOCAL_CLUSTER);
                 cluster.map(|_| slurm::NAME.to_owned())
@@ -132,16 +133,16 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
         self.ledger.claim(at, &self.state, &cluster).map_err(|error| state::failure(&error))
     }
 
-    /// Applies the deferred commands that wait; returns what has happened by that.
+    /// Applies the pending deferred commands; returns the resulting events.
     ///
     /// # Errors
-    /// When the state cannot be written.
+    /// If the state cannot be written.
     pub(crate) fn take_in(&mut self) -> Result<Vec<Event>, Failure> {
         deferred_commands::take_in(self)
     }
 }
 
-/// Returns where the jobs of a state directory go, by the cluster that they are on.
+/// Returns the backend of a state directory's jobs, by their cluster.
 pub(crate) fn backend_kind(cluster: Option<&str>) -> BackendKind {
     if cluster == Some(LOCAL_CLUSTER) { BackendKind::Devices } else { BackendKind::Queue }
 }

@@ -1,4 +1,4 @@
-//! The steps of a session after its opening: look, write down, act.
+//! The steps of a session after its opening: observe, store, act.
 
 use crate::app::context::Context;
 use crate::app::session::{Backend, Session};
@@ -11,30 +11,30 @@ use hsched_engine::{
 };
 use hsched_model::Time;
 
-/// What a look at the jobs has brought.
+/// The result of observing the jobs.
 #[derive(Debug)]
 pub(crate) struct JobsLook {
     pub at: Time,
-    /// What has happened since the last look; the state has taken it in, and is not written down yet.
+    /// Events since the last observation; applied to the state but not stored yet.
     pub events: Vec<Event>,
-    /// What was learnt from these events.
+    /// The speeds learnt from these events.
     pub learnt: Vec<Action>,
     /// The jobs in the queue that hsched submitted.
     pub queue: Vec<TaggedJob>,
 }
 
 impl JobsLook {
-    /// Returns a look that has not shown anything.
+    /// Returns an empty observation.
     pub(crate) fn nothing(context: &Context) -> Self {
         Self { at: state::now(context), events: Vec::new(), learnt: Vec::new(), queue: Vec::new() }
     }
 }
 
 impl<W: Backend + ?Sized> Session<'_, W> {
-    /// Brings the state up to date with what the world and the ranks' reports show.
+    /// Updates the state from the world and the ranks' reports.
     ///
     /// # Errors
-    /// When Slurm does not answer (exit 69) or prints nonsense, or reports cannot be read.
+    /// If Slurm does not answer (exit 69) or prints unreadable output, or reports cannot be read.
     pub(crate) fn look(&mut self) -> Result<JobsLook, Failure> {
         let mut state = std::mem::take(&mut self.state);
         let seen = self.look_into(&mut state);
@@ -42,15 +42,15 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         seen
     }
 
-    /// Brings a state that is not the session's yet up to date, as [`Self::look`] does with its own.
+    /// Updates another state than the session's own, like [`Self::look`].
     ///
     /// # Errors
-    /// The same as [`Self::look`].
+    /// The errors of [`Self::look`].
     pub(crate) fn look_into(&mut self, state: &mut State) -> Result<JobsLook, Failure> {
         let (seen, queue) = self.world.look(state).map_err(|error| live_failure(&error))?;
         let events = notice(state, &seen);
         let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
-        // The turns of `hsched run` tell the notes of its devices.
+        // The notes on devices are shown by the turns of `hsched run`.
         if self.world.backend_kind() == BackendKind::Queue {
             seen.notes.iter().for_each(|note| self.context.note(note));
             self.directory.looked(seen.at);
@@ -58,7 +58,8 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         Ok(JobsLook { at: seen.at, events, learnt, queue })
     }
 
-    /// Leaves what deferred commands and a look have shown for the log of `watch` or `run`, except in a dry run.
+    /// Stores events of deferred commands and an observation for the log of `watch` or `run`, except in a dry
+    /// run.
     pub(crate) fn leave_untold(&self, seen: &JobsLook) {
         if !self.dry_run {
             let events = [&self.taken[..], &seen.events].concat();
@@ -66,10 +67,10 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         }
     }
 
-    /// Writes down the state with what has happened and what is meant, except in a dry run.
+    /// Stores the state with events and intents, except in a dry run.
     ///
     /// # Errors
-    /// When it cannot be written: then nothing may be done.
+    /// If it cannot be written; no action may then be carried out.
     pub(crate) fn keep(&mut self, at: Time, events: &[Event], actions: &[Action]) -> Result<(), StateError> {
         if self.dry_run {
             return Ok(());
@@ -77,10 +78,10 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         self.ledger.keep(at, &self.state, events, actions)
     }
 
-    /// Carries out an action that is written down, and writes down each answer before the next request.
+    /// Carries out a stored action, and stores each answer before the next request.
     ///
     /// # Errors
-    /// When an answer cannot be written down: then nothing more may be done.
+    /// If an answer cannot be stored; no further action may then be carried out.
     pub(crate) fn carry_out(
         &mut self,
         action: &Action,

@@ -1,4 +1,4 @@
-//! The turns of a session, and a look at what the next one would do.
+//! The turns of a session, and a preview of the next one.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use hsched_engine::live::LiveError;
 use hsched_engine::{Planner, Turn, Update};
 use hsched_plan::{Budget, Objective, Policy};
 
-/// How the turns of a command plan.
+/// Planning parameters of a command's turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanOptions {
     pub objective: Objective,
     pub seed: u64,
-    /// The longest that one search may take.
+    /// Time limit of one search.
     pub budget: Duration,
 }
 
 impl PlanOptions {
-    /// Has `act` plan with a policy, under the id of a new run.
+    /// Lets `act` plan with a policy, using the id of a new run.
     ///
     /// # Errors
-    /// When the system has no random numbers for the id.
+    /// If the system has no random numbers for the id.
     pub(crate) fn with_planner<T>(
         self,
         context: &Context,
@@ -47,10 +47,10 @@ impl PlanOptions {
 }
 
 impl<W: Backend + ?Sized> Session<'_, W> {
-    /// Takes a turn and tells it in the log, also where it was cut short; `notes` come before those of the turn.
+    /// Takes a turn and logs it, even if it was interrupted; `notes` precede those of the turn.
     ///
     /// # Errors
-    /// When the world shows nothing or the state cannot be kept.
+    /// If the world cannot be observed or the state cannot be stored.
     pub(crate) fn turn(
         &mut self,
         planner: &mut Planner<'_>,
@@ -61,7 +61,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         let mut hear = |told: Update<'_>| log.hear(told);
         let turn =
             hsched_engine::turn::<_, _, LiveError>(&mut **world, ledger, state, rules, planner, &mut hear);
-        // What was done is said even where what came after it failed.
+        // Completed actions are reported even if a later one failed.
         notes.extend(turn.iter().flat_map(Turn::notes).cloned());
         log.hear_said(self.world.said());
         log.print(&notes, &self.state);
@@ -70,10 +70,10 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         Ok(turn)
     }
 
-    /// Tells in the log what a turn would do, and does nothing; `notes` come before those of the turn.
+    /// Logs what a turn would do, without doing it; `notes` precede those of the turn.
     ///
     /// # Errors
-    /// When the world shows nothing.
+    /// If the world cannot be observed.
     pub(crate) fn preview(
         &mut self,
         planner: &mut Planner<'_>,

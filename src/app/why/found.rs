@@ -1,24 +1,24 @@
-//! A Slurm job that was named, in the queue, in `scontrol` or in the accounting.
+//! A Slurm job named by the user, found in the queue, in `scontrol` or in accounting.
 
 use crate::app::array_tasks::stands_for;
 use hsched_queue::QueueJob;
 use hsched_slurm::JobRecord;
 use hsched_slurm::job_details::JobDetails;
 
-/// A Slurm job with all that is known of it.
+/// A Slurm job with all available data.
 pub(crate) struct FoundJob {
-    /// As `squeue` shows it.
+    /// The id as shown by `squeue`.
     pub id: String,
     pub name: Option<String>,
     /// The job in the queue; `None` after its end.
     pub job: Option<QueueJob>,
-    /// What the controller says of it; `None` with a snapshot, and for jobs that it has forgotten.
+    /// The controller's data; `None` with a snapshot, and for jobs that it has dropped.
     pub details: Option<JobDetails>,
-    /// What the accounting says of one that has ended.
+    /// The accounting record of an ended job.
     pub record: Option<JobRecord>,
 }
 
-/// Returns whether a word is the id of a job, of a task or of a component; else it is a name.
+/// Returns whether a word is the id of a job, task or component rather than a name.
 pub(super) fn is_id(wanted: &str) -> bool {
     wanted.starts_with(|c: char| c.is_ascii_digit())
         && wanted.chars().all(|c| c.is_ascii_digit() || "_+[]-,%".contains(c))
@@ -30,7 +30,7 @@ pub(super) fn of_record(record: JobRecord) -> FoundJob {
     FoundJob { id, name: Some(record.name.clone()), job: None, details: None, record: Some(record) }
 }
 
-/// Returns whether a job of the queue is the one that the controller told of.
+/// Returns whether a queued job is the one in the controller's data.
 pub(super) fn is_same(job: &QueueJob, details: &JobDetails) -> bool {
     let plain = |id: &str| id.split('%').next().unwrap_or_default().trim_end_matches(']').to_owned();
     job.id == details.record.id.to_string()
@@ -43,13 +43,15 @@ pub(super) fn is_same(job: &QueueJob, details: &JobDetails) -> bool {
             && job.array.as_deref() == details.shown_id.split('_').next()
 }
 
-/// Returns whether one of the jobs that the controller printed is meant: with a task, Slurm prints all that wait with it.
+/// Returns whether a job printed by the controller is the requested one: for a task, Slurm prints all tasks
+/// pending with it.
 pub(super) fn is_meant(details: &JobDetails, wanted: &str) -> bool {
     let Some((_, task)) = wanted.split_once('_') else { return true };
     stands_for(&details.shown_id, wanted) || task.starts_with('[')
 }
 
-/// Returns those tasks of an array that are worth an explanation: the pending ones, else those that run, else the last that ended.
+/// Returns the tasks of an array to explain: the pending ones, else the running ones, else the last that
+/// ended.
 pub(super) fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
     if list.iter().any(|candidate| candidate.record.state.is_pending()) {
         list.retain(|details| details.record.state.is_pending());
@@ -61,7 +63,7 @@ pub(super) fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
     list
 }
 
-/// Returns the jobs of a snapshot that an id means.
+/// Returns the jobs of a snapshot with an id.
 pub(super) fn in_queue(jobs: &[QueueJob], wanted: &str) -> Vec<QueueJob> {
     let exact = |job: &&QueueJob| job.id == wanted;
     let of_array = |job: &&QueueJob| {

@@ -1,4 +1,4 @@
-//! `hsched cache set` and `hsched cache forget`, and what a change of the cache is in JSON.
+//! `hsched cache set` and `hsched cache forget`, and the JSON for changes of the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -18,7 +18,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, formats};
 use hsched_plan::throughput::{Cache, SpeedKey};
 
-/// Takes the user's word for a speed.
+/// Sets a stated speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     let SetArgs { model, gpu_type, speed, precision, gpus, dry_run, format } = args;
     if recognise(gpu_type.as_str()).is_none()
@@ -50,7 +50,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Forgets a model on one GPU type or all.
+/// Removes a model on one GPU type or on all.
 pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failure> {
     let ForgetArgs { model, gpu_type, dry_run, format } = args;
     let (forgotten, before, after) = speeds::change(context, *dry_run, |file| {
@@ -77,7 +77,7 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// Prints, as JSON, each speed that has changed with what it was before; null where it is not known.
+/// Prints each changed speed as JSON, with its previous value (null if unknown).
 pub(super) fn print_changes(
     context: &Context,
     before: &Cache,

@@ -1,4 +1,4 @@
-//! `hsched cache`: the measured speeds, shown, corrected and shared.
+//! `hsched cache`: shows, corrects and shares the measured speeds.
 
 mod change;
 mod share;
@@ -107,7 +107,7 @@ struct ImportArgs {
     format: Format,
 }
 
-/// How speeds are given to others.
+/// Export formats of speeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExportFormat {
     /// The format of the state directory.

@@ -22,7 +22,7 @@ pub(super) fn export(context: &Context, format: ExportFormat) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
-/// Merges a file's speeds with those that are known.
+/// Merges a file's speeds with the known ones.
 pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
     let text = input::text(&args.file)?;
     let read = if text.trim_start().starts_with('{') {

@@ -1,4 +1,4 @@
-//! The story for people: what is done, what comes of it, and a sentence or two on why.
+//! The story as text: what is done, the result, and a sentence or two on why.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
+use crate::ui::{Align, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap};
 use hsched_engine::JobState;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
@@ -16,7 +16,7 @@ use hsched_plan::{CheckedPlan, Placer, Problem};
 
 /// One step of the story.
 pub(super) struct Chapter {
-    /// What it is about, in lines that fit.
+    /// Explanation, in lines that fit.
     pub explained: String,
     pub command: Option<String>,
     pub output: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Chapter {
 /// Returns the whole story.
 ///
 /// # Errors
-/// Never, unless the job script's template or the first plan is wrong.
+/// Never, unless the job script's template or the first plan is invalid.
 pub(super) fn chapters(
     terminal: Terminal,
     setup: &DemoSetup,
@@ -45,7 +45,7 @@ pub(super) fn chapters(
         let bound = plan.plan().bound.as_ref();
         let table = plan_table(&first.jobs, &first.problem, &plan, placer.name(), bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
-        let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
+        let submitted = submitted.iter().filter(|(_, line)| line.topic == StoryTopic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
         add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
         if let Some(Excerpt { job, lines }) = excerpt(setup, first)? {
@@ -63,7 +63,7 @@ pub(super) fn chapters(
 /// Returns the plan of a placer for a problem.
 ///
 /// # Errors
-/// Never, unless the placer is wrong.
+/// Never, unless the placer fails.
 fn plan(placer: &dyn Placer, problem: &Problem) -> Result<CheckedPlan, Failure> {
     let assignment = placer.place(problem, &|| false);
     let plan =
@@ -80,16 +80,16 @@ const WAYS: &str =
     "The same jobs and events on the same cluster, without moves and with equal local batches:";
 const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
 
-/// What the reader is told when something happens for the first time.
-const REMARKS: [(Topic, &str); 5] = [
-    (Topic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
-    (Topic::Stop, "The moves save more time than the restarts cost."),
-    (Topic::End, "It is retried after a short delay, and no finished epoch is lost."),
-    (Topic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
-    (Topic::Completed, "Its GPUs are now free for other jobs."),
+/// Remarks shown when something happens for the first time.
+const REMARKS: [(StoryTopic, &str); 5] = [
+    (StoryTopic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
+    (StoryTopic::Stop, "The moves save more time than the restarts cost."),
+    (StoryTopic::End, "It is retried after a short delay, and no finished epoch is lost."),
+    (StoryTopic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
+    (StoryTopic::Completed, "Its GPUs are now free for other jobs."),
 ];
 
-/// What stands before a remark.
+/// Prefix of a remark.
 const MARGIN: &str = "         # ";
 
 fn inventory(setup: &DemoSetup, terminal: Terminal) -> Vec<String> {
@@ -97,19 +97,19 @@ fn inventory(setup: &DemoSetup, terminal: Terminal) -> Vec<String> {
     lines(&inventory_table(&setup.cluster, needs, &Holdings::new(), terminal))
 }
 
-/// Returns the log with the first remark on each kind of event.
+/// Returns the log with a remark on the first event of each kind.
 fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
     let mut remarks = REMARKS.to_vec();
     let (mut log, mut moving) = (Vec::new(), BTreeSet::new());
     for (at, line) in lines {
-        // Where a job goes that was stopped to move was said when it was stopped.
+        // The destination of a moved job was shown when it was stopped.
         let is_move = match line.topic {
-            Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved => continue,
-            Topic::Stop => moving.insert(&line.job),
-            Topic::Submission => moving.remove(&line.job),
+            StoryTopic::Epoch | StoryTopic::Queue | StoryTopic::Start | StoryTopic::Saved => continue,
+            StoryTopic::Stop => moving.insert(&line.job),
+            StoryTopic::Submission => moving.remove(&line.job),
             _ => false,
         };
-        if is_move && line.topic == Topic::Submission {
+        if is_move && line.topic == StoryTopic::Submission {
             continue;
         }
         log.push(shown(line, &format!("{} ", stamp(*at)), terminal));
@@ -128,17 +128,17 @@ fn shown(line: &StoryLine, stamp: &str, terminal: Terminal) -> String {
     line.paint(text, terminal.colour())
 }
 
-/// Returns hours, minutes and seconds since the beginning.
+/// Returns hours, minutes and seconds since the start.
 fn stamp(time: Seconds) -> String {
     let whole = to_u64(time.0);
     format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
 }
 
-/// Says in a sentence what became of the jobs.
+/// Summarises the outcome of the jobs in a sentence.
 fn outcome(played: &Performance) -> &'static str {
     let reports = |tracked: &JobState| {
         let is_report = |(_, line): &&(Seconds, StoryLine)| {
-            line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
+            line.topic == StoryTopic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
         };
         played.lines.iter().filter(is_report).count() as u64
     };
@@ -151,7 +151,7 @@ fn outcome(played: &Performance) -> &'static str {
     }
 }
 
-/// Returns a line per job: what it did, where, and how long that took against the first prediction.
+/// Returns a line per job: its attempts, their GPUs, and its duration compared with the first prediction.
 fn summary(jobs: &[JobState], terminal: Terminal) -> Vec<String> {
     let mut table = Table::new(&[
         ("JOB", Align::Left),

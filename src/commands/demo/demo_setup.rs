@@ -1,4 +1,4 @@
-//! The imagined cluster, its jobs, what is really true of them, and what goes wrong.
+//! The imaginary cluster with its jobs, their true properties, and the faults.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
 use hsched_engine::{End, Event, Rules};
-use hsched_lab::simulate::{Delays, Incident, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{Delays, Incident, IncidentTime, SimulatedSite, SimulatedWorld};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 
 const CLUSTER: &str = include_str!("cluster.yaml");
 const JOBS: &str = include_str!("jobs.yaml");
 
-/// The job whose file is wrong, on which GPU type, and how many samples a second it really does there.
+/// The job with a wrong speed in its file, the GPU type, and the true samples per second.
 const WRONG: (&str, &str, f64) = ("lstm", "v100", 340.0);
 
-/// The job that fails, in which epoch of its second run.
+/// The job that fails, and the epoch of its second run.
 const FAILS: (&str, u64) = ("bert", 3);
 
-/// The node that dies, and when.
+/// The node that fails, and when.
 const DIES: (&str, Seconds) = ("v2", Seconds(5760.0));
 
-/// When the story begins: a moment like any other.
+/// Start of the story, an arbitrary time.
 pub(super) const BEGIN: Time = Time(0.0);
 
-/// How often the engine looks.
+/// Interval of the engine's observations.
 pub(super) const POLL: Seconds = Seconds(30.0);
 
-/// What the story is about.
+/// The setup of the story.
 pub(super) struct DemoSetup {
     pub cluster: Cluster,
     pub jobs: Vec<Job>,
@@ -39,10 +39,10 @@ pub(super) struct DemoSetup {
 }
 
 impl DemoSetup {
-    /// Returns the setup; rates and defaults of jobs are those of the settings.
+    /// Returns the setup; rates and job defaults are those of the settings.
     ///
     /// # Errors
-    /// Never, unless its own texts are wrong.
+    /// Never, unless its own texts are invalid.
     pub(super) fn new(settings: &Settings, seed: u64) -> Result<Self, Failure> {
         let wrong = |problems: formats::Problems| Failure::from_error(Exit::Internal, &problems);
         Ok(Self {
@@ -55,7 +55,7 @@ impl DemoSetup {
         })
     }
 
-    /// Returns the cluster before anything has happened.
+    /// Returns the cluster at the start.
     pub(super) fn world(&self) -> SimulatedWorld {
         let mut speeds: BTreeMap<String, BTreeMap<GpuType, Speed>> =
             self.jobs.iter().map(|job| (job.model.clone(), job.throughput.clone())).collect();
@@ -82,7 +82,7 @@ impl DemoSetup {
         SimulatedWorld::new(site, incidents(), BEGIN)
     }
 
-    /// Returns what owners want: all jobs, at once.
+    /// Returns the users' requests: all jobs at once.
     pub(super) fn orders(&self) -> Vec<(Time, Event)> {
         self.jobs
             .iter()
@@ -112,6 +112,6 @@ fn incidents() -> Vec<Incident> {
     });
     let death = NodeName::new(DIES.0)
         .ok()
-        .map(|node| Incident::NodeDies { node, when: When::At(BEGIN.after(DIES.1)) });
+        .map(|node| Incident::NodeDies { node, when: IncidentTime::At(BEGIN.after(DIES.1)) });
     failure.into_iter().chain(death).collect()
 }

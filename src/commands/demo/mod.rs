@@ -1,4 +1,4 @@
-//! `hsched demo`: the whole story on an imagined cluster.
+//! `hsched demo`: plays the whole story on an imaginary cluster.
 
 mod chapters;
 mod demo_setup;
@@ -38,14 +38,14 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// The pause after a line, and after a chapter.
+/// The pauses after a line and after a chapter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(300));
 
-/// How all jobs fare in one way of doing things.
+/// The completion times of all jobs in one scenario.
 struct Scenario {
     name: &'static str,
     word: &'static str,
-    /// Mean and last completion.
+    /// Mean and last completion time.
     completions: Option<(Seconds, Seconds)>,
 }
 
@@ -87,7 +87,7 @@ impl Subcommand for Args {
     }
 }
 
-/// Prints the chapters, with pauses where somebody watches.
+/// Prints the chapters, with pauses on a terminal.
 fn show(args: &Args, context: &Context, chapters: &[Chapter]) -> Result<(), Failure> {
     let pause = |time| {
         if context.terminal.is_watched() && !args.fast {

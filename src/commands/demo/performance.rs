@@ -1,4 +1,4 @@
-//! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
+//! Plays the story: the engine's turns on the imaginary cluster, and the same jobs in other scenarios.
 
 use crate::commands::demo::demo_setup::{BEGIN, DemoSetup, POLL};
 use crate::ui::{Story, StoryLine};
@@ -10,25 +10,25 @@ use hsched_plan::{
     Verdict,
 };
 
-/// A story that has been played.
+/// A played story.
 pub(super) struct Performance {
-    /// What was submitted first.
+    /// The first submission.
     pub first: Option<Run>,
-    /// Each line with the time since the beginning.
+    /// Each line with the time since the start.
     pub lines: Vec<(Seconds, StoryLine)>,
     pub state: State,
 }
 
-/// A placer's placements with batches in equal parts: what plain data-parallel training does on the same GPUs.
+/// A placer's placements with equal batches, as plain data-parallel training would use the same GPUs.
 struct EqualBatches(Box<dyn Placer>);
 
-/// The gain must exceed the costs of a move by this part of them.
+/// The fraction by which the gain must exceed the costs of a move.
 const MARGIN: f64 = 0.25;
 
-/// Questions of a search whether to end, in one turn.
+/// Maximum number of calls of `stop` by a search in one turn.
 const PATIENCE: u64 = 10_000;
 
-/// The longest story.
+/// Maximum duration of the story.
 const LONGEST: Seconds = Seconds(1e6);
 
 /// Plays the story with moves.
@@ -54,7 +54,7 @@ pub(super) fn perform(setup: &DemoSetup, placer: Box<dyn Placer>) -> Performance
     }
 }
 
-/// Plays it without moves, with balanced or with equal batches; returns what becomes of the jobs.
+/// Plays it without moves, with balanced or equal batches; returns the jobs' completion times.
 pub(super) fn without_moves(setup: &DemoSetup, placer: Box<dyn Placer>, sharing: Sharing) -> State {
     let placer = match sharing {
         Sharing::Balanced => placer,
@@ -67,7 +67,7 @@ pub(super) fn without_moves(setup: &DemoSetup, placer: Box<dyn Placer>, sharing:
     play.state
 }
 
-/// Returns how long after its beginning a job was complete; `None` where it never was.
+/// Returns how long after the start a job completed; `None` if it did not.
 pub(super) fn completion(tracked: &JobState) -> Option<Seconds> {
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => Some(at.since(tracked.added)),
@@ -75,7 +75,7 @@ pub(super) fn completion(tracked: &JobState) -> Option<Seconds> {
     }
 }
 
-/// Returns the mean and the last completion time; `None` unless all jobs were completed.
+/// Returns the mean and the last completion time; `None` unless all jobs completed.
 pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
     let times = state.jobs.iter().map(|tracked| Some((1.0, completion(tracked)?.0)));
     let times: Vec<(f64, f64)> = times.collect::<Option<_>>()?;
@@ -94,7 +94,7 @@ impl Placer for EqualBatches {
 
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let mut assignment = self.0.place(problem, stop)?;
-        // What was proven was proven of balanced batches.
+        // The bound was proven for balanced batches.
         assignment.bound = None;
         for (job, verdict) in assignment.verdicts.iter_mut().enumerate() {
             if let Verdict::Place(placement) = verdict

@@ -1,4 +1,4 @@
-//! A part of the real job script of the first plan: the GPUs asked of Slurm, and the table of ranks.
+//! An excerpt of the actual job script of the first plan: the requested GPUs, and the table of ranks.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use crate::commands::demo::demo_setup::DemoSetup;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::Tag;
-use hsched_engine::render::{self, Facts, Template, render};
+use hsched_engine::render::{self, RunFacts, Template, render};
 use hsched_engine::{Run, named_ranks};
 use hsched_model::{GpuType, PlacedRank};
 
-/// A job, and the lines of its script that say where its ranks go.
+/// A job, and the lines of its script that place its ranks.
 pub(super) struct Excerpt {
     pub job: String,
     pub lines: Vec<String>,
 }
 
-/// Returns the excerpt for the job with the most kinds of GPUs.
+/// Returns the excerpt for the job with the most GPU types.
 ///
 /// # Errors
-/// Never, unless the template is wrong.
+/// Never, unless the template is invalid.
 pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>, Failure> {
     let kinds = |ranks: &[PlacedRank]| {
         let mut types: Vec<&GpuType> = ranks.iter().map(|rank| &rank.gpu_type).collect();
@@ -33,7 +33,7 @@ pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>,
     let Some((intent, ranks)) = ranks.max_by_key(|(_, ranks)| kinds(ranks)) else { return Ok(None) };
     let job = &first.jobs[intent.job];
     let defaults = setup.rules().defaults;
-    let facts = Facts {
+    let facts = RunFacts {
         claim: None,
         follows: None,
         others: &[],
@@ -64,7 +64,7 @@ pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>,
     Ok(Some(Excerpt { job: job.name.to_string(), lines }))
 }
 
-/// Returns a table of which no more than the beginning and the end are shown.
+/// Returns the beginning and the end of a long table.
 fn shortened<'a>(table: &[&'a str]) -> Vec<&'a str> {
     match table {
         [head, first, second, .., last] if table.len() > 5 => vec![*head, *first, *second, "  ...", *last],

@@ -1,4 +1,4 @@
-//! Whether this user may use the account, partition and quality of service of the settings.
+//! Checks that this user may use the account, partition and quality of service of the settings.
 
 use crate::commands::doctor::check::Check;
 use hsched_model::JobDefaults;

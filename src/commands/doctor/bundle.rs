@@ -1,4 +1,4 @@
-//! `hsched doctor --bundle FILE`: what Slurm prints here, without names, for a bug report.
+//! `hsched doctor --bundle FILE`: Slurm's output on this system, without names, for a bug report.
 
 use std::path::Path;
 
@@ -14,24 +14,24 @@ use crate::exit::Exit;
 use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
-use hsched_slurm::saved::{Bundle, BundledCall};
-use hsched_slurm::site_calls::{Call, Names, calls};
+use hsched_slurm::saved::{BundledCall, SavedBundle};
+use hsched_slurm::site_calls::{Call, NameReplacer, calls};
 use hsched_slurm::{JobId, Runner, site, squeue};
 
-/// How far back the accounting is asked for the user's jobs.
+/// How far back accounting is queried for the user's jobs.
 const PAST: TimeDelta = TimeDelta::days(2);
 
-/// Jobs of the user whose details are recorded: one in each state, but not more than these.
+/// Maximum number of the user's jobs whose details are recorded, one in each state.
 const MOST_JOBS: usize = 6;
 
-/// What is said before a bundle is made.
+/// Message before a bundle is created.
 const INTRODUCTION: &str = "hsched makes these read-only calls and writes their output to one file. It replaces the names of users, accounts, \
     jobs, reservations and nodes, leaves out commands, paths and comments, and keeps the names of partitions, QOS and features. It sends nothing.";
 
-/// Makes a bundle, unless this is a dry run, and shows its list of calls.
+/// Creates a bundle, unless this is a dry run, and shows its list of calls.
 ///
 /// # Errors
-/// When Slurm does not answer at all (exit 69), or the file cannot be written.
+/// If Slurm does not answer at all (exit 69), or the file cannot be written.
 pub(super) fn bundle(
     context: &Context,
     path: &Path,
@@ -56,7 +56,7 @@ pub(super) fn bundle(
     }
     let recorded = record(context, &calls, &user, names);
     let failed = recorded.iter().filter(|call| call.error.is_some()).count();
-    let bundle = Bundle::new(version, time(&context.clock).0, recorded);
+    let bundle = SavedBundle::new(version, time(&context.clock).0, recorded);
     let bytes = bundle.to_bytes().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &bytes).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
@@ -74,7 +74,7 @@ pub(super) fn bundle(
     finish(context, format, &json, &said)
 }
 
-/// Whether a bundle has the real names.
+/// Whether a bundle contains the real names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamesIn {
     Replaced,
@@ -116,7 +116,7 @@ fn list(context: &Context, calls: &[Call]) -> String {
 }
 
 fn record(context: &Context, calls: &[Call], user: &str, names_in: NamesIn) -> Vec<BundledCall> {
-    let mut names = Names::of_user(user);
+    let mut names = NameReplacer::of_user(user);
     let _progress = ProgressLine::start("recording the output of Slurm".to_owned());
     let mut answers = Vec::new();
     for call in calls {

@@ -1,8 +1,8 @@
-//! One line of the doctor's findings.
+//! One line of the doctor's output.
 
 use serde_json::{Value, json};
 
-/// What was looked at, what was found and what to do.
+/// The subject of a check, its finding, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Check {
     pub name: &'static str,
@@ -11,11 +11,11 @@ pub(super) struct Check {
     pub advice: Option<String>,
 }
 
-/// How bad it is.
+/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Ok,
-    /// Works, but the user should know.
+    /// It works, but the user should know.
     Note,
     /// Something will fail.
     Problem,
@@ -48,7 +48,7 @@ impl Check {
         Self { advice: Some(advice.into()), ..self }
     }
 
-    /// Returns finding and advice for people, without characters that have power over a terminal.
+    /// Returns finding and advice as text, without terminal control characters.
     pub(super) fn text(&self) -> String {
         let text = match &self.advice {
             Some(advice) => format!("{} → {advice}", self.found),

@@ -8,7 +8,7 @@ use hsched_model::catalogue::recognise;
 use hsched_model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 use hsched_slurm::site::PartitionLimits;
 
-/// `notes` are what reading the cluster left unclear.
+/// `notes` are the uncertainties from reading the cluster.
 pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {
     let types = cluster.summary(RankNeeds { cpus: 1, memory: 0 });
     if types.is_empty() {
@@ -56,7 +56,7 @@ fn spellings(types: &[&GpuType]) -> Option<Check> {
     (!groups.is_empty()).then(|| check.advise("give throughput for each name"))
 }
 
-/// Returns a note on nodes without GPUs in partitions where others have some.
+/// Returns a note on nodes without GPUs in partitions that have some.
 fn bare_nodes(cluster: &Cluster) -> Option<Check> {
     let with: Vec<&Node> = cluster.nodes.iter().filter(|node| node.gpu_total() > 0).collect();
     let beside = |node: &Node| with.iter().any(|other| !node.partitions.is_disjoint(&other.partitions));
@@ -75,14 +75,14 @@ fn unavailable(cluster: &Cluster) -> Option<Check> {
     )
 }
 
-/// Returns the nodes that are meant, as a hostlist; `None` where there are none.
+/// Returns the selected nodes as a hostlist; `None` if there are none.
 fn named(cluster: &Cluster, meant: impl Fn(&Node) -> bool) -> Option<String> {
     let names: Vec<&str> =
         cluster.nodes.iter().filter(|node| meant(node)).map(|node| node.name.as_str()).collect();
     (!names.is_empty()).then(|| hostlist::compress(names))
 }
 
-/// `chosen` is the setting: a partition, or several with commas.
+/// `chosen` is the setting: a partition, or several separated by commas.
 pub(super) fn partitions(partitions: &[PartitionLimits], chosen: Option<&str>) -> Vec<Check> {
     let list: Vec<String> = partitions.iter().map(limits).collect();
     let mut checks = vec![Check::ok("partitions", list.join("; "))];
@@ -119,7 +119,7 @@ pub(super) fn partitions(partitions: &[PartitionLimits], chosen: Option<&str>) -
     checks
 }
 
-/// Returns a partition's limits in a few words.
+/// Summarises a partition's limits.
 fn limits(partition: &PartitionLimits) -> String {
     let mut words = vec![partition.name.clone()];
     words.extend(partition.default.then(|| "(default)".into()));

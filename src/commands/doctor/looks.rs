@@ -1,4 +1,5 @@
-//! What looks at the queue have shown, from which waits are learnt: its size and span, and `--remove-looks`.
+//! The stored looks at the queue, from which waits are learnt: their size and time range, and
+//! `--remove-looks`.
 
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{LooksSize, SiteLooks};
 
-/// Returns the check of what is kept.
+/// Returns the check of the stored looks.
 pub(super) fn check(context: &Context) -> Option<Check> {
     let looks = SiteLooks::of(&state::root(context).ok()?);
     let Some(kept) = looks.size() else {
@@ -23,7 +24,7 @@ pub(super) fn check(context: &Context) -> Option<Check> {
     Some(Check::ok("looks", format!("{}; remove them with hsched doctor --remove-looks", span(&kept))))
 }
 
-/// Returns the days and the size of what is kept, in words.
+/// Returns the days and the size of the stored looks, in words.
 fn span(kept: &LooksSize) -> String {
     let LooksSize { bytes, first, last } = kept;
     format!("{}, {first} to {last}, {}", counted(days(kept), "day"), size(bytes.0))
@@ -42,10 +43,10 @@ fn days(kept: &LooksSize) -> usize {
     usize::try_from(days).unwrap_or_default()
 }
 
-/// Removes what looks have shown, unless this is a dry run.
+/// Removes the stored looks, unless this is a dry run.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If they cannot be removed.
 pub(super) fn remove(context: &Context, dry_run: bool, format: Format) -> Result<Exit, Failure> {
     let looks = SiteLooks::of(&state::root(context)?);
     let kept = looks.size();

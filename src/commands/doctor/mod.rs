@@ -1,4 +1,4 @@
-//! `hsched doctor`: looks at the surroundings and says what to do; changes nothing, except with `--restore`.
+//! `hsched doctor`: checks the environment and gives advice; changes nothing, except with `--restore`.
 
 mod account;
 mod bundle;
@@ -125,7 +125,7 @@ pub(super) fn counted(count: usize, what: &str) -> String {
 
 /// Returns the checks of Slurm, and whether it answers at all.
 fn slurm(context: &Context) -> (Vec<Check>, bool) {
-    // Asked once each: what a doctor wants to see is the first answer.
+    // Each is called once, because the first answer is what a check needs.
     let ask = |command: &CommandLine| context.slurm.run(command).map(|output| output.stdout);
     let client = match ask(&printed::version_command("sinfo")) {
         Ok(text) => printed::version(&text),
@@ -203,7 +203,7 @@ fn absent(name: &'static str, error: &CommandError) -> Check {
     })
 }
 
-/// Returns the check of variables that would change what Slurm's commands print.
+/// Returns the check of variables that would change the output of Slurm's commands.
 fn environment() -> Check {
     let variables = process_environment().map(|(name, _)| name);
     let cleared = cleared_variables(variables);

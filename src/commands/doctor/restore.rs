@@ -1,4 +1,4 @@
-//! `hsched doctor --restore FILE`: goes on from the state that a person has chosen.
+//! `hsched doctor --restore FILE`: restores the state chosen by the user.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{StateDir, StoredState, is_name_of_state};
 
-/// Restores a file, unless this is a dry run, and says what it holds and what it replaces.
+/// Restores a file, unless this is a dry run, and reports its content and the files that it replaces.
 pub(super) fn restore(
     context: &Context,
     file: &Path,

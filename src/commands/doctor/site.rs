@@ -1,4 +1,4 @@
-//! Checks of how Slurm is set up, each from what was read to a finding.
+//! Checks of Slurm's setup, each from its data to a finding.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) fn controller(config: &Config, client: Option<&str>, took: Duration) 
     Check::ok("controller", found)
 }
 
-/// Returns the check of the two clocks; nothing where the controller does not tell its time.
+/// Returns the check of the two clocks; `None` if the controller does not report its time.
 pub(super) fn clock(config: &Config, here: NaiveDateTime) -> Option<Check> {
     let skew = (here - config.time?).num_seconds().abs();
     Some(match skew {
@@ -53,7 +53,7 @@ pub(super) fn clock(config: &Config, here: NaiveDateTime) -> Option<Check> {
             Check::note("clock", format!("the clocks of this machine and the controller differ by {skew} s"))
                 .advise("ask your administrators to run NTP on both")
         }
-        // Munge takes no credential that is older than five minutes.
+        // Munge rejects credentials older than five minutes.
         _ => Check::problem(
             "clock",
             format!("the clocks of this machine and the controller differ by {skew} s"),
@@ -99,7 +99,7 @@ pub(super) fn het_jobs(config: &Config, het_steps: bool) -> Check {
     }
 }
 
-/// `answer` is what sacct said, where it was asked.
+/// `answer` is the output of sacct, if it was called.
 pub(super) fn accounting(config: &Config, answer: Option<Result<(), CommandError>>) -> Check {
     match answer {
         None => {
@@ -109,7 +109,7 @@ pub(super) fn accounting(config: &Config, answer: Option<Result<(), CommandError
         }
         Some(Err(error)) => Check::note("accounting", format!("on, but sacct does not work here: {error}")),
         Some(Ok(())) if !config.lists("AccountingStorageTRES", "gres/gpu") => {
-            // Items are written gres/gpu and gres/gpu:v100.
+            // Items have the form gres/gpu and gres/gpu:v100.
             Check::note("accounting", "on, without GPUs (AccountingStorageTRES lacks gres/gpu)")
                 .advise("Slurm does not record GPU hours here; hsched does not need them")
         }
@@ -122,7 +122,7 @@ pub(super) fn stop(config: &Config, grace: Seconds) -> Check {
     let over = config.get("OverTimeLimit").filter(|text| !text.starts_with("0 ") && *text != "0");
     let over = over.map(|text| format!(", then up to {text} over the limit")).unwrap_or_default();
     let found = format!("stop signal {} before the time limit{over}; KillWait {kill}", duration_text(grace));
-    // Slurm looks at time limits once a minute.
+    // Slurm checks time limits once a minute.
     if grace.0 < 60.0 {
         return Check::note("stopping", found).advise(
             "Slurm can send the signal up to 60 s early, and saving takes time; set grace to 60s or more",

@@ -1,4 +1,4 @@
-//! Checks of the state directory: the location, and the files in it.
+//! Checks of the state directory: its location and its files.
 
 use std::path::Path;
 
@@ -11,10 +11,11 @@ use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{Inspection, StateError, StateLocation};
 use hsched_model::Bytes;
 
-/// Free space below which a note is due: plans and scripts are small, reports of many ranks are not.
+/// Free space in bytes below which a note is due: plans and scripts are small, but reports of many ranks are
+/// not.
 const LITTLE: u64 = 100 << 20;
 
-/// `with_slurm` says whether jobs can be submitted from here at all.
+/// `with_slurm` says whether jobs can be submitted from here.
 pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
     let Some(directory) = &context.settings.state_dir else {
         return vec![Check::problem("state", "no home directory found").advise("set HSCHED_STATE_DIR")];

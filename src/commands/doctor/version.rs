@@ -1,28 +1,30 @@
-//! What the version of Slurm means: whether hsched was tested with it, what it lacks, and what is broken in it.
+//! Checks of Slurm's version: whether hsched was tested with it, its missing features and known faults.
 
 use super::check::Check;
 use hsched_slurm::site::release;
 
 /// A release of Slurm, such as `(22, 5)`.
-type Release = (u32, u32);
+type SlurmRelease = (u32, u32);
 
-/// Releases on which all tests with a real Slurm run.
-const RUN: [Release; 3] = [(22, 5), (24, 11), (26, 5)];
+/// Releases with which all tests on a real Slurm run.
+const RUN: [SlurmRelease; 3] = [(22, 5), (24, 11), (26, 5)];
 
-/// Releases whose recorded output the parsers are tested on, but which no test runs.
-const READ: [Release; 6] = [(20, 11), (23, 2), (23, 11), (24, 5), (25, 5), (25, 11)];
+/// Releases whose recorded output the parsers are tested with, but which no test runs.
+const READ: [SlurmRelease; 6] = [(20, 11), (23, 2), (23, 11), (24, 5), (25, 5), (25, 11)];
 
-/// What Slurm brought that a job file can ask for, and since which release.
-const FEATURES: [(Release, &str); 2] =
+/// Slurm features that a job file can request, and the release that added each.
+const FEATURES: [(SlurmRelease, &str); 2] =
     [((24, 11), "several QOS for one job"), ((25, 11), "--requeue=expedite")];
 
-/// Releases whose slurmd crashes on heterogeneous steps of an older srun: from `.0` up to and with this patch.
-const CRASHES: [(Release, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
+/// Releases whose slurmd crashes on heterogeneous steps of an older srun: from `.0` up to this patch
+/// (inclusive).
+const CRASHES: [(SlurmRelease, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
 
-/// The newest srun on whose heterogeneous steps they crash.
-const OLD_STEPS: Release = (24, 11);
+/// The newest srun whose heterogeneous steps crash them.
+const OLD_STEPS: SlurmRelease = (24, 11);
 
-/// Returns the check of the commands' version; `tried` are the calls made for these checks, with whether each could be read.
+/// Returns the check of the commands' version; `tried` are the calls of these checks, with whether each could
+/// be read.
 pub(super) fn check(version: Option<&str>, tried: &[(&str, bool)]) -> Check {
     let Some((version, release)) = version.and_then(|version| Some((version, release(version)?))) else {
         return Check::note("version", format!("sinfo does not print its version; {}", trials(tried)));
@@ -45,7 +47,7 @@ pub(super) fn check(version: Option<&str>, tried: &[(&str, bool)]) -> Check {
         .advise("hsched doctor --bundle FILE records what it prints, for a bug report")
 }
 
-/// Returns what became of the calls of these checks.
+/// Summarises the calls of these checks.
 fn trials(tried: &[(&str, bool)]) -> String {
     let named = |wanted: bool| -> Vec<&str> {
         tried.iter().filter(|(_, read)| *read == wanted).map(|(name, _)| *name).collect()
@@ -55,7 +57,7 @@ fn trials(tried: &[(&str, bool)]) -> String {
     if failed.is_empty() { all } else { format!("{all}; these fail: {}", failed.join(", ")) }
 }
 
-/// Returns the check of a known fault of the controller's release with the steps of these commands.
+/// Returns the check of a known fault between the controller's release and these commands' steps.
 pub(super) fn steps(server: Option<&str>, client: Option<&str>, het_steps: bool) -> Option<Check> {
     let (server, client) = (server?, client?);
     let patch: u32 = server.split(['.', '-']).nth(2)?.parse().ok()?;
@@ -69,7 +71,7 @@ pub(super) fn steps(server: Option<&str>, client: Option<&str>, het_steps: bool)
     })
 }
 
-fn short((major, minor): Release) -> String {
+fn short((major, minor): SlurmRelease) -> String {
     format!("{major}.{minor:02}")
 }
 

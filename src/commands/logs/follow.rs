@@ -1,13 +1,13 @@
-//! `hsched logs --follow`: the output as it grows, from one submission of the job to the next.
+//! `hsched logs --follow`: prints the output as it grows, across submissions of the job.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -15,11 +15,12 @@ use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
 use hsched_engine::{JobState, Phase, Rules, State, SubmissionKey};
 use hsched_model::{ErrorId, Seconds};
 
-/// Time between two looks. A network file system does not tell this machine of what another node writes, and the state
-/// does not tell of anything.
+/// Interval of checks: a network file system does not notify this machine of another node's writes, and the
+/// state sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After this time without a look at the jobs nobody watches them: nothing comes after a submission that has ended.
+/// After this time without an observation of the jobs, no process manages them, so nothing follows an ended
+/// submission.
 const UNWATCHED: Seconds = Seconds(120.0);
 
 /// Follows a job.
@@ -28,34 +29,34 @@ pub(super) struct Follower<'a> {
     context: &'a Context,
     rules: Rules,
     root: PathBuf,
-    output: Output<'a>,
-    growth: Growth,
-    /// The submission whose output is printed.
+    output: LogOutput<'a>,
+    growth: FileGrowth,
+    /// The submission whose output is being printed.
     shown: Option<(SubmissionKey, Vec<FilePart>)>,
-    /// What was said last of a job that waits.
+    /// The last message about a waiting job.
     said: &'static str,
 }
 
 impl<'a> Follower<'a> {
     /// # Errors
-    /// When there is no state directory.
+    /// If there is no state directory.
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
-        let output = Output { context, several: false, shown: None };
-        Ok(Self { args, context, rules, root, output, growth: Growth::new(), shown: None, said: "" })
+        let output = LogOutput { context, several: false, shown: None };
+        Ok(Self { args, context, rules, root, output, growth: FileGrowth::new(), shown: None, said: "" })
     }
 
-    /// Prints until the job has ended or the reader is gone.
+    /// Prints until the job has ended or the reader has closed.
     ///
     /// # Errors
-    /// When the state or the output cannot be read, or stdout cannot be written.
+    /// If the state or the output cannot be read, or stdout cannot be written.
     pub(super) fn go_on(&mut self, mut state: State) -> Result<Exit, Failure> {
         let mut stamp = state_stamp(&self.root);
         loop {
             let Ok(tracked) = self.args.find(&state) else { return Ok(Exit::Done) };
             self.take_up(tracked)?;
             let is_over = tracked.phase.is_over() || self.is_left_alone()?;
-            // After the look: what comes before the end is there by then.
+            // This follows the observation, so all output before the end is present.
             if !self.print()? {
                 return Ok(Exit::Done);
             }
@@ -82,7 +83,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Turns to the job's latest submission once it has begun.
+    /// Switches to the job's latest submission after it has begun.
     fn take_up(&mut self, tracked: &JobState) -> Result<(), Failure> {
         let all = submissions(self.context, tracked)?;
         let Some(next) = latest(tracked, &all).filter(|next| next.has_begun) else {
@@ -114,7 +115,7 @@ impl<'a> Follower<'a> {
             Some((_, mut before)) => {
                 for part in &mut before {
                     let here = parts.iter_mut().find(|candidate| candidate.path == part.path);
-                    // Where the file is the same, what was printed of it is not printed again.
+                    // In a shared file, output that was already printed is skipped.
                     part.end = here.as_ref().map(|part| part.position);
                     self.output.pass_on(part)?;
                     if let Some(shown_part) = here {
@@ -129,7 +130,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Says once that the job waits.
+    /// Prints once that the job waits.
     fn say_waiting(&mut self, tracked: &JobState) {
         let word = tracked.phase.word();
         let (job, is_new) = (&tracked.job.name, self.said != word);
@@ -141,8 +142,8 @@ impl<'a> Follower<'a> {
         self.said = word;
     }
 
-    /// Returns whether the submission has ended, by its script's word, and nothing comes after it: it has completed, or
-    /// nobody watches the jobs.
+    /// Returns whether the submission has ended according to its script's last word and nothing follows: it
+    /// has completed, or no process manages the jobs.
     fn is_left_alone(&self) -> Result<bool, Failure> {
         let Some((key, _)) = &self.shown else { return Ok(false) };
         let folder = report_folder(&self.root, &key.run, &key.name());
@@ -162,7 +163,7 @@ impl<'a> Follower<'a> {
         Ok(status == 0 || !is_watched)
     }
 
-    /// Prints what is new; returns whether anybody reads it.
+    /// Prints new output; returns whether the reader is still open.
     fn print(&mut self) -> Result<bool, Failure> {
         let Some((_, parts)) = &mut self.shown else { return Ok(true) };
         for part in parts {

@@ -1,4 +1,4 @@
-//! `hsched logs`: what a job has printed.
+//! `hsched logs`: prints the output of a job.
 
 mod follow;
 mod script;
@@ -59,7 +59,7 @@ impl Subcommand for Args {
         }
         if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
             let chains = script_chains(&state::root(context)?);
-            // Of several of the name, the last one.
+            // The last one of several with the same name.
             if let Some(chain) =
                 chains.iter().rev().find(|chain| chain.name == self.job || chain.run == self.job)
             {
@@ -83,7 +83,7 @@ impl Subcommand for Args {
         if !chosen.has_begun {
             return Err(self.not_started(context, tracked, all.len()));
         }
-        let mut output = Output { context, several: chosen.parts.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: chosen.parts.len() > 1, shown: None };
         let mut parts = chosen.parts.clone();
         if let Some(missing) = parts.iter().find(|part| !part.exists()) {
             let message = format!("{} does not exist", missing.path.display());
@@ -105,13 +105,13 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the job of the name.
+    /// Returns the job with the name.
     fn find<'a>(&self, state: &'a State) -> Result<&'a JobState, Failure> {
         let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);
         job.ok_or_else(|| unknown_job(&self.job, state))
     }
 
-    /// Returns the submission that was asked for.
+    /// Returns the selected submission.
     fn chosen<'a>(
         &self,
         context: &Context,
@@ -141,7 +141,7 @@ impl Args {
         }
     }
 
-    /// Returns that there is nothing to print yet.
+    /// Returns that there is no output yet.
     fn not_started(&self, context: &Context, tracked: &JobState, submissions: usize) -> Failure {
         let job = &tracked.job.name;
         if tracked.phase.is_over() {
@@ -160,17 +160,17 @@ impl Args {
     }
 }
 
-/// Where the output of jobs goes.
-struct Output<'a> {
+/// The destination of jobs' output.
+struct LogOutput<'a> {
     context: &'a Context,
-    /// Whether there is more than one file, which are then told apart.
+    /// Whether there are several files, which get headers.
     several: bool,
-    /// The file of which something was printed last.
+    /// The file printed last.
     shown: Option<std::path::PathBuf>,
 }
 
-impl Output<'_> {
-    /// Prints what there is of a part; returns whether anybody reads it.
+impl LogOutput<'_> {
+    /// Prints the available part of a file; returns whether the reader is still open.
     fn pass_on(&mut self, part: &mut FilePart) -> Result<bool, Failure> {
         loop {
             let bytes = part.read().map_err(|error| unreadable(part, &error))?;

@@ -1,13 +1,13 @@
-//! `hsched logs` of batch scripts: the files that they name themselves.
+//! `hsched logs` for batch scripts: the files that they name themselves.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -15,11 +15,11 @@ use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_engine::{Rules, ScriptJob};
 use hsched_model::ErrorId;
 
-/// Time between two looks at the state, which does not tell of changes.
+/// Interval for checking the state, which sends no notifications.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a look at the state has shown of a script.
-struct Look {
+/// A script's state at one check.
+struct ScriptLook {
     files: Vec<PathBuf>,
     has_started: bool,
     is_over: bool,
@@ -27,7 +27,7 @@ struct Look {
 }
 
 impl Args {
-    /// Prints what the job of a script has printed.
+    /// Prints the output of a script's job.
     pub(super) fn of_script(
         &self,
         context: &Context,
@@ -46,7 +46,7 @@ impl Args {
             let several = script.outputs.len() > 1 || script.tasks.is_some();
             return self.follow_files(context, several, || {
                 let state = deferred_commands::expected(context, rules)?;
-                Ok(state.script(&script.name).map(|script| Look {
+                Ok(state.script(&script.name).map(|script| ScriptLook {
                     files: script_output(script, self.task).unwrap_or_default(),
                     has_started: script.submission.started.is_some(),
                     is_over: script.is_over(),
@@ -83,7 +83,7 @@ impl Args {
             .hint("it was removed, or is on a file system that this machine cannot see")
     }
 
-    /// Prints what the pieces of a script have printed: the last one that started, or that of `--attempt`.
+    /// Prints the output of a script's pieces: the last one that started, or that of `--attempt`.
     pub(super) fn of_chain(&self, context: &Context, chain: &ScriptChain) -> Result<Exit, Failure> {
         if self.of_run.is_some() || self.task.is_some() {
             let message = format!("{} runs in pieces: --attempt N prints that of piece N", self.job);
@@ -98,12 +98,12 @@ impl Args {
             let job = number.checked_sub(1).and_then(|place| chain.started().get(place));
             let files = job.map(|job| piece_output(&chain, *job)).transpose()?.unwrap_or_default();
             let (has_started, state) = (job.is_some(), chain.state());
-            Ok(Some(Look { files, has_started, is_over: state.is_over(), word: state.word() }))
+            Ok(Some(ScriptLook { files, has_started, is_over: state.is_over(), word: state.word() }))
         };
         if self.follow {
             return self.follow_files(context, true, look);
         }
-        let Some(Look { files, has_started, word, .. }) = look()? else { return Ok(Exit::Done) };
+        let Some(ScriptLook { files, has_started, word, .. }) = look()? else { return Ok(Exit::Done) };
         if !has_started {
             let what = match self.attempt {
                 Some(number) => format!("piece {number} of {} has not started", self.job),
@@ -121,12 +121,12 @@ impl Args {
         })
     }
 
-    /// Prints the files that are there; `None` if none is.
+    /// Prints the existing files; `None` if there are none.
     fn print_files(&self, context: &Context, files: Vec<PathBuf>) -> Result<Option<Exit>, Failure> {
         if !files.iter().any(|file| file.exists()) {
             return Ok(None);
         }
-        let mut output = Output { context, several: files.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: files.len() > 1, shown: None };
         for path in files.into_iter().filter(|path| path.exists()) {
             let mut part = self.part(path)?;
             if !output.pass_on(&mut part)? {
@@ -136,18 +136,20 @@ impl Args {
         Ok(Some(Exit::Done))
     }
 
-    /// Prints files as they grow and new ones appear, until the job has ended or the reader is gone.
+    /// Prints files as they grow and as new ones appear, until the job has ended or the reader has closed.
     fn follow_files(
         &self,
         context: &Context,
         several: bool,
-        mut look: impl FnMut() -> Result<Option<Look>, Failure>,
+        mut look: impl FnMut() -> Result<Option<ScriptLook>, Failure>,
     ) -> Result<Exit, Failure> {
-        let mut output = Output { context, several, shown: None };
-        let (mut parts, growth) = (Vec::<FilePart>::new(), Growth::new());
+        let mut output = LogOutput { context, several, shown: None };
+        let (mut parts, growth) = (Vec::<FilePart>::new(), FileGrowth::new());
         let mut is_first = true;
         loop {
-            let Some(Look { files, has_started, is_over, word }) = look()? else { return Ok(Exit::Done) };
+            let Some(ScriptLook { files, has_started, is_over, word }) = look()? else {
+                return Ok(Exit::Done);
+            };
             for path in files {
                 if !parts.iter().any(|part| part.path == path) {
                     let new = FilePart { path: path.clone(), position: 0, end: None };

@@ -5,15 +5,15 @@ use hsched_model::GpuType;
 
 /// The GPUs of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Gpus {
-    /// So many of any type.
+pub(super) enum NodeGpus {
+    /// This many of any type.
     Any(u32),
     Typed(Vec<(GpuType, u32)>),
-    /// So many runs at a time, on CPUs.
+    /// This many concurrent runs, on CPUs.
     Cpus(u32),
 }
 
-impl Gpus {
+impl NodeGpus {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.trim().parse::<u32>() {
             Ok(0) => Err("at least 1 GPU is needed".to_owned()),
@@ -32,7 +32,7 @@ impl Gpus {
         }
     }
 
-    /// Returns the value of `--gres`; `None` where no GPUs are asked for.
+    /// Returns the value of `--gres`; `None` if no GPUs are requested.
     pub(super) fn gres(&self, chosen: Option<&GpuType>) -> Option<String> {
         match (self, chosen) {
             (Self::Any(count), Some(gpu_type)) => Some(format!("gpu:{gpu_type}:{count}")),
@@ -46,7 +46,7 @@ impl Gpus {
         }
     }
 
-    /// Returns the type if there is one alone.
+    /// Returns the type if there is only one.
     pub(super) fn only_type(&self) -> Option<&GpuType> {
         match self {
             Self::Typed(counts) if counts.len() == 1 => counts.first().map(|(gpu_type, _)| gpu_type),

@@ -1,4 +1,4 @@
-//! `hsched submit --pack`: a few allocations for all jobs, in which `hsched run` runs them; `--together`: one.
+//! `hsched submit --pack`: a few allocations for all jobs, run by `hsched run`; `--together`: a single one.
 
 mod gpus;
 
@@ -16,7 +16,7 @@ use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions, replicas, slurm};
 use crate::commands::cli::{json_text, print};
-use crate::commands::pack::gpus::Gpus;
+use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
@@ -45,8 +45,8 @@ pub(super) struct PackArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
     at_most: u32,
     /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs on CPUs alone.
-    #[arg(long, value_name = "GPUS", value_parser = Gpus::parse, requires = "pool")]
-    gpus: Option<Gpus>,
+    #[arg(long, value_name = "GPUS", value_parser = NodeGpus::parse, requires = "pool")]
+    gpus: Option<NodeGpus>,
     /// With --pack: the number of nodes of each Slurm job.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
     nodes: u32,
@@ -55,10 +55,11 @@ pub(super) struct PackArgs {
     time: Option<Seconds>,
 }
 
-/// The name of the script in the state directory, of the Slurm job, and of its output.
+/// Name of the script in the state directory, of the Slurm job, and of its output.
 pub(super) const NAME: &str = "hsched-run";
 
-/// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
+/// How long before its end Slurm signals the script, in addition to the jobs' time to save. hsched also knows
+/// the end.
 const NOTICE_S: f64 = 25.0;
 
 /// Returns the path of the first script of a state directory.
@@ -75,8 +76,8 @@ fn name_of(seat: u32) -> String {
     if seat == 1 { NAME.to_owned() } else { format!("{NAME}-{seat}") }
 }
 
-/// What is submitted.
-struct Submission<'a> {
+/// The submission of a pool.
+struct PackSubmission<'a> {
     args: &'a PackArgs,
     context: &'a Context,
     jobs: Vec<Job>,
@@ -86,7 +87,7 @@ struct Submission<'a> {
     policy: &'a str,
 }
 
-/// What `hsched submit --pack` submits beside its options.
+/// The inputs of `hsched submit --pack` besides its options.
 pub(super) struct PackRequest<'a> {
     /// The job file.
     pub path: &'a Path,
@@ -118,7 +119,7 @@ impl PackArgs {
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         }
         refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
-        if matches!(self.gpus, Some(Gpus::Cpus(_))) && self.nodes > 1 {
+        if matches!(self.gpus, Some(NodeGpus::Cpus(_))) && self.nodes > 1 {
             let message = "--gpus cpu:N is for Slurm jobs of one node";
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::OptionsConflict)
@@ -130,7 +131,7 @@ impl PackArgs {
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = state::root(context)?.join("together").join(run);
         let policy = planning.policy.words();
-        let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
+        let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.check_sizes()?;
         let choices = submission.choices(planning);
@@ -183,8 +184,8 @@ impl PackArgs {
     }
 }
 
-impl Submission<'_> {
-    /// Shows what would be submitted.
+impl PackSubmission<'_> {
+    /// Shows the planned submission.
     fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
         if format == Format::Table {
             return texts.iter().try_for_each(|text| print(self.context, text));
@@ -197,7 +198,7 @@ impl Submission<'_> {
         print(self.context, &shown)
     }
 
-    /// Refuses jobs that do not fit into an allocation: a job runs in one.
+    /// Refuses jobs that do not fit into an allocation, because a job runs in one.
     fn check_sizes(&self) -> Result<(), Failure> {
         let capacity = self.capacity();
         self.check_replicas()?;
@@ -226,22 +227,22 @@ impl Submission<'_> {
             .hint(format!("increase --gpus, or submit {name} without --pack")))
     }
 
-    fn gpus(&self) -> &Gpus {
-        self.args.gpus.as_ref().unwrap_or(&Gpus::Any(1))
+    fn gpus(&self) -> &NodeGpus {
+        self.args.gpus.as_ref().unwrap_or(&NodeGpus::Any(1))
     }
 
-    /// Returns how many devices a Slurm job has.
+    /// Returns the number of devices of a Slurm job.
     fn capacity(&self) -> u32 {
         self.gpus().count().saturating_mul(self.args.nodes)
     }
 
-    /// Returns how many Slurm jobs the jobs can use at once.
+    /// Returns how many Slurm jobs the jobs can use at the same time.
     fn wanted(&self) -> usize {
-        let ready = self.jobs.iter().filter(|job| job.after.is_empty());
-        pool_size::needed(0, ready, self.capacity(), self.args.at_most) as usize
+        let ready: Vec<&Job> = self.jobs.iter().filter(|job| job.after.is_empty()).collect();
+        pool_size::needed(0, &ready, self.capacity(), self.args.at_most) as usize
     }
 
-    /// Returns how long before its end Slurm tells a script.
+    /// Returns how long before its end Slurm signals a script.
     fn notice(&self) -> f64 {
         let defaults = &self.context.settings.jobs;
         let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
@@ -263,12 +264,12 @@ impl Submission<'_> {
             .hint("increase --time, or set a shorter checkpoint.grace"))
     }
 
-    /// Returns what each Slurm job asks the queue for, chosen as `when` does; `None` where there is nothing to choose.
+    /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpu_type = match self.gpus() {
-            Gpus::Cpus(_) => return none(),
-            Gpus::Typed(counts) if counts.len() > 1 => return none(),
+            NodeGpus::Cpus(_) => return none(),
+            NodeGpus::Typed(counts) if counts.len() > 1 => return none(),
             gpus => gpus.only_type(),
         };
         let time = self.args.time.unwrap_or_default();
@@ -293,7 +294,7 @@ impl Submission<'_> {
         };
         let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let mut arguments: Vec<String> = self.policy.split(' ').map(str::to_owned).collect();
-        if let Gpus::Cpus(count) = self.gpus() {
+        if let NodeGpus::Cpus(count) = self.gpus() {
             arguments.extend(["--devices".to_owned(), format!("cpu:{count}")]);
         }
         let together = Together {
@@ -342,7 +343,7 @@ impl Submission<'_> {
         options
     }
 
-    /// Writes the jobs and the scripts down.
+    /// Stores the jobs and the scripts.
     fn keep(&self, texts: &[String]) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;

@@ -1,4 +1,4 @@
-//! `hsched probe`: short jobs that measure how fast jobs are where nobody knows.
+//! `hsched probe`: short jobs that measure speeds that are unknown.
 
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the jobs that were asked for, each with what only this command line knows of it.
+    /// Returns the selected jobs, each with the data that only this command needs.
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;
@@ -96,8 +96,8 @@ impl Args {
         Ok(jobs.iter().map(|job| submission::settled(context, job, &[])).collect())
     }
 
-    /// Measures round after round: at most one probe of a speed at a time, the largest
-    /// batch first; a smaller one only where that did not show two sizes.
+    /// Measures in rounds, with at most one probe of each speed at a time. The first probe uses the largest
+    /// batch; a smaller one follows only if the first did not measure two batch sizes.
     fn measure(
         &self,
         context: &Context,
@@ -123,7 +123,7 @@ impl Args {
         Ok(all)
     }
 
-    /// Prints what was measured, or what would be.
+    /// Prints the measurements, or with `--dry-run` the planned ones.
     fn show(
         &self,
         context: &Context,

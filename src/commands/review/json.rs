@@ -6,7 +6,7 @@ use hsched_model::number::to_i64;
 use hsched_slurm::accounting::Accounting;
 use hsched_slurm::review::NameReview;
 
-/// Returns the reviews as JSON; `saved` are the hours of waiting that each saves.
+/// Returns the reviews as JSON; `saved` has the hours of waiting that each change saves.
 pub(super) fn json(names: &[NameReview], saved: &[Option<f64>], accounting: &Accounting) -> Value {
     let names: Vec<Value> = names.iter().zip(saved).map(|(name, saved)| of_name(name, *saved)).collect();
     let odd: Vec<Value> =
@@ -50,7 +50,7 @@ fn of_name(name_review: &NameReview, saved: Option<f64>) -> Value {
     })
 }
 
-/// Returns a number with four decimals, whole ones without any.
+/// Returns a number with four decimals; whole numbers have none.
 fn number(value: Option<f64>) -> Value {
     let Some(value) = value else { return Value::Null };
     let value = (value * 1e4).round() / 1e4;

@@ -1,4 +1,4 @@
-//! `hsched review`: what jobs should have asked for, from their accounting.
+//! `hsched review`: better requests for jobs, from their accounting.
 
 mod json;
 mod waits;
@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
-use crate::app::start_estimates::{self, Queue};
+use crate::app::start_estimates::{self, ClusterQueue};
 use crate::app::{asking, queue_look};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -78,7 +78,7 @@ impl Subcommand for Args {
 impl Args {
     const DAY: f64 = 86_400.0;
 
-    /// Returns the past runs, and when the days end: now, or at the newest end in the file.
+    /// Returns the past runs and the end of the period: now, or the newest end in the file.
     fn accounting(&self, context: &Context) -> Result<(Accounting, Option<Time>), Failure> {
         if let Some(path) = &self.from {
             let read = Accounting::parse(&input::bytes(path)?, |text| time::without_zone(text).map(Time));
@@ -96,13 +96,13 @@ impl Args {
         Ok((accounting, Some(asking::time(&context.clock))))
     }
 
-    /// Returns the queue by which saved waiting is estimated; none for a file alone.
-    fn queue(&self, context: &Context) -> Result<Option<Queue>, Failure> {
+    /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
+    fn queue(&self, context: &Context) -> Result<Option<ClusterQueue>, Failure> {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
             (None, None) => Ok(match queue_look::look(context) {
-                Ok(looked) => Some(Queue::live(context, looked)),
+                Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));
                     None

@@ -1,9 +1,9 @@
-//! The waiting that smaller requests save, estimated from a queue.
+//! The waiting time that smaller requests save, estimated from a queue.
 
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::number::{to_f64, to_u32, to_u64};
@@ -11,15 +11,15 @@ use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Seconds};
 use hsched_queue::{Question, StartEstimate, forecast};
 use hsched_slurm::review::{NameReview, Quantity};
 
-/// Futures of the queue that are simulated,
+/// Number of simulated futures of the queue.
 const FUTURES: usize = 60;
-/// for at most so long in all.
+/// Time limit of the simulations.
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// A wait of less counts as none.
+/// Shorter waits, in seconds, count as none.
 const NO_WAIT: f64 = 60.0;
 
-/// Returns whether a review recommends to ask for less of something.
+/// Returns whether a review recommends to ask for less of a resource.
 pub(super) fn is_smaller(name_review: &NameReview) -> bool {
     let less = |quantity: &Quantity| {
         quantity.recommended.zip(quantity.asked).is_some_and(|(new, asked)| new < asked)
@@ -27,12 +27,16 @@ pub(super) fn is_smaller(name_review: &NameReview) -> bool {
     [&name_review.time, &name_review.memory, &name_review.cpus, &name_review.gpus].into_iter().any(less)
 }
 
-/// Returns the hours that the past runs of each name would have waited less; `None` without a queue, for names that ask for
-/// nothing less, and where no start can be estimated.
+/// Returns the waiting hours that the past runs of each name would have saved; `None` without a queue, for
+/// names without a smaller request, and if no start can be estimated.
 ///
-/// Today's queue tells which part of the wait a smaller request saves. That part of the past waits is what is saved: today's
-/// queue may be longer or shorter than those of the past.
-pub(super) fn saved(context: &Context, names: &[NameReview], queue: Option<&Queue>) -> Vec<Option<f64>> {
+/// Today's queue gives the fraction of the wait that a smaller request saves. The result is this fraction of
+/// the past waits, because today's queue may be longer or shorter than the past ones.
+pub(super) fn saved(
+    context: &Context,
+    names: &[NameReview],
+    queue: Option<&ClusterQueue>,
+) -> Vec<Option<f64>> {
     let Some(queue) = queue else { return vec![None; names.len()] };
     let _progress = ProgressLine::start("simulating the queue".to_owned());
     let mut left = names.iter().filter(|name| is_smaller(name)).count();
@@ -51,7 +55,7 @@ pub(super) fn saved(context: &Context, names: &[NameReview], queue: Option<&Queu
     saved
 }
 
-fn saved_hours(name: &NameReview, queue: &Queue, stop: &(dyn Fn() -> bool + Sync)) -> Option<f64> {
+fn saved_hours(name: &NameReview, queue: &ClusterQueue, stop: &(dyn Fn() -> bool + Sync)) -> Option<f64> {
     let requests = [
         request(name, 0, |quantity| quantity.asked)?,
         request(name, 1, |quantity| quantity.recommended.or(quantity.asked))?,
@@ -70,7 +74,7 @@ fn saved_hours(name: &NameReview, queue: &Queue, stop: &(dyn Fn() -> bool + Sync
     Some(part * name.waited_h)
 }
 
-/// Returns the request of a name; `None` where it has no time limit.
+/// Returns the request of a name; `None` if it has no time limit.
 fn request(name: &NameReview, id: u32, amount: impl Fn(&Quantity) -> Option<f64>) -> Option<Request> {
     let latest = &name.latest;
     let limit = amount(&name.time)?;

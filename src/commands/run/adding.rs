@@ -1,19 +1,19 @@
-//! The jobs of a job file that `hsched run` adds, and what is said of those that it knows.
+//! The jobs of a job file that `hsched run` adds, and its messages about known ones.
 
 use crate::app::after::refuse_unknown;
 use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
-use crate::commands::run::turns::{LocalRun, Work};
+use crate::commands::run::turns::{LocalRun, RunTurns};
 use crate::error::Failure;
 use hsched_engine::{Event, JobState, Outcome, Phase, ResumePoint, State, apply};
 use hsched_model::Job;
 
 impl LocalRun<'_> {
-    /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
+    /// Adds the unfinished jobs of the job file and records the events up to now.
     pub(super) fn add(
         &self,
-        work: &mut Work<'_>,
+        work: &mut RunTurns<'_>,
         jobs: &[Job],
         mut events: Vec<Event>,
     ) -> Result<(), Failure> {
@@ -53,7 +53,7 @@ impl LocalRun<'_> {
         Ok(())
     }
 
-    /// Says where a job begins that is added, and what may not be meant so.
+    /// Says from which epoch an added job starts, and notes likely mistakes.
     fn note_beginning(&self, job: &Job, state: &State) {
         let beginning = ResumePoint::of(job, state, self.args.restart);
         if let Some(clause) = beginning.clause().strip_prefix("; ") {
@@ -80,7 +80,7 @@ impl LocalRun<'_> {
     }
 }
 
-/// Returns whether a job that completed is to do more now than it did.
+/// Returns whether a completed job now has more epochs than before.
 fn is_more(job: &Job, before: &JobState) -> bool {
     job.epochs > before.job.epochs
 }

@@ -1,4 +1,4 @@
-//! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
+//! Assumptions of `hsched run`: equal speeds until the first epoch is measured, and the cost of a restart.
 
 use std::sync::Arc;
 
@@ -6,15 +6,17 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType};
 
-/// The length of an epoch on one device that is assumed, in seconds.
+/// Assumed length of an epoch on one device, in seconds.
 const EPOCH_S: f64 = 60.0;
 
-/// What a restart costs by default: without a queue, a switch was measured to take at most ten seconds (docs/run.md).
+/// Default cost of a restart: without a queue, a switch took at most ten seconds in measurements
+/// (docs/run.md).
 const RESTART: Seconds = Seconds(10.0);
 
-/// Returns what a restart costs until one was measured: the setting `restart_cost`, whatever its value, if somebody set it.
+/// Returns the cost of a restart until one is measured: the setting `restart_cost` if it is set, else the
+/// default.
 pub(super) fn restart_cost(settings: &Settings) -> Seconds {
     match settings.origin("restart_cost", "") {
         Origin::Default => RESTART,
@@ -22,8 +24,9 @@ pub(super) fn restart_cost(settings: &Settings) -> Seconds {
     }
 }
 
-/// Gives jobs that have no speed on any of these types one that is the same on all of them; once a speed was measured
-/// on some, that one. A job file may call a type by another name of the same model, as in all plans. Returns notes.
+/// Gives each job without a known speed on any of these types the same speed on all of them: once one was
+/// measured, that speed. As in all plans, a job file may use another name for a type of the same model.
+/// Returns notes.
 pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     let State { jobs, cache, .. } = state;
     let mut notes = Vec::new();
@@ -37,7 +40,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|(_, known)| match known.as_ref()?.source {
-            Source::Measured(measured) => Some(measured.speed),
+            SpeedOrigin::Measured(measured) => Some(measured.speed),
             _ => None,
         });
         tracked.unmeasured = measured.is_none();
@@ -59,13 +62,13 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     notes
 }
 
-/// Returns the types that a job may use, with what is known of its speed there.
-fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<Known>)> {
+/// Returns the types that a job may use, with its known speed on each.
+fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<SourcedSpeed>)> {
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
-    let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {
-        Cell::Known(known) => Some((gpu_type, Some(known.clone()))),
-        Cell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
-        Cell::Unusable(_) => None,
+    let usable = |(gpu_type, cell): (&'a GpuType, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some((gpu_type, Some(known.clone()))),
+        SpeedCell::Unusable(UnusableType::NoThroughput) => Some((gpu_type, None)),
+        SpeedCell::Unusable(_) => None,
     };
     types.iter().zip(matrix.row(0)).filter_map(usable).collect()
 }
@@ -77,7 +80,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::{Flag, Sources};
+    use crate::settings::{CommandLineSetting, Sources};
 
     #[test]
     fn an_explicit_restart_cost_holds_even_if_it_is_the_default_of_the_queue() {
@@ -92,7 +95,7 @@ mod tests {
         let in_file = Sources { site_file: Some(site_file), ..Sources::default() };
         let environment = [("HSCHED_RESTART_COST".to_owned(), value.into())].into();
         let in_variable = Sources { environment, ..Sources::default() };
-        let flags = vec![Flag::set(&format!("{key}={value}")).expect("a flag")];
+        let flags = vec![CommandLineSetting::set(&format!("{key}={value}")).expect("a flag")];
         let in_flag = Sources { flags, ..Sources::default() };
         assert_eq!([&in_file, &in_variable, &in_flag].map(cost), [60.0; 3]);
         assert_eq!(cost(&Sources::default()), 10.0);

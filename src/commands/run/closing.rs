@@ -1,20 +1,24 @@
-//! The end of an `hsched run`: all jobs save, and what came of them is written down.
+//! The end of `hsched run`: all jobs save, and their ends are recorded.
 
-use crate::commands::run::turns::{LocalRun, Woken, Work};
+use crate::app::slurm;
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::BEFORE_END;
 use hsched_engine::{State, Update};
 use hsched_model::{Seconds, Time};
 
-/// What jobs get beyond their grace, before they are killed.
+/// Time beyond their grace period before jobs are killed.
 pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
+/// The signal by which Slurm tells a while before its end that an allocation ends.
+const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
+
 impl LocalRun<'_> {
-    /// Ends all processes that are parked, and waits for their end.
-    pub(super) fn clear(&self, work: &mut Work<'_>) {
+    /// Ends all parked processes and waits until they are gone.
+    pub(super) fn clear(&self, work: &mut RunTurns<'_>) {
         work.session.world.here.close();
         while work.session.world.here.left() > 0 {
             let due = work.session.world.here.due();
@@ -25,15 +29,28 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Returns when jobs that may take so long to save must be asked to, for the allocation to end after they have.
+    /// Returns when jobs with this grace period must be asked to save so that they finish before the
+    /// allocation ends.
     pub(super) fn last_moment(&self, grace: Seconds) -> Option<Time> {
         let end = self.target.end?;
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
-    /// Asks all jobs to save, and says so; returns when those that take too long are killed. `signal` is 0
-    /// where no signal asked for it.
-    pub(super) fn ask_to_save(&self, work: &mut Work<'_>, signal: i32) -> Time {
+    /// Returns whether a signal says nothing new to a member of a pool, which knows when its allocation ends: Slurm may send it a minute
+    /// before it is due. If the allocation is to end sooner than it was, as for a preemption, the signal counts.
+    pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
+        let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
+            return false;
+        };
+        let is_due = self.last_moment(Seconds(0.0)).is_some_and(|last| now >= last);
+        signal == NOTICE
+            && !is_due
+            && slurm::allocation_end(self.context, job).is_some_and(|said| said.0 >= end.0 - 1.0)
+    }
+
+    /// Asks all jobs to save, with a message; returns when slow jobs are killed. `signal` is 0 if no signal
+    /// caused it.
+    pub(super) fn ask_to_save(&self, work: &mut RunTurns<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
@@ -47,13 +64,19 @@ impl LocalRun<'_> {
         work.session.world.here.now().after(Seconds(grace.0 + MARGIN.0))
     }
 
-    /// Waits for all jobs to save, and writes down how they ended; those that have not by the `deadline` are killed. Decides
-    /// nothing any more. Ctrl-C is always 130; 85 means that something is left to run.
-    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32, deadline: Time) -> Result<Exit, Failure> {
+    /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`.
+    /// Makes no more decisions. The exit code is 130 after Ctrl-C, and 85 if work is left.
+    pub(super) fn close(
+        &self,
+        work: &mut RunTurns<'_>,
+        signal: i32,
+        deadline: Time,
+    ) -> Result<Exit, Failure> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
-            let again = matches!(self.wait(work, due), Woken::Ending(_));
+            // That the allocation is about to end may be known before Slurm says it: that takes no time from the jobs.
+            let again = matches!(self.wait(work, due), Woken::Ending(signal) if signal != NOTICE);
             if !is_killed && (again || work.session.world.here.now() >= deadline) {
                 is_killed = true;
                 work.session.world.here.kill();
@@ -62,7 +85,7 @@ impl LocalRun<'_> {
         let kept = self.catch_up(work);
         self.telling.log.end();
         if let Err(failure) = &kept {
-            // The next hsched run tells what is not written down.
+            // The next `hsched run` reports the events that were not recorded.
             self.telling.log.say(&format!(
                 "{}: the last events are not in the state; the next hsched run reads them from the reports",
                 failure.message
@@ -80,8 +103,8 @@ impl LocalRun<'_> {
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
 
-    /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
-    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+    /// Updates the state from the world, records the events, and then reports them.
+    fn catch_up(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let seen = work.session.look()?;
         Self::keep(work, &seen.events)?;
         self.telling.log.hear_all(&seen.events);

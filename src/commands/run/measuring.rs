@@ -1,27 +1,28 @@
-//! Speeds that nobody knows, measured before the jobs begin where there are several GPU types: a short run of each job on
-//! one device of each type, as `hsched probe` does it.
+//! Measurement of unknown speeds before the jobs start, if there are several GPU types: a short run of each
+//! job on one device of each type, as in `hsched probe`.
 
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
-use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
 use std::collections::BTreeSet;
 
-/// The longest that a job may take to show how fast it is.
+/// Time limit of a short run.
 const LIMIT: Seconds = Seconds(600.0);
 
 impl LocalRun<'_> {
-    /// Measures the jobs that have no speed on any of several types; returns the signal that asked it to end, if one did.
+    /// Measures the jobs that have no speed on one of several types; returns the signal that asked it to end,
+    /// if there was one.
     ///
     /// # Errors
-    /// When a job's name is too long for a short run beside it, or reports cannot be read.
-    pub(super) fn measure(&self, work: &mut Work<'_>) -> Result<Option<i32>, Failure> {
+    /// If the name of a job is too long to derive that of a short run, or reports cannot be read.
+    pub(super) fn measure(&self, work: &mut RunTurns<'_>) -> Result<Option<i32>, Failure> {
         let wanted = self.unknown(&work.session.state);
         if wanted.is_empty() {
             return Ok(None);
@@ -45,25 +46,25 @@ impl LocalRun<'_> {
         Ok(ending)
     }
 
-    /// Returns the speeds to measure: those of jobs that have none, where there are several types.
+    /// Returns the speeds to measure: the missing ones, if there are several types.
     fn unknown(&self, state: &State) -> Vec<MissingSpeed> {
         let types = self.target.devices.gpu_types();
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
-        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, Cell::Known(_)));
+        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
         let unknown: Vec<Job> =
             (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
-        // One type is as good as itself.
+        // With a single type, there is nothing to compare.
         let several = |missing_speed: &MissingSpeed| {
             wanted.iter().filter(|other| other.job.name == missing_speed.job.name).count() > 1
         };
         wanted.iter().filter(|missing_speed| several(missing_speed)).cloned().collect()
     }
 
-    /// Runs the short jobs until each has shown something or ended.
-    fn follow(&self, work: &mut Work<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
+    /// Runs the short jobs until each has reported its speed or ended.
+    fn follow(&self, work: &mut RunTurns<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
         let mut policy = self.args.policy.find()?;
         let mut stopped = BTreeSet::new();
         loop {
@@ -110,7 +111,7 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Records the steps that a job has timed on purpose, where it has reported no epoch.
+    /// Records the steps that a job timed with `training.probe`, if it has reported no epoch.
     fn learn(&self, state: &mut State, wanted: &[MissingSpeed], now: Time) {
         let State { jobs, cache, contributor, .. } = state;
         let rule = LearnRule { weight: self.rules.learning_rate, contributor };
@@ -126,7 +127,7 @@ impl LocalRun<'_> {
     }
 }
 
-/// Returns whether a job has shown how fast it is, or had enough time for that.
+/// Returns whether a job has reported its speed or reached the time limit.
 fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
     let Some(started) = tracked.phase.running().and_then(|attempt| attempt.started) else { return false };
     tracked.epochs_done > 0
@@ -134,13 +135,13 @@ fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
         || !trials(context, tracked, tracked.phase.running()).is_empty()
 }
 
-/// Returns the steps that an attempt of a job has timed on purpose; none where they cannot be read.
+/// Returns the steps that an attempt timed with `training.probe`; empty if they cannot be read.
 fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Vec<Timed> {
     let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
     reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()
 }
 
-/// Returns what is measured, for people.
+/// Returns the list of measured jobs and types for messages.
 fn names(wanted: &[MissingSpeed]) -> String {
     let one =
         |missing_speed: &MissingSpeed| format!("{} on {}", missing_speed.job.name, missing_speed.gpu_type);

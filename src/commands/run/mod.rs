@@ -1,8 +1,9 @@
-//! `hsched run`: the engine on this machine's GPUs, or on those of the allocation that it runs in.
+//! `hsched run`: the engine on the GPUs of this machine or of the surrounding allocation.
 
 mod adding;
 mod assumed;
 mod closing;
+mod complaint;
 mod measuring;
 mod pool;
 mod serving;
@@ -32,7 +33,7 @@ use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::DeviceCount;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_model::{ErrorId, Job};
 
@@ -82,7 +83,7 @@ pub(super) struct Args {
     budget: Duration,
 }
 
-/// Devices to imagine. Under this name, as clap takes a list of values for several flags.
+/// Devices to simulate. The alias keeps clap from treating the type as a repeatable flag.
 type DeviceCounts = Vec<DeviceCount>;
 
 impl Subcommand for Args {
@@ -90,8 +91,12 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
-        self.estimate.flags().into_iter().chain(Flag::of_key("notify", self.notify.as_deref())).collect()
+    fn flags(&self) -> Vec<CommandLineSetting> {
+        self.estimate
+            .flags()
+            .into_iter()
+            .chain(CommandLineSetting::of_key("notify", self.notify.as_deref()))
+            .collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -111,14 +116,14 @@ impl Subcommand for Args {
             refuse_several_gpus(&jobs)?;
         }
         let directory = state::open(context)?;
-        // All that this process starts ends with it.
+        // All processes of this run end with it.
         directory.keep_lock();
         LocalRun::new(self, context, &directory, target)?.run(&jobs)
     }
 }
 
 impl Args {
-    /// Works as a member of the pool to which the state directory belongs.
+    /// Runs as a member of the pool that owns the state directory.
     fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
         if self.input.is_some() || self.dry_run {
             let message = "this state directory belongs to a pool of Slurm jobs";
@@ -132,7 +137,7 @@ impl Args {
         LocalRun::new(self, context, &directory, target)?.run_in_pool(pool)
     }
 
-    /// Returns the command line that goes on where this one stopped.
+    /// Returns the command line that resumes this run.
     fn again(&self) -> String {
         let devices: Vec<String> = self.devices.iter().flatten().map(ToString::to_string).collect();
         let devices =
@@ -141,7 +146,7 @@ impl Args {
     }
 }
 
-/// Returns how many runs share a GPU where the command line does not say: as many as all jobs allow.
+/// Returns how many runs share a GPU if the command line does not say: as many as all jobs allow.
 fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
     let of = |job: &Job| job.slots.unwrap_or(1);
     if jobs.is_empty() {
@@ -156,7 +161,7 @@ fn slots(context: &Context, jobs: &[Job]) -> Result<u32, Failure> {
     Ok(least)
 }
 
-/// Refuses jobs that cannot do with one slot.
+/// Refuses jobs that need more than one slot.
 fn refuse_several_gpus(jobs: &[Job]) -> Result<(), Failure> {
     let Some(job) = jobs.iter().find(|job| job.least_gpus() > 1) else { return Ok(()) };
     let message = format!("{} needs {} GPUs, and a slot is a fraction of one", job.name, job.least_gpus());

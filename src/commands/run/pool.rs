@@ -1,22 +1,26 @@
-//! `hsched run` as a member of a pool: it works by the orders of the leader, or leads itself.
+//! `hsched run` as a member of a pool: follows the orders of the leader, or leads itself.
 
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::turns::{Ending, LocalRun, Work};
+use crate::commands::run::complaint::Complaint;
+use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
+use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::{POOL, PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateDir, StateError};
 
 impl LocalRun<'_> {
-    /// Works in the pool until nothing is left to do for this member.
+    /// Works in the pool until this member has no work left.
     ///
     /// # Errors
-    /// When a file of the pool cannot be used.
+    /// If a file of the pool is unusable.
     pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
         let member =
             self.target.member.clone().ok_or_else(|| internal("this member of the pool has no id"))?;
+        // Before it joins: a pool of another version is left alone.
+        folder.plan().map_err(failed)?;
         self.hear_signals()?;
         let report = PoolReport {
             nodes: member_nodes(&self.target.devices),
@@ -28,7 +32,7 @@ impl LocalRun<'_> {
             self.waker.watch(&folder);
         }
         let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
-        let mut has_served = false;
+        let (mut has_served, mut complaint) = (false, Complaint::default());
         loop {
             let served = self.serve(&mut work, &mut here, &mut leaving);
             if let Some(exit) = served.exit {
@@ -36,13 +40,19 @@ impl LocalRun<'_> {
             }
             has_served |= served.was_led;
             let others = match self.take_over(has_served) {
-                Ok(Some(others)) => others,
+                Ok(Some(others)) => {
+                    complaint = Complaint::default();
+                    others
+                }
                 Ok(None) => {
                     let _ = work.worker.leave();
                     return Ok(Exit::Done);
                 }
                 Err(error) => {
-                    self.telling.log.say(&format!("cannot lead the pool: {}; retrying", error.in_one_line()));
+                    let message = format!("cannot lead the pool: {}; retrying", error.in_one_line());
+                    if complaint.is_due(&message, self.context.clock.elapsed()) {
+                        self.telling.log.say(&message);
+                    }
                     self.directory.unlock();
                     work.wait_for_lock(&self.context.clock);
                     continue;
@@ -55,7 +65,8 @@ impl LocalRun<'_> {
                 world.lead.ok_or_else(|| internal("the leader of the pool has lost its members"))?;
             match ending {
                 Ending::Exit(exit) => {
-                    // If it cannot be written, Slurm says that this member is over; its exit status has the next one submitted.
+                    // If the write fails, Slurm reports the end of this member; the exit status lets the next
+                    // one be submitted.
                     let _ = lead.leave();
                     return Ok(exit);
                 }
@@ -70,7 +81,8 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Returns the members that this one leads from now on, as it has the lock; `None` if it `has_served` and all jobs have ended.
+    /// Takes the lead with the lock and returns the members; `None` if it `has_served` and all jobs have
+    /// ended.
     fn take_over(&self, has_served: bool) -> Result<Option<OtherMembers>, StateError> {
         let root = self.directory.root();
         if has_served {
@@ -83,9 +95,9 @@ impl LocalRun<'_> {
         found.map(Some).ok_or_else(|| StateError::Missing { path: root.join(POOL) })
     }
 
-    /// Ends this member's part: another member takes over, or all jobs save and the next allocation goes on.
-    pub(super) fn end(&self, work: &mut Work<'_>, signal: i32) -> Result<Ending, Failure> {
-        // First of all: a disk or a Slurm that does not answer must not cost what the jobs have not saved.
+    /// Ends this member: another member takes over, or all jobs save and the next allocation resumes them.
+    pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
+        // First ask the jobs to save: if the disk or Slurm does not answer, they lose nothing.
         let deadline = self.ask_to_save(work, signal);
         if let Some(lead) = &mut work.session.world.lead {
             match self.has_successor(lead) {
@@ -102,19 +114,19 @@ impl LocalRun<'_> {
     /// Returns whether another member stays when the leader leaves.
     fn has_successor(&self, lead: &mut Lead<'_>) -> Result<bool, StateError> {
         lead.ask_to_leave()?;
-        // Whoever Slurm does not have any more does not take over.
+        // A member that Slurm no longer lists cannot take over.
         let leader = lead.id().clone();
         slurm::mark_dead_soon(self.context, &mut lead.others, &leader)?;
         lead.others.another_stays(&leader)
     }
 
-    /// Asks Slurm about members that are silent, listens to those that are new, and lets those go that have nothing to do.
-    pub(super) fn look_at_members(&self, work: &mut Work<'_>) {
+    /// Asks Slurm about silent members, reads new members, and lets idle ones leave.
+    pub(super) fn look_at_members(&self, work: &mut RunTurns<'_>) {
         let Some(lead) = &mut work.session.world.lead else { return };
         let elapsed = lead.elapsed();
         for member in lead.others.doubts(elapsed) {
             if slurm::is_over(self.context, &member) == Some(true) {
-                // If that cannot be written, Slurm is asked again.
+                // If the write fails, the next turn asks Slurm again.
                 if lead.others.mark_over(&member).is_ok() {
                     self.telling.log.say(&format!("Slurm job {member} of the pool has ended"));
                 }

@@ -1,4 +1,4 @@
-//! A member of a pool that another one leads: it waits for orders, and for the lock.
+//! A member of a pool under another leader: waits for orders and for the lock.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,18 +11,19 @@ use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateError;
 use hsched_model::Seconds;
 
-/// How a member's time under another leader ends: with its exit, or with the lock.
+/// How service under another leader ended: with an exit code, or with the lock.
 pub(super) struct ServiceEnd {
     pub exit: Option<Exit>,
-    /// Whether another member has led meanwhile.
+    /// Whether another member has led in the meantime.
     pub was_led: bool,
 }
 
-/// Before the end of its allocation a member that nobody allows to leave leaves all the same.
+/// This long before the end of its allocation, a member leaves even without permission.
 const LAST: Seconds = Seconds(10.0);
 
 impl LocalRun<'_> {
-    /// Works by orders until this member may leave or gets the lock. `leaving` is the signal that asks it to end, if one has come.
+    /// Follows orders until this member may leave or gets the lock. `leaving` is the signal that asks it to
+    /// end, if one has arrived.
     pub(super) fn serve(
         &self,
         work: &mut MemberWork,
@@ -34,7 +35,7 @@ impl LocalRun<'_> {
         loop {
             let locked = if work.may_lock(clock) { self.directory.try_lock() } else { Ok(false) };
             let has_lock = locked.as_ref().is_ok_and(|has_lock| *has_lock);
-            // With the lock these are the last orders of the leader before.
+            // If this member has the lock, these are the last orders of the previous leader.
             let told = self.obey(work, here, locked.as_ref().err(), &mut trouble);
             if has_lock {
                 return ServiceEnd { exit: None, was_led };
@@ -50,7 +51,7 @@ impl LocalRun<'_> {
                 *leaving = Some(0);
             }
             if leaving.is_some() && closing.is_none() {
-                // If it cannot be written, the next report says so: the jobs save in any case.
+                // If the write fails, the next report repeats it: the jobs save in any case.
                 let _ = work.worker.ask_to_leave();
                 if !here.is_closing() {
                     self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
@@ -63,7 +64,7 @@ impl LocalRun<'_> {
             }
             let is_last = self.target.end.is_some_and(|end| now.0 >= end.0 - LAST.0) && here.left() == 0;
             if told.may_leave || closing.is_some() && is_last {
-                // If it cannot be written, Slurm says that this member is over.
+                // If the write fails, Slurm reports the end of this member.
                 let _ = work.worker.leave();
                 return ServiceEnd { exit: Some(Exit::Done), was_led };
             }
@@ -71,7 +72,7 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Carries out orders; a failure of that, or to get the lock, is logged once, until it works again.
+    /// Carries out orders; logs a failure to do so, or to get the lock, once until it succeeds again.
     fn obey(
         &self,
         work: &mut MemberWork,
@@ -92,11 +93,12 @@ impl LocalRun<'_> {
         told
     }
 
-    /// Waits until something happens, or for the time between two looks.
+    /// Waits until something happens, at most for the polling interval.
     fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) {
         for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
             match wake {
                 Wake::Ended(of, status) => here.ended(&of, status),
+                Wake::Signal(signal) if self.comes_early(signal, here.now()) => {}
                 Wake::Signal(signal) => *leaving = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }

@@ -1,77 +1,76 @@
-//! The size of a pool: its leader submits more allocations, takes back those that wait in vain, and lets idle members go.
+//! The size of a pool: its leader submits more allocations, cancels pending ones that are not needed, and
+//! dismisses idle members.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::app::pool_size;
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, Work};
-use crate::local::Lead;
+use crate::commands::run::turns::{LocalRun, RunTurns};
+use crate::local::{Lead, MAY_IDLE};
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::store::PoolFolder;
-use hsched_engine::{JobState, Phase, State};
+use hsched_engine::{JobState, Phase};
+use hsched_model::Job;
 use hsched_slurm::pool_jobs::{self, PoolJob};
 use hsched_slurm::scancel;
 
-/// How often Slurm is asked for the allocations of the pool while it may have to grow or shrink.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// How often Slurm is asked for the pool's allocations while the pool may grow or shrink.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 
-/// How long after a refusal another allocation is asked for.
+/// Delay after a refused submission before the next one.
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
-/// How long a leader may have nothing to do before it leaves.
-const IDLE: Duration = Duration::from_secs(20);
-
-/// What a leader remembers of its pool's size.
+/// The leader's data about the size of its pool.
 #[derive(Debug, Default)]
 pub(super) struct Sizing {
-    /// Before that Slurm is not asked.
+    /// Time of the next question to Slurm.
     not_before: Duration,
-    /// Allocations that were pending at the last look.
+    /// Allocations that were pending when Slurm was last asked.
     pending: usize,
-    /// Since when the leader itself has had nothing to do.
+    /// Since when the leader has been idle.
     idle: Option<Duration>,
-    /// What Slurm said of the last submission that it refused.
+    /// Slurm's message for the last refused submission.
     refusal: Option<String>,
 }
 
 impl Sizing {
-    /// Returns whether another allocation waits in the queue.
+    /// Returns whether an allocation is pending.
     pub(super) fn is_growing(&self) -> bool {
         self.pending > 0
     }
 }
 
 impl LocalRun<'_> {
-    /// Makes the pool as large as its jobs can use. Returns whether the leader itself is not needed any more.
-    pub(super) fn size(&self, work: &mut Work<'_>, sizing: &mut Sizing) -> bool {
-        let Work { session, .. } = work;
+    /// Adjusts the pool to the number of allocations that its jobs can use. Returns whether the leader itself
+    /// is no longer needed.
+    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut Sizing) -> bool {
+        let RunTurns { session, .. } = work;
         let is_here_idle = session.world.here.at_work() == 0;
         let Some(lead) = &mut session.world.lead else { return false };
         let Some(plan) = PoolFolder::find(self.directory.root()).and_then(|pool| pool.plan().ok()) else {
             return false;
         };
         let elapsed = lead.elapsed();
-        let waiting =
-            session.state.jobs.iter().filter(|tracked| is_waiting(tracked)).map(|tracked| &*tracked.job);
+        let waiting = session.state.jobs.iter().filter(|tracked| is_waiting(tracked));
+        let waiting: Vec<&Job> = waiting.map(|tracked| &*tracked.job).collect();
         let busy = u32::from(!is_here_idle) + u32::try_from(lead.others.busy()).unwrap_or(u32::MAX - 1);
         let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
-        let needed = pool_size::needed(busy, waiting, plan.capacity, most) as usize;
+        let needed = pool_size::needed(busy, &waiting, plan.capacity, most) as usize;
         let present = 1 + lead.others.at_work().count();
         if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
-            sizing.not_before = elapsed + ASK_AGAIN;
+            sizing.not_before = elapsed + BETWEEN_LOOKS;
             self.resize(&plan, needed, elapsed, sizing);
         }
-        let waits = session.state.jobs.iter().any(is_waiting);
-        if !waits {
+        if waiting.is_empty() {
             self.release_idle(lead, elapsed);
         }
-        let is_idle = is_here_idle && !waits && lead.others.are_busy();
+        let is_idle = is_here_idle && waiting.is_empty() && lead.others.are_busy();
         sizing.idle = sizing.idle.or(Some(elapsed)).filter(|_| is_idle);
-        sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE)
+        sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= MAY_IDLE)
     }
 
-    /// Submits or cancels allocations until as many are in the queue as are needed.
+    /// Submits or cancels allocations until the required number is in the queue.
     fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut Sizing) {
         let Ok(printed) = self.context.ask(&pool_jobs::command()) else { return };
         let mut jobs = pool_jobs::parse(&printed, &plan.scripts);
@@ -124,9 +123,4 @@ impl LocalRun<'_> {
 /// Returns whether a job waits for devices.
 fn is_waiting(tracked: &JobState) -> bool {
     tracked.awaits.is_none() && matches!(tracked.phase, Phase::Waiting { .. })
-}
-
-/// Returns whether no job of a state has a submission.
-pub(super) fn is_at_rest(state: &State) -> bool {
-    state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
 }

@@ -1,4 +1,4 @@
-//! Where jobs run: this machine, or the allocation that hsched runs in.
+//! Where jobs run: on this machine, or in the surrounding allocation.
 
 use crate::app::context::Context;
 use crate::error::Failure;
@@ -17,23 +17,24 @@ use hsched_slurm::allocation::{self, AllocatedNode};
 pub(super) struct ExecutionTarget {
     pub devices: Devices,
     pub launcher: Launcher,
-    /// How many threads a rank may use where its job does not say; `None` leaves it to the program.
+    /// Threads of a rank if its job sets none; `None` leaves the choice to the program.
     pub threads: Option<u64>,
-    /// When the allocation ends.
+    /// End of the allocation.
     pub end: Option<Time>,
-    /// The Slurm job whose nodes these are. Other machines write reports and deferred commands then: of files that those change the
-    /// system tells nothing.
+    /// The Slurm job of these nodes. If set, other machines may write reports and deferred commands, and the
+    /// operating system does not notify hsched of their changes.
     pub job: Option<JobId>,
-    /// The member of a pool that this process is.
+    /// The pool member that this process is.
     pub member: Option<MemberId>,
 }
 
 impl ExecutionTarget {
-    /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine, each with so many
-    /// slots. Those of `counts` are GPUs at hand, where there are so many of these types, and else imagined.
+    /// Returns the devices of `counts`, else those of the surrounding Slurm job, else those of this machine,
+    /// each with this many slots. The devices of `counts` are real GPUs if there are enough of these types,
+    /// otherwise simulated ones.
     ///
     /// # Errors
-    /// When there are none, or Slurm does not answer.
+    /// If there are no devices, or Slurm does not answer.
     pub(super) fn find(
         context: &Context,
         counts: Option<&[DeviceCount]>,
@@ -62,7 +63,8 @@ impl ExecutionTarget {
         Self::machine(context, Some(&counts))
     }
 
-    /// Returns the GPUs of the Slurm job that this process runs in, or else of this machine, if there are some and `counts` asks for GPUs.
+    /// Returns the GPUs of the surrounding Slurm job, else those of this machine, if there are any and
+    /// `counts` asks for GPUs.
     fn gpus_at_hand(context: &Context, counts: &[DeviceCount]) -> Option<Self> {
         if counts.iter().all(|count| count.gpu_type.as_str() == "cpu") {
             return None;
@@ -74,10 +76,11 @@ impl ExecutionTarget {
         }
     }
 
-    /// Returns the devices as those of a member of a pool. With `counts`, they are imagined devices of its only node.
+    /// Returns the devices as those of a member of a pool. With `counts`, they are simulated devices of its
+    /// only node.
     ///
     /// # Errors
-    /// When this is no Slurm job, or there are no devices.
+    /// If this is not a Slurm job, or there are no devices.
     pub(super) fn of_member(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
         let Some(job) = own_slurm_job() else {
             let message = "this state directory belongs to a pool of Slurm jobs, and this is none";
@@ -148,8 +151,8 @@ impl ExecutionTarget {
         })
     }
 
-    /// Returns the GPUs of this machine for a job of one node of which Slurm tells nothing: ranks are processes then, as steps
-    /// need Slurm's answer.
+    /// Returns the GPUs of this machine for a job with one node if Slurm does not answer. Ranks are then
+    /// processes, as job steps need an answer of Slurm.
     fn unanswered(context: &Context, failure: Failure) -> Result<Self, Failure> {
         let job_facts = own_slurm_job_facts();
         if job_facts.nodes != Some(1) {
@@ -178,8 +181,8 @@ impl ExecutionTarget {
         })
     }
 
-    /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the
-    /// node with the fewest.
+    /// Returns the maximum number of CPUs of a rank whose job sets none: CPUs per device on the node with the
+    /// lowest ratio.
     pub(super) fn fair_cpus(&self) -> Option<u32> {
         let shares = self.devices.cluster().nodes;
         let shares = shares.iter().filter(|node| node.gpu_total() > 0);
@@ -188,7 +191,7 @@ impl ExecutionTarget {
     }
 }
 
-/// Returns a node of an allocation; programs know its devices by their places.
+/// Returns a node of an allocation; programs address its devices by index.
 fn node(allocated_node: &AllocatedNode) -> Option<(Node, Vec<Device>)> {
     let mut node = Node::new(NodeName::new(&allocated_node.name).ok()?);
     node.cpus = allocated_node.cpus.map(|total| Usage { total, used: 0 });

@@ -1,4 +1,4 @@
-//! The output of `hsched run`: a log, a table on a terminal, and a summary at the end.
+//! The output of `hsched run`: a log, a table on a terminal, and a final summary.
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
@@ -14,7 +14,7 @@ use hsched_engine::store::StateDir;
 use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::Time;
 
-/// The log of a `hsched run`, and what it says at its end.
+/// The log and the final summary of `hsched run`.
 pub(super) struct Telling<'a> {
     context: &'a Context,
     format: Format,
@@ -26,10 +26,10 @@ impl<'a> Telling<'a> {
         Self { context, format, log: Log::of_devices(context, format, dry_run) }
     }
 
-    /// Says where the jobs stand at the end; returns the exit code for the jobs that ended since it had `begun`.
+    /// Prints the final state of the jobs; returns the exit code for the jobs that ended after `begun`.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub(super) fn finish(&self, state: &State, begun: Time) -> Result<Exit, Failure> {
         self.log.end();
         if self.format == Format::Table {
@@ -53,10 +53,11 @@ impl<'a> Telling<'a> {
         Ok(if state.jobs.iter().any(failed) { Exit::Failed } else { Exit::Done })
     }
 
-    /// Says where the jobs stand where nothing runs and nothing ever will on these devices; returns the exit code.
+    /// Prints the state of the jobs if nothing runs and nothing can start on these devices; returns the exit
+    /// code.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub(super) fn give_up(&self, state: &State) -> Result<Exit, Failure> {
         self.finish(state, Time(0.0))?;
         let open: Vec<&str> = state
@@ -73,7 +74,7 @@ impl<'a> Telling<'a> {
         Ok(Exit::Unplaced)
     }
 
-    /// Tells what commands have noticed since the last `hsched run`.
+    /// Reports the events that commands have noticed since the last `hsched run`.
     pub(super) fn recall(&self, directory: &StateDir, state: &State) {
         self.log.recall(directory);
         self.log.print(&[], state);

@@ -1,4 +1,4 @@
-//! The turns of `hsched run`: each when something has happened; and the end, when all jobs save.
+//! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::sizing::{Sizing, is_at_rest};
+use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
@@ -24,7 +24,7 @@ use hsched_engine::{BackendKind, Event, Planner, Rules, State, due};
 use hsched_model::{ErrorId, Job, NodeName, Seconds, Time};
 use hsched_plan::{PerGroup, Policy};
 
-/// A `hsched run` at work.
+/// A running `hsched run`.
 pub(super) struct LocalRun<'a> {
     pub(super) args: &'a Args,
     pub(super) context: &'a Context,
@@ -35,22 +35,22 @@ pub(super) struct LocalRun<'a> {
     pub(super) telling: Telling<'a>,
 }
 
-/// What a `hsched run` changes.
-pub(super) struct Work<'s> {
+/// The mutable data of `hsched run`.
+pub(super) struct RunTurns<'s> {
     pub session: Session<'s, PoolWorld<'s>>,
     policy: Box<dyn Policy>,
 }
 
-/// A turn that was taken.
+/// The result of a turn.
 struct Turned {
     at: Time,
-    /// Whether something was asked of the world.
+    /// Whether the turn gave commands to the world.
     asked: bool,
 }
 
-/// Why a session waits no more.
+/// Why a session stops waiting.
 pub(super) enum Woken {
-    /// Something has happened, or is due.
+    /// Something has happened or is due.
     Turn,
     /// A signal asks it to end.
     Ending(i32),
@@ -59,32 +59,32 @@ pub(super) enum Woken {
 /// How the turns end.
 pub(super) enum Ending {
     Exit(Exit),
-    /// This member leaves, asked by this signal, and another one of the pool takes over.
+    /// This member leaves because of this signal, and another one of the pool takes over.
     HandOver(i32),
 }
 
-/// The program that this process is, whatever has become of its file.
+/// The program of this process, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Reports are taken in together that come within this time: epochs may be short, and jobs many.
+/// Time within which reports are handled together, as epochs may be short and jobs many.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// When a policy is asked again that wanted it at once.
+/// Delay before a policy is called again that asked for an immediate call.
 const SOON: Seconds = Seconds(1.0);
 
-/// How soon a turn is tried again that failed.
+/// Delay before a failed turn is repeated.
 const AGAIN: Seconds = Seconds(2.0);
 
-/// How often is looked for what other machines write.
+/// Interval of checks for files that other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
-/// How often where other members of a pool write it.
+/// The same interval in a pool.
 pub(super) const LOOK_POOL: Seconds = Seconds(1.0);
 
-/// How often is looked whether jobs get on.
+/// Interval of checks whether jobs make progress.
 const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
 
-/// How often while jobs give up their devices to others.
+/// The same interval while jobs hand over their devices.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
 
 impl<'a> LocalRun<'a> {
@@ -106,21 +106,21 @@ impl<'a> LocalRun<'a> {
         Ok(Self { args, context, directory, rules, target, waker, telling })
     }
 
-    /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
+    /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
     ///
     /// # Errors
-    /// When the state cannot be used.
+    /// If the state is unusable.
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
         self.hear_signals()?;
         let world = PoolWorld { here: self.here()?, lead: None };
         match self.run_on(world, jobs, None)? {
             (_, Ending::Exit(exit)) => Ok(exit),
-            // Without a pool nobody takes over.
+            // Without a pool, there is no member that could take over.
             (_, Ending::HandOver(_)) => Ok(Exit::Saved),
         }
     }
 
-    /// Returns the devices at hand.
+    /// Returns the available devices.
     pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
         let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();
@@ -131,7 +131,7 @@ impl<'a> LocalRun<'a> {
         Ok(LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker))
     }
 
-    /// Runs the jobs on a world; `leaving` is the signal by which it was asked to end before.
+    /// Runs the jobs on a world; `leaving` is the signal that asked this process to end earlier, if any.
     pub(super) fn run_on<'s>(
         &'s self,
         world: PoolWorld<'s>,
@@ -147,18 +147,18 @@ impl<'a> LocalRun<'a> {
         self.telling.log.hear_all(&session.taken);
         let seen = session.look()?;
         self.telling.log.hear_all(&seen.events);
-        let mut work = Work { session: session.on(world), policy };
+        let mut work = RunTurns { session: session.on(world), policy };
         self.add(&mut work, jobs, seen.events)?;
         let ending = self.turns(&mut work, leaving)?;
         Ok((*work.session.world, ending))
     }
 
-    /// Takes turns, after what comes before them.
-    fn turns(&self, work: &mut Work<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
+    /// Takes turns, after the preparations.
+    fn turns(&self, work: &mut RunTurns<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
         if self.args.dry_run {
             return self.preview(work).map(|()| Ending::Exit(Exit::Done));
         }
-        // The types of allocations to come are unknown.
+        // The types of future allocations are unknown.
         let leaving = match leaving {
             None if work.session.world.lead.is_none() => self.measure(work)?,
             leaving => leaving,
@@ -169,14 +169,14 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Returns the policy; in a pool no job is spread over allocations.
+    /// Returns the policy; in a pool, no job spans several allocations.
     fn policy(&self, is_pool: bool) -> Result<Box<dyn Policy>, Failure> {
         let policy = self.args.policy.find()?;
         let group = |node: &NodeName| MemberId::of_node(node).map(|member| member.to_string());
         Ok(if is_pool { Box::new(PerGroup::new(policy, group)) } else { policy })
     }
 
-    /// Has signals that ask for an end wake the turns, instead of ending this process.
+    /// Lets signals that ask for an end wake the turns instead of ending this process.
     pub(super) fn hear_signals(&self) -> Result<(), Failure> {
         let tell = self.waker.sender();
         on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
@@ -184,11 +184,11 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes turns until the end.
-    fn go_on(&self, work: &mut Work<'_>) -> Result<Ending, Failure> {
+    fn go_on(&self, work: &mut RunTurns<'_>) -> Result<Ending, Failure> {
         let begun = work.session.world.here.now();
         let last = self.last_moment(self.longest_grace(&work.session.state));
         let is_late = last.is_some_and(|last| last <= begun);
-        // Each next allocation would end at once, too.
+        // Otherwise each next allocation would end at once, too.
         let age = self.context.clock.elapsed().as_secs_f64();
         let is_too_short = last.is_some_and(|last| last.0 <= begun.0 - age);
         if is_late && work.session.world.lead.is_some() && !is_too_short {
@@ -207,18 +207,17 @@ impl<'a> LocalRun<'a> {
                 self.clear(work);
                 return self.telling.finish(&work.session.state, begun).map(Ending::Exit);
             }
-            // What was asked for is there at once.
-            if turned.asked {
-                continue;
-            }
             if self.size(work, &mut sizing) {
                 return self.end(work, 0);
             }
             let last = self.last_moment(self.longest_grace(&work.session.state));
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            let due = earliest([self.due(&work.session.state, turned.at), work.session.world.here.due()]);
+            // What was asked for is there at once; what has happened meanwhile is heard before the next turn, too.
+            let at_once = turned.asked.then_some(turned.at);
+            let due =
+                earliest([at_once, self.due(&work.session.state, turned.at), work.session.world.here.due()]);
             let rests = work.session.world.here.at_work() == 0 && is_at_rest(&work.session.state);
-            // What is to come may have other devices.
+            // Future allocations may have other devices.
             if due.is_none() && trouble.is_empty() && rests && !sizing.is_growing() {
                 self.clear(work);
                 return self.telling.give_up(&work.session.state).map(Ending::Exit);
@@ -234,11 +233,12 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Takes a turn. A bad moment of the disk ends a turn, and not the jobs: the turn is tried again, and each `trouble` said
-    /// once until one succeeds. That one begins by writing down what the world has answered since the last that did.
+    /// Takes a turn. A temporary failure of the disk ends only the turn, not the jobs: the turn is repeated,
+    /// and each message is printed once until a turn succeeds. That turn first records all answers of the
+    /// world since the last successful one.
     fn turn_or_trouble(
         &self,
-        work: &mut Work<'_>,
+        work: &mut RunTurns<'_>,
         trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
         self.look_at_nodes(work);
@@ -261,41 +261,41 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
-    fn look_at_nodes(&self, work: &mut Work<'_>) {
+    /// Asks Slurm for the nodes of the allocation if one may be lost. Without an answer, they stay unchanged.
+    fn look_at_nodes(&self, work: &mut RunTurns<'_>) {
         let Some(left) = self.nodes_left(&mut work.session.world.here) else { return };
         work.session.world.here.keep_nodes(&left);
     }
 
-    /// Returns the nodes that Slurm has left of the allocation, if one may be lost and Slurm answers.
+    /// Returns the remaining nodes of the allocation if one may be lost and Slurm answers.
     pub(super) fn nodes_left(&self, here: &mut LocalWorld<'_>) -> Option<Vec<NodeName>> {
         let has_steps = self.target.launcher == Launcher::Steps;
         let job = self.target.job.filter(|_| has_steps && here.doubts_nodes())?;
-        // With none left this process is about to end, too.
+        // If none is left, this process is about to end, too.
         slurm::allocated_nodes(self.context, job).ok().filter(|left| !left.is_empty())
     }
 
-    /// Writes down the state, and these events as what has happened last.
-    pub(super) fn keep(work: &mut Work<'_>, events: &[Event]) -> Result<(), Failure> {
+    /// Records the state with these events as the latest ones.
+    pub(super) fn keep(work: &mut RunTurns<'_>, events: &[Event]) -> Result<(), Failure> {
         let now = work.session.world.here.now();
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
-    /// Applies the deferred commands that wait.
-    fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+    /// Applies the waiting deferred commands.
+    fn take_in(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
         self.telling.log.hear_all(&taken);
         Ok(())
     }
 
-    /// Returns when the next turn is due without news; the last one was at `at`.
+    /// Returns when the next turn is due without news; `at` is the time of the last turn.
     pub(super) fn due(&self, state: &State, at: Time) -> Option<Time> {
         let soon = state.decided.is_none().then(|| at.after(SOON));
         earliest([due(state, &self.rules, at), soon])
     }
 
-    /// Returns when is looked for what other machines have written, where they do, and else for what samples of the jobs show; the
-    /// last time was at `at`.
+    /// Returns when to check next for files of other machines, if there are any, or else for samples of the
+    /// jobs; `at` is the time of the last check.
     pub(super) fn next_look(&self, at: Time, world: &PoolWorld<'_>) -> Option<Time> {
         match &world.lead {
             None if self.target.job.is_none() => {
@@ -307,20 +307,22 @@ impl<'a> LocalRun<'a> {
         }
     }
 
-    /// Waits until something happens or a moment has come.
-    pub(super) fn wait(&self, work: &mut Work<'_>, due: Option<Time>) -> Woken {
+    /// Waits until something happens, at most until the given time.
+    pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> Woken {
         let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
         let is_switching = work.session.world.here.is_switching();
         let calm = |wake: &Wake| *wake == Wake::Reported || *wake == Wake::Gated && !is_switching;
-        if !woken.is_empty() && woken.iter().all(calm) {
+        let may_wait = due.is_none_or(|due| due > now);
+        if may_wait && !woken.is_empty() && woken.iter().all(calm) {
             woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock, calm));
         }
         let mut ending = None;
         for wake in woken {
             match wake {
                 Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
+                Wake::Signal(signal) if self.comes_early(signal, now) => {}
                 Wake::Signal(signal) => ending = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
@@ -329,8 +331,8 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes a turn.
-    fn turn(&self, work: &mut Work<'_>) -> Result<Turned, Failure> {
-        let Work { session, policy } = work;
+    fn turn(&self, work: &mut RunTurns<'_>) -> Result<Turned, Failure> {
+        let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         session.state.planned_by = Some(self.args.policy.words());
         let turn =
@@ -340,14 +342,14 @@ impl<'a> LocalRun<'a> {
         Ok(Turned { at: turn.seen.at, asked })
     }
 
-    /// Says what the first turn would do.
-    fn preview(&self, work: &mut Work<'_>) -> Result<(), Failure> {
-        let Work { session, policy } = work;
+    /// Prints what the first turn would do.
+    fn preview(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
+        let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         self.planned(policy.as_mut(), |planner| session.preview(planner, &self.telling.log, notes))?
     }
 
-    /// Lets the policy plan, within its budget.
+    /// Lets the policy plan within its time budget.
     pub(super) fn planned<T>(
         &self,
         policy: &mut dyn Policy,
@@ -357,6 +359,11 @@ impl<'a> LocalRun<'a> {
         let options = PlanOptions { objective, seed, budget: self.args.budget };
         options.with_planner(self.context, policy, act)
     }
+}
+
+/// Returns whether no job of a state has a submission.
+fn is_at_rest(state: &State) -> bool {
+    state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
 }
 
 pub(super) fn earliest<const N: usize>(moments: [Option<Time>; N]) -> Option<Time> {

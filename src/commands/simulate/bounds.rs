@@ -4,26 +4,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::ui::{Cell, ProgressLine};
+use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::replay::Trace;
 use hsched_plan::{TraceBound, trace_bound};
 
-/// Up to so many jobs a bound takes seconds, so it is computed unless the user does not want it.
+/// For up to this many jobs, a bound takes seconds and is computed by default.
 const USUAL_JOBS: usize = 1000;
 
-/// The climb of a trace's prices ends when its steps times its jobs are so many: minutes.
+/// Limit of steps times jobs for the ascent of a trace's prices, which then takes minutes.
 const MOST_WORK: usize = 1_000_000;
 
-/// The fewest steps of a climb, however many jobs there are.
+/// Minimum number of steps of an ascent.
 const FEWEST_STEPS: usize = 5;
 
-/// Returns whether a trace of so many jobs gets its bound without being asked for it.
+/// Returns whether the bound of a trace with this many jobs is computed by default.
 pub(super) fn is_usual(jobs: usize) -> bool {
     jobs <= USUAL_JOBS
 }
 
-/// Gives each cell the bound of its trace; cells of one trace share it.
-pub(super) fn add_bounds(cells: &mut [Cell]) {
+/// Adds the bound of its trace to each cell; cells of one trace share it.
+pub(super) fn add_bounds(cells: &mut [SweepCell]) {
     let mut traces: Vec<Arc<Trace>> = Vec::new();
     for cell in cells.iter() {
         if !traces.iter().any(|trace| Arc::ptr_eq(trace, &cell.trace)) {
@@ -38,7 +38,8 @@ pub(super) fn add_bounds(cells: &mut [Cell]) {
     }
 }
 
-/// Returns the bound of a trace; `None` where a job can never run, or has run before the trace begins. It ends after a number of steps, so it is always the same.
+/// Returns the bound of a trace; `None` if a job can never run or ran before the trace begins. The limit is a
+/// number of steps, so the result is reproducible.
 fn bound(trace: &Trace, progress: &ProgressLine) -> Option<TraceBound> {
     if !trace.is_whole() {
         return None;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does tasks on all cores, and returns what came of them in the order of the tasks.
+/// Runs tasks on all cores and returns their results in the order of the tasks.
 pub(super) fn on_all_cores<T: Sync, R: Send>(tasks: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Mutex<BTreeMap<usize, R>> = Mutex::default();

@@ -1,4 +1,4 @@
-//! Whether a simulation shares out single tasks, and the flags of the policies that do so.
+//! Whether a simulation schedules single tasks, and the flags of the policies that do so.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, ValueEnum};
@@ -11,21 +11,21 @@ use hsched_lab::{LabPolicy, POLICIES, TaskMaker};
 use hsched_model::ErrorId;
 use hsched_plan::{Flag, Parameters};
 
-/// How jobs of policies run that share out single tasks in their papers.
+/// How jobs run under policies that schedule single tasks in their papers.
 #[derive(Debug)]
 pub(super) struct ExecutionArgs {
     pub execution: Execution,
-    /// The flags that only a replay of single tasks has.
+    /// The given flags that only apply to a replay of single tasks.
     given: Vec<(&'static Flag, String)>,
 }
 
-/// What is given to a job at once.
+/// The unit of allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Execution {
     /// One GPU for one task.
     #[default]
     Tasks,
-    /// All GPUs of the job, for whole epochs.
+    /// All GPUs of a job, for whole epochs.
     Gangs,
 }
 
@@ -33,7 +33,7 @@ impl ExecutionArgs {
     /// Returns those of these policies that are replayed task by task.
     ///
     /// # Errors
-    /// When a parameter of a policy is wrong.
+    /// If a parameter of a policy is invalid.
     pub(super) fn task_policies(
         &self,
         names: &[String],
@@ -53,7 +53,7 @@ impl ExecutionArgs {
     }
 }
 
-/// Returns all policies that share out single tasks.
+/// Returns all policies that schedule single tasks.
 fn makers() -> impl Iterator<Item = (&'static LabPolicy, &'static TaskMaker)> {
     POLICIES.iter().filter_map(|policy| Some((policy, policy.tasks.as_ref()?)))
 }

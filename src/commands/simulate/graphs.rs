@@ -1,4 +1,4 @@
-//! Traces of task graphs under `mlf-h`: its flags, its rounds as events, and a summary.
+//! Traces of task graphs under `mlf-h`: flags, events of rounds, and a summary.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(super) struct GraphArgs {
     time_unit: Seconds,
 }
 
-/// What of the command line matters here.
+/// The options of the command line that apply to task graphs.
 pub(super) struct GraphChoices<'a> {
     pub trace: &'a Path,
     pub cluster: &'a ClusterArgs,
@@ -51,10 +51,10 @@ pub(super) struct GraphChoices<'a> {
 /// The only policy that places tasks of graphs.
 const POLICY: &str = "mlf-h";
 
-/// Bytes of a GiB.
+/// Bytes per GiB.
 const GIB: f64 = 1_073_741_824.0;
 
-/// A round of the paper.
+/// Length of a round in the paper.
 const ROUND: Seconds = Seconds(60.0);
 
 fn part(text: &str) -> Result<f64, String> {
@@ -62,10 +62,10 @@ fn part(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be from 0 to 1".to_owned()) }
 }
 
-/// Plays a trace of graphs and prints what became of it.
+/// Replays a trace of graphs and prints the results.
 ///
 /// # Errors
-/// When a file is wrong, or another policy is asked for.
+/// If a file is invalid, or another policy is requested.
 pub(super) fn run(
     context: &Context,
     text: &str,
@@ -123,7 +123,7 @@ pub(super) fn run(
     Ok(if all || asked.rounds.is_some() { Exit::Done } else { Exit::Unplaced })
 }
 
-/// Returns a node in GPUs, CPUs, GiB and Gbit/s; of what it does not say there is enough.
+/// Returns a node in GPUs, CPUs, GiB and Gbit/s; resources that it does not state are unlimited.
 fn server(node: &Node, network: f64) -> Server {
     let total = |usage: Option<hsched_model::Usage>| usage.map_or(f64::INFINITY, |usage| to_f64(usage.total));
     Server {

@@ -15,10 +15,10 @@ pub(super) struct HadareArgs {
 }
 
 impl HadareArgs {
-    /// Returns the parameters of `hadare`, for rounds of this length and an objective, if it has that one.
+    /// Returns the parameters of `hadare` for this length of rounds and an objective that it supports.
     ///
     /// # Errors
-    /// When no time is left to train.
+    /// If no time is left to train.
     pub(super) fn parameters(
         &self,
         round: Option<Seconds>,

@@ -1,4 +1,4 @@
-//! What is simulated: the trace's jobs with their speeds, on a cluster without other users.
+//! The input of a simulation: the trace's jobs with their speeds, on a cluster without other users.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use hsched_plan::{ClusterView, Problem};
 /// Returns the trace of a file on a cluster.
 ///
 /// # Errors
-/// When a file or setting is wrong, or Slurm does not answer.
+/// If a file or setting is invalid, or Slurm does not answer.
 pub(super) fn input_trace(
     context: &Context,
     text: &str,
@@ -38,7 +38,7 @@ pub(super) fn input_trace(
     on_cluster(context, &file, cluster, speeds)
 }
 
-/// Returns what to do with a file that is no trace, but one of those that are often taken for one.
+/// Returns a hint for a file that is no trace but a kind of file that is often mistaken for one.
 fn mistaken(text: &str) -> Option<&'static str> {
     let first = text.lines().next().unwrap_or_default();
     if text.trim().is_empty() {
@@ -55,7 +55,7 @@ fn mistaken(text: &str) -> Option<&'static str> {
 /// Returns the trace of these jobs on a cluster.
 ///
 /// # Errors
-/// When the cluster's file or a setting is wrong, jobs cannot stand as the trace says, or Slurm does not answer.
+/// If the cluster file or a setting is invalid, the trace contradicts itself, or Slurm does not answer.
 pub(in crate::commands) fn on_cluster(
     context: &Context,
     file: &TraceFile,
@@ -83,7 +83,7 @@ pub(in crate::commands) fn on_cluster(
         .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::TraceFile))
 }
 
-/// In a simulation nobody else is on the cluster.
+/// Removes all other users' jobs: a simulation has none.
 fn vacate(cluster: &mut Cluster) {
     for node in &mut cluster.nodes {
         for stock in &mut node.gpus {

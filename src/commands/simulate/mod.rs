@@ -1,4 +1,4 @@
-//! `hsched simulate`: what policies would make of a trace.
+//! `hsched simulate`: the results of policies on a trace.
 
 mod bounds;
 mod cores;
@@ -34,14 +34,14 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
-use crate::commands::simulate::report::Records;
+use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat, results, simulated};
+use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
-use crate::commands::simulate::sweep::{Axis, Runner, cells};
+use crate::commands::simulate::sweep::{SweepAxis, SweepRunner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
-use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
+use crate::settings::CommandLineSetting;
+use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
@@ -117,8 +117,8 @@ pub(super) struct Args {
     ///
     /// `load` scales the times between arrivals so that the jobs request this fraction of the cluster. Results of
     /// several seeds are averaged, with an interval if they differ.
-    #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
-    sweep: Vec<Axis>,
+    #[arg(long, value_name = "WHAT=VALUES", value_parser = SweepAxis::parse, conflicts_with = "events")]
+    sweep: Vec<SweepAxis>,
     /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
     #[arg(long, overrides_with = "no_bound")]
     bound: bool,
@@ -145,7 +145,7 @@ impl Subcommand for Args {
         self.format == SimulationFormat::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -195,18 +195,18 @@ impl Subcommand for Args {
         }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;
-        // It bounds jobs that hold their GPUs.
+        // The bound applies to jobs that keep their GPUs.
         let is_bounded = tasks.len() < policies.len() && is_usual(trace.jobs.len()) && !self.no_bound;
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
+        let runner = SweepRunner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
         let wants_report = self.report.is_given()?;
         let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
         let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));
-        let mut records = Records::new(&trace);
+        let mut records = PolicyRecorders::new(&trace);
         let runs = if with_events {
             runner.one_by_one(&cells[0], &mut |policy, event| {
                 if let Some(file) = &mut file {
@@ -220,13 +220,13 @@ impl Subcommand for Args {
             runner.all(&cells)?
         };
         let events = file.map(|file| file.finish(context)).transpose()?;
-        let form = Form {
+        let form = OutputForm {
             format: self.format,
             is_sweep: !self.sweep.is_empty(),
             after_events: events.is_some_and(|event| event.to_stdout),
             certificate: self.certificate,
         };
-        let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
+        let ended = |record: &ReplayRecord| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
         let runs = simulated(&cells, runs);
         if wants_report {
@@ -238,7 +238,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the policies, each once.
+    /// Returns the policies without duplicates.
     fn policies(&self) -> Vec<String> {
         let mut policies: Vec<String> = Vec::new();
         for name in &self.policy {
@@ -249,7 +249,7 @@ impl Args {
         policies
     }
 
-    /// Says how many jobs policies over time do not stop, where they decide by the rules of a shared cluster.
+    /// Says how many jobs policies over time do not stop under the rules of a shared cluster.
     fn note_unsaved(&self, context: &Context, trace: &Trace) {
         let unsaved = trace.jobs.iter().filter(|entry| !entry.saves).count();
         if self.queue_wait.is_some() && unsaved > 0 {
@@ -261,9 +261,9 @@ impl Args {
         }
     }
 
-    /// Returns a flag that means nothing where tasks are replayed one by one, if there is any.
+    /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
     fn flag_of_gangs(&self) -> Option<&'static str> {
-        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, Axis::Noise(_)));
+        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, SweepAxis::Noise(_)));
         let flags = [
             (self.round.is_some(), "--round"),
             (has_noise, "--noise"),
@@ -274,7 +274,7 @@ impl Args {
         flags.into_iter().find(|(given, _)| *given).map(|(_, flag)| flag)
     }
 
-    /// Returns what the results depend on, for the reader of a report.
+    /// Returns the parameters that determine the results, for the report.
     fn parameters_told(&self, policies: &[String]) -> Map<String, Value> {
         let seconds = |time: Option<Seconds>| time.map(|time| time.0);
         let told = json!({
@@ -294,7 +294,7 @@ impl Args {
         told.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 
-    /// Returns what a trace of graphs is played with.
+    /// Returns the input of a replay of graphs.
     fn asked<'a>(&'a self, policies: &'a [String]) -> graphs::GraphChoices<'a> {
         graphs::GraphChoices {
             trace: &self.trace,
@@ -341,7 +341,7 @@ impl Args {
     }
 }
 
-/// Returns what each policy knows of the jobs, a line each.
+/// Returns what each policy knows about the jobs, one line per policy.
 fn knowledge() -> String {
     let registry = hsched_lab::registry();
     let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));
@@ -350,7 +350,7 @@ fn knowledge() -> String {
     format!("What policies know of jobs, beside the GPUs that they ask for:\n{}", lines.collect::<String>())
 }
 
-/// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.
+/// Returns the names of all policies: the placing ones, the one that forks jobs, and the one with a network.
 fn policies() -> Vec<&'static str> {
     PolicyName::all().into_iter().chain([HADARE]).collect()
 }
@@ -360,7 +360,7 @@ fn positive(text: &str) -> Result<Seconds, ValueError> {
     if time.0 > 0.0 { Ok(time) } else { Err(ValueError::new("must be above 0").id(ErrorId::NumberRange)) }
 }
 
-/// Returns the error of estimates that a command line gives.
+/// Parses the relative error of estimates.
 fn noise(text: &str) -> Result<f64, String> {
     let number = formats::parse_number(text).map_err(|error| error.to_string())?;
     if (0.0..1.0).contains(&number) { Ok(number) } else { Err("must be at least 0 and below 1".to_owned()) }

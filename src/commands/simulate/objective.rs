@@ -1,4 +1,4 @@
-//! What policies are to minimise, as far as they let themselves be told.
+//! The objectives of policies that accept one.
 
 use crate::app::context::Context;
 use crate::app::named::Named;
@@ -21,10 +21,10 @@ pub(super) struct ObjectiveArgs {
 }
 
 impl ObjectiveArgs {
-    /// Returns it, and says which of these policies have one of their own.
+    /// Returns the objective, and notes which of these policies have a fixed one.
     ///
     /// # Errors
-    /// When `hadare` is to go by an objective that it has not.
+    /// If `hadare` does not support the objective.
     pub(super) fn of(&self, policies: &[String], context: &Context) -> Result<Objective, Failure> {
         let objective = self.objective;
         if policies.iter().any(|name| name == HADARE) && ForkObjective::of(objective).is_none() {

@@ -1,4 +1,4 @@
-//! What a simulation prints: a table with pictures, JSON, CSV, and the lines of events.
+//! The output of a simulation: a table with charts, JSON, CSV, and event lines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
-use crate::commands::simulate::sweep::Run;
+use crate::commands::simulate::sweep::CellRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
-    Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,
-    sweep_table, write_output,
+    Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
+    sweep_json, sweep_table, write_output,
 };
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
-/// How results are printed.
+/// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum SimulationFormat {
     /// Tables and charts.
@@ -30,29 +30,29 @@ pub(super) enum SimulationFormat {
     Csv,
 }
 
-/// What of the results is printed, and how.
-pub(super) struct Form {
+/// Which results are printed, and in which format.
+pub(super) struct OutputForm {
     pub format: SimulationFormat,
     pub is_sweep: bool,
-    /// Whether the results come after events on stdout: they are one line then, the last of them.
+    /// Whether events precede the results on stdout: the results are then one line, the last.
     pub after_events: bool,
-    /// Whether JSON has the prices that prove the bound.
+    /// Whether the JSON contains the prices that prove the bound.
     pub certificate: bool,
 }
 
-/// The lines of events, collected.
+/// Collects the event lines.
 pub(super) struct EventFile<'a> {
     path: PathBuf,
     trace: &'a Trace,
-    /// Names of jobs by their places in the file.
+    /// Names of jobs by index in the file.
     names: Vec<&'a str>,
-    gpus: Vec<Gpu>,
+    gpus: Vec<TaskGpu>,
     text: String,
 }
 
-/// Where the events went.
+/// Where the events were written.
 pub(super) struct EventText {
-    /// Whether they are on stdout, where the summary is their last line.
+    /// Whether they are on stdout, with the summary as the last line.
     pub to_stdout: bool,
 }
 
@@ -62,11 +62,11 @@ impl<'a> EventFile<'a> {
         for entry in &trace.jobs {
             names[entry.place] = entry.model.name.as_str();
         }
-        let gpus = Gpu::all(&trace.problem);
+        let gpus = TaskGpu::all(&trace.problem);
         Self { path: path.to_owned(), trace, names, gpus, text: String::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         let line = event_json(&self.trace.problem, &self.gpus, &self.names, policy, event);
         self.text.push_str(&line.to_string());
         self.text.push('\n');
@@ -75,7 +75,7 @@ impl<'a> EventFile<'a> {
     /// Writes all lines.
     ///
     /// # Errors
-    /// When the file or stdout cannot be written.
+    /// If the file or stdout cannot be written.
     pub(super) fn finish(self, context: &Context) -> Result<EventText, Failure> {
         let to_stdout = self.path == Path::new("-");
         if to_stdout {
@@ -90,17 +90,17 @@ impl<'a> EventFile<'a> {
     }
 }
 
-/// Returns the runs with their figures.
-pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
-    let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
+/// Returns the runs with their metrics.
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulated> {
+    let one = |CellRun { cell, policy, record }: CellRun| Simulated::new(cells[cell].clone(), policy, record);
     runs.into_iter().map(one).collect()
 }
 
-/// Returns the results as text; notes on standard error if a seed was varied in vain.
+/// Returns the results as text; notes on standard error if varying the seed had no effect.
 ///
 /// # Errors
-/// Never for values made here; a fault of hsched otherwise.
-pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
+/// Only through a bug of hsched.
+pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(fields)) =

@@ -1,23 +1,23 @@
-//! The report of a simulation: its events as they come, and what was made of them.
+//! The report of a simulation: its recorded events and their evaluation.
 
 use serde_json::{Map, Value};
 
 use crate::ui::Simulated;
 use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 
-/// What happens under each policy, one after the other.
-pub(super) struct Records<'a> {
+/// The events under each policy, one policy after the other.
+pub(super) struct PolicyRecorders<'a> {
     trace: &'a Trace,
     recorders: Vec<(String, Recorder<'a>)>,
 }
 
-impl<'a> Records<'a> {
+impl<'a> PolicyRecorders<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         Self { trace, recorders: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         if self.recorders.last().is_none_or(|(name, _)| name != policy) {
             self.recorders.push((policy.to_owned(), Recorder::new(self.trace)));
         }
@@ -26,7 +26,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Returns the report of these runs; of a sweep only the points.
+    /// Returns the report of these runs; of a sweep, only the points.
     pub(super) fn report(self, runs: &[Simulated], parameters: Map<String, Value>, is_sweep: bool) -> Report {
         let (mut report, mut timeline) = simulation_report(self.trace);
         report.parameters = parameters;

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::commands::simulate::cores::on_all_cores;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Cell, ProgressLine};
+use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
-    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
+    Hooks, Options, ReplayError, ReplayEvent, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
 };
 use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{Parameters, PolicyError};
 
-/// What is varied, with its values.
+/// A varied parameter with its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Axis {
+pub(super) enum SweepAxis {
     Load(Vec<f64>),
     Seed(Vec<u64>),
     RestartCost(Vec<Seconds>),
@@ -26,25 +26,25 @@ pub(super) enum Axis {
 }
 
 /// One replay.
-pub(super) struct Run {
-    /// The place of its cell.
+pub(super) struct CellRun {
+    /// Index of its cell.
     pub cell: usize,
     pub policy: String,
-    /// Why there is none: the problem is too large for the policy.
-    pub record: Result<Record, String>,
+    /// The record, or the reason for its absence: the problem is too large for the policy.
+    pub record: Result<ReplayRecord, String>,
 }
 
-/// What comes of a replay: its record, or why the policy cannot treat the trace.
-type ReplayOutcome = Result<Result<Record, String>, Failure>;
+/// The result of a replay: its record, or why the policy cannot handle the trace.
+type ReplayOutcome = Result<Result<ReplayRecord, String>, Failure>;
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
 
-/// The most values of one axis.
+/// Maximum number of values per axis.
 const MOST_VALUES: u64 = 10_000;
 
-impl Axis {
-    /// Reads `load=0.5,0.8` or `seed=0..9`.
+impl SweepAxis {
+    /// Parses `load=0.5,0.8` or `seed=0..9`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
         match name {
@@ -69,7 +69,7 @@ impl Axis {
     }
 }
 
-/// Returns values without those that come again: a run that is counted twice would narrow the interval.
+/// Removes duplicate values: a run that is counted twice would narrow the interval.
 fn once<T: PartialEq>(values: Vec<T>) -> Vec<T> {
     let mut kept = Vec::with_capacity(values.len());
     for value in values {
@@ -107,15 +107,20 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
     Ok(all)
 }
 
-/// Returns the cells of a sweep: every combination of its values, seeds last.
+/// Returns the cells of a sweep: every combination of its values, with seeds varying fastest.
 ///
 /// # Errors
-/// When an axis is given twice, or the trace has no load to vary.
-pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
-    let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
+/// If an axis is given twice, or the trace has no load that could vary.
+pub(super) fn cells(
+    trace: &Arc<Trace>,
+    options: &Options,
+    sweep: &[SweepAxis],
+) -> Result<Vec<SweepCell>, Failure> {
+    let first =
+        SweepCell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
-    let mut axes: Vec<&Axis> = sweep.iter().collect();
-    axes.sort_by_key(|axis| matches!(axis, Axis::Seed(_)));
+    let mut axes: Vec<&SweepAxis> = sweep.iter().collect();
+    axes.sort_by_key(|axis| matches!(axis, SweepAxis::Seed(_)));
     for (place, axis) in axes.iter().enumerate() {
         if axes[..place].iter().any(|other| other.name() == axis.name()) {
             let message = format!("--sweep {} is given twice", axis.name());
@@ -124,7 +129,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
                 .hint("give all its values in one --sweep"));
         }
         let mut loads = BTreeMap::new();
-        if let Axis::Load(values) = axis {
+        if let SweepAxis::Load(values) = axis {
             for value in values {
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =
@@ -139,74 +144,75 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
     Ok(cells)
 }
 
-/// Returns a cell with each value of an axis.
-fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
-    let with = |value: f64, change: &dyn Fn(&mut Cell)| {
+/// Returns one cell for each value of an axis.
+fn varied(cell: &SweepCell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<SweepCell> {
+    let with = |value: f64, change: &dyn Fn(&mut SweepCell)| {
         let mut cell = cell.clone();
         cell.values.push((axis.name(), value));
         change(&mut cell);
         cell
     };
     match axis {
-        Axis::Load(values) => {
+        SweepAxis::Load(values) => {
             let load = |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
             values.iter().map(load).collect()
         }
-        Axis::RestartCost(values) => {
+        SweepAxis::RestartCost(values) => {
             let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
             values.iter().map(cost).collect()
         }
-        Axis::Noise(values) => {
+        SweepAxis::Noise(values) => {
             values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
         }
-        Axis::Seed(values) => {
+        SweepAxis::Seed(values) => {
             let seeded = |&seed: &u64| {
                 let options = Options { seed, ..cell.options.clone() };
-                Cell { options, ..cell.clone() }
+                SweepCell { options, ..cell.clone() }
             };
             values.iter().map(seeded).collect()
         }
     }
 }
 
-/// What replays.
-pub(super) struct Runner<'a> {
+/// The data for replays.
+pub(super) struct SweepRunner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
     pub tasks: Vec<Box<dyn TaskPolicy>>,
-    /// Those of the policy that forks jobs into copies.
+    /// The parameters of the policy that forks jobs into copies.
     pub copies: HadareParameters,
-    /// The time that has passed, in seconds.
+    /// Returns the elapsed time in seconds.
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
 
-impl Runner<'_> {
-    /// Replays one cell, a policy after the other, and tells of every event.
+impl SweepRunner<'_> {
+    /// Replays one cell policy by policy and emits every event.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
+    /// If a policy breaks its contract.
     pub(super) fn one_by_one(
         &self,
-        cell: &Cell,
-        event: &mut dyn FnMut(&str, &Event),
-    ) -> Result<Vec<Run>, Failure> {
+        cell: &SweepCell,
+        event: &mut dyn FnMut(&str, &ReplayEvent),
+    ) -> Result<Vec<CellRun>, Failure> {
         let progress = ProgressLine::start("simulating".to_owned());
         let mut runs = Vec::new();
         for name in self.policies {
             let say =
                 |ended| progress.say(format!("simulating {name}: {ended} of {} jobs", cell.trace.jobs.len()));
             let record = self.run(cell, name, &mut |replayed| event(name, replayed), &say)?;
-            runs.push(Run { cell: 0, policy: name.clone(), record });
+            runs.push(CellRun { cell: 0, policy: name.clone(), record });
         }
         Ok(runs)
     }
 
-    /// Replays all cells under all policies, on all cores; in the order of the cells, then of the policies.
+    /// Replays all cells under all policies on all cores; returns the results ordered by cell, then by
+    /// policy.
     ///
     /// # Errors
-    /// When a policy breaks its rules.
-    pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
+    /// If a policy breaks its contract.
+    pub(super) fn all(&self, cells: &[SweepCell]) -> Result<Vec<CellRun>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let done = AtomicUsize::new(0);
@@ -225,16 +231,16 @@ impl Runner<'_> {
             result
         });
         let run = |(&(cell, name), record): (&(usize, &String), ReplayOutcome)| {
-            Ok(Run { cell, policy: name.clone(), record: record? })
+            Ok(CellRun { cell, policy: name.clone(), record: record? })
         };
         tasks.iter().zip(results).map(run).collect()
     }
 
     fn run(
         &self,
-        cell: &Cell,
+        cell: &SweepCell,
         name: &str,
-        event: &mut dyn FnMut(&Event),
+        event: &mut dyn FnMut(&ReplayEvent),
         progress: &dyn Fn(usize),
     ) -> ReplayOutcome {
         let tasks = self.tasks.iter().find(|policy| policy.name() == name);
@@ -258,7 +264,7 @@ impl Runner<'_> {
         let options = Options { round, ..cell.options.clone() };
         match replay(&cell.trace, &options, policy.as_mut(), hooks) {
             Ok(record) => Ok(Ok(record)),
-            // A problem too large for one policy says nothing of the others.
+            // A problem that is too large for one policy does not affect the others.
             Err(ReplayError::Policy(
                 error @ (PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. }),
             )) => Ok(Err(error.to_string())),

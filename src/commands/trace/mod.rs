@@ -1,4 +1,4 @@
-//! `hsched trace`: traces of other people and other programs as job files for `hsched simulate`.
+//! `hsched trace`: converts traces of clusters and other programs into job files for `hsched simulate`.
 
 mod accounts;
 
@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::write_output;
 use hsched_lab::trace::table::Read;
-use hsched_lab::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
+use hsched_lab::trace::{self, Applications, GavelSpeeds, RecordedJob, TraceError};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job};
 
@@ -24,11 +24,11 @@ use hsched_model::{ErrorId, GpuType, Job};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    source: Source,
+    source: TraceSource,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Source {
+enum TraceSource {
     /// Convert the output of `sacct -P` or `sacct --json`, for example to simulate your own last month
     ///
     /// Each job that ran on GPUs becomes a job of fixed size. Its work is its run time on the GPU type that it had:
@@ -131,11 +131,11 @@ struct SiaArgs {
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let (file, written) = match &self.source {
-            Source::Sacct(args) => (&args.file, &args.written),
-            Source::Philly(args) => (&args.file, &args.written),
-            Source::Alibaba(args) => (&args.file, &args.written),
-            Source::Gavel(args) => (&args.file, &args.written),
-            Source::Sia(args) => (&args.file, &args.written),
+            TraceSource::Sacct(args) => (&args.file, &args.written),
+            TraceSource::Philly(args) => (&args.file, &args.written),
+            TraceSource::Alibaba(args) => (&args.file, &args.written),
+            TraceSource::Gavel(args) => (&args.file, &args.written),
+            TraceSource::Sia(args) => (&args.file, &args.written),
         };
         let text = input::text(file)?;
         let read = self.source.read(&text).map_err(|error| match error {
@@ -150,7 +150,7 @@ impl Subcommand for Args {
 
 /// Why a source cannot be read.
 enum Wrong {
-    /// The trace itself is wrong.
+    /// The trace itself is invalid.
     Trace(TraceError),
     Other(Failure),
 }
@@ -167,7 +167,7 @@ impl From<Failure> for Wrong {
     }
 }
 
-impl Source {
+impl TraceSource {
     fn read(&self, text: &str) -> Result<Read<Job>, Wrong> {
         Ok(match self {
             Self::Sacct(args) => whole(accounts::parse(text, args.gpu_type.as_ref())?, args.estimate),
@@ -185,15 +185,15 @@ impl Source {
     }
 }
 
-/// Returns the speeds in a file of Gavel's.
+/// Returns the speeds in a file of Gavel.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
 
-fn whole(read: Read<Recorded>, estimate: bool) -> Read<Job> {
+fn whole(read: Read<RecordedJob>, estimate: bool) -> Read<Job> {
     let Read { entries, bad, skipped } = read;
     Read { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
 }
@@ -202,13 +202,13 @@ pub(super) fn wrong(path: &Path, error: &TraceError) -> Failure {
     Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path))).id(ErrorId::TraceFile)
 }
 
-/// The most lines that are listed.
+/// Maximum number of listed lines.
 const LISTED: usize = 20;
 
-/// Says what was left out, and returns the jobs.
+/// Reports the skipped lines and returns the jobs.
 ///
 /// # Errors
-/// When there are none.
+/// If there are no jobs.
 fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Failure> {
     let say = |line: &str| context.terminal.say(line);
     for bad in read.bad.iter().take(LISTED) {
@@ -239,7 +239,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
 /// Writes a trace.
 ///
 /// # Errors
-/// When the file or standard output cannot be written.
+/// If the file or standard output cannot be written.
 pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Result<Exit, Failure> {
     match output {
         Some(path) => write_output(path, text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The turns of `watch`: each with the lock, from the state on disk, and back to it.
+//! The turns of `watch`: each takes the lock, reads the state from disk and writes it back.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,42 +22,43 @@ use hsched_engine::{Event, JobState, Outcome, Phase, Planner, Rules, ScriptJob, 
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
 
-/// A `watch` with its rules.
+/// A `watch` with its options.
 pub(super) struct Watch<'a> {
     pub args: &'a Args,
     pub context: &'a Context,
     pub rules: Rules,
     log: Log<'a>,
-    /// Jobs that ended before are none of its business, unless it has followed them.
+    /// Jobs that ended earlier are ignored unless it has followed them.
     begun: Time,
-    /// The jobs that had not ended at one of its turns.
+    /// Jobs that had not ended at one of its turns.
     followed: RefCell<BTreeSet<JobName>>,
-    /// The jobs of whose output at their end something was said, or nothing.
+    /// Jobs whose output was already examined at their end.
     heard: RefCell<BTreeSet<JobName>>,
-    /// The deferred commands that were there when a turn ended; each leads to another turn at once, and only once.
+    /// Deferred commands that were waiting at the end of a turn. Each causes another turn at once, but only
+    /// once.
     deferred: RefCell<BTreeSet<String>>,
 }
 
-/// A time in which turns fail.
-struct Outage {
+/// A period in which turns fail.
+struct TurnOutage {
     since: Time,
-    /// Why, each reason as it was said.
+    /// The messages that were already printed.
     said: BTreeSet<String>,
 }
 
-/// How a turn left things.
+/// The result of a turn.
 struct Left {
-    /// Whether any job is there that has not ended.
+    /// Whether any job has not ended.
     busy: bool,
-    /// Whether any job ended otherwise than completed.
+    /// Whether any job has failed or was cancelled.
     failed: bool,
-    /// How many jobs are in each phase, for people.
+    /// Number of jobs in each phase, for people.
     summary: String,
-    /// Where all jobs stand, once all have ended.
+    /// The final table, once all jobs have ended.
     table: Option<String>,
 }
 
-/// Returns how many jobs are in each phase: `2 running, 1 waiting`.
+/// Returns the number of jobs in each phase: `2 running, 1 waiting`.
 fn summary(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let scripts = state.scripts.iter().map(ScriptJob::word);
@@ -88,15 +89,15 @@ impl<'a> Watch<'a> {
     /// Takes one turn.
     ///
     /// # Errors
-    /// When Slurm does not answer or the state cannot be used.
+    /// If Slurm does not answer or the state is unusable.
     pub(super) fn once(&self) -> Result<Exit, Failure> {
         self.turn().map(|_| Exit::Done)
     }
 
-    /// Says what a turn would do.
+    /// Prints what a turn would do.
     ///
     /// # Errors
-    /// The same as [`Self::once`].
+    /// As for [`Self::once`].
     pub(super) fn preview(&self) -> Result<Exit, Failure> {
         self.with_session(|session, planner| {
             if let Some(note) = self.change_policy(&mut session.state) {
@@ -108,13 +109,13 @@ impl<'a> Watch<'a> {
         .map(|()| Exit::Done)
     }
 
-    /// Takes turns until every job has ended, or for ever.
+    /// Takes turns until all jobs have ended, or for ever.
     ///
     /// # Errors
-    /// When the state cannot be used; that Slurm does not answer is waited for.
+    /// If the state is unusable; if Slurm does not answer, it waits.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
-        let (mut summary, mut outage) = (String::new(), None::<Outage>);
+        let (mut summary, mut outage) = (String::new(), None::<TurnOutage>);
         loop {
             let turn = self.turn();
             let wished = self.is_wished();
@@ -131,9 +132,9 @@ impl<'a> Watch<'a> {
                         return Ok(if left.failed { Exit::Failed } else { Exit::Done });
                     }
                 }
-                // A bad moment of Slurm or of a disk ends a turn, not the watch; a wrong file does not mend itself.
+                // A temporary failure of Slurm or a disk ends only the turn; an invalid file stays invalid.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
+                    let since = || TurnOutage { since: state::now(self.context), said: BTreeSet::new() };
                     if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
                         self.log.say(&format!("{}; retrying", failure.message));
                     }
@@ -147,20 +148,20 @@ impl<'a> Watch<'a> {
             let seconds = formats::duration_text(Seconds(pause.as_secs_f64()));
             let _status = ProgressLine::start(format!("{summary}; next turn in {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
-                // As `head` does it: whoever read it has seen enough.
+                // The reader closed the pipe, as `head` does: it needs no more output.
                 return Ok(Exit::Done);
             }
         }
     }
 
-    /// Returns whether something was wished while a turn held the lock; what comes later finds the lock free.
+    /// Returns whether a command was deferred while a turn held the lock; later commands find the lock free.
     fn is_wished(&self) -> bool {
         let deferred = state::root(self.context).map(|root| deferred_ids(&root)).unwrap_or_default();
         let known = self.deferred.replace(deferred.clone());
         !deferred.is_subset(&known)
     }
 
-    /// Takes note of another policy that planned the jobs before; returns what to say of it.
+    /// Records a change of policy since the last turn; returns the message about it.
     fn change_policy(&self, state: &mut State) -> Option<String> {
         let policy_words = self.args.policy.words();
         let before = state.planned_by.replace(policy_words.clone());
@@ -204,7 +205,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Submits scripts again that were cancelled for that, and with --queue moves pending ones.
+    /// Submits scripts again that were cancelled for a new request, and with --queue moves pending ones.
     fn move_scripts(&self, session: &mut QueueSession<'_>) -> Result<(), Failure> {
         let mut tell = |event: &Event| self.log.hear(Update::Event(event));
         let mut notes = Vec::new();
@@ -223,7 +224,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Says, once for each job that has ended, if its ranks all did the same.
+    /// Reports, once for each ended job, if all its ranks did the same work.
     fn listen(&self, state: &State) {
         let ended = |tracked: &&JobState| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
         for tracked in state.jobs.iter().filter(ended) {
@@ -235,18 +236,18 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns whether it has seen the job before its end, whoever noted the end.
+    /// Returns whether this `watch` saw the job before its end, even if another command recorded the end.
     fn follows(&self, tracked: &JobState) -> bool {
         !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 
-    /// Returns whether it has seen a script before its end.
+    /// Returns whether this `watch` saw a script before its end.
     fn follows_script(&self, script: &ScriptJob) -> bool {
         let is_new = script.end.as_ref().is_none_or(|end| end.at >= self.begun);
         is_new || self.followed.borrow().contains(&script.name)
     }
 
-    /// Does something with the state on disk and its world, under the lock.
+    /// Runs a function on the state and its world under the lock.
     fn with_session<T>(
         &self,
         act: impl FnOnce(&mut QueueSession<'_>, &mut Planner<'_>) -> Result<T, Failure>,
@@ -262,7 +263,7 @@ impl<'a> Watch<'a> {
         options.with_planner(context, policy.as_mut(), |planner| act(&mut session, planner))?
     }
 
-    /// Returns where the jobs that it followed stand at the end; nothing for programs, which ask `hsched status`.
+    /// Returns the final table of the followed jobs; empty for JSON, as programs call `hsched status`.
     fn table(&self, state: &State) -> String {
         if self.args.format == Format::Json {
             return String::new();

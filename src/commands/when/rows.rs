@@ -1,4 +1,4 @@
-//! The rows of `hsched when`: a request, what it costs and where it waits.
+//! The rows of `hsched when`: a request, its cost and its queue.
 
 use crate::app::start_estimates::OptionEstimate;
 use crate::ui::WhenRow;
@@ -20,7 +20,7 @@ pub(in crate::commands) fn row(option_estimate: &OptionEstimate) -> WhenRow<'_> 
     }
 }
 
-/// Returns the GPUs of a request in words.
+/// Returns the GPUs of a request for people.
 pub(in crate::commands) fn gpus(option_estimate: &OptionEstimate) -> String {
     let nodes = option_estimate.option.request.asks.nodes;
     let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
@@ -42,7 +42,7 @@ fn marks(option_estimate: &OptionEstimate) -> Vec<String> {
     marks
 }
 
-/// Returns a request's place in line, in words.
+/// Returns a request's position in the queue for people.
 pub(super) fn place(option_estimate: &OptionEstimate) -> Option<String> {
     let forecast = option_estimate.start.forecast()?;
     if let Some(basis) = forecast.learnt {

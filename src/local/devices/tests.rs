@@ -18,7 +18,7 @@ fn ranks(types: &[&str]) -> Vec<PlacedRank> {
     types.iter().enumerate().map(rank).collect()
 }
 
-/// Gives a job devices for ranks on these types; returns the words for its script.
+/// Assigns devices of these types to the ranks of a job; returns the lines for its script.
 fn take(devices: &mut Devices, job: &str, types: &[&str]) -> Option<String> {
     let lease = devices.find(&ranks(types), RankNeeds { cpus: 4, memory: 1 }, false, |_, _| 0)?;
     let words = devices.words(&lease);
@@ -48,11 +48,18 @@ fn lists_of_devices_are_read() {
 
 #[test]
 fn a_machines_gpus_and_slices_are_named_by_uuid_in_rank_order() {
-    let gpu =
-        |name: &str, uuid: &str| probe::Gpu { name: name.into(), uuid: uuid.into(), ..probe::Gpu::default() };
-    let slice =
-        |uuid: &str| probe::Slice { name: "MIG 1g.5gb".into(), uuid: uuid.into(), ..probe::Slice::default() };
-    let cut = probe::Gpu { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
+    let gpu = |name: &str, uuid: &str| probe::GpuDevice {
+        name: name.into(),
+        uuid: uuid.into(),
+        ..probe::GpuDevice::default()
+    };
+    let slice = |uuid: &str| probe::MigDevice {
+        name: "MIG 1g.5gb".into(),
+        uuid: uuid.into(),
+        ..probe::MigDevice::default()
+    };
+    let cut =
+        probe::GpuDevice { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
     let gpus = vec![gpu("Tesla T4", "GPU-1"), gpu("Tesla V100", "GPU-2"), cut];
     let mut devices = Devices::found(&Facts { host: "box".into(), gpus, ..Facts::default() });
     let types: Vec<String> = devices.gpu_types().iter().map(ToString::to_string).collect();

@@ -1,14 +1,15 @@
-//! A report for strangers: names are numbers, times count from the beginning, texts of users are gone.
+//! A report for strangers: numbers replace names, times are relative to the beginning, and user texts are
+//! removed.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::data::{Clock, Report};
+use super::data::{Report, TimeOrigin};
 use hsched_model::catalogue::recognise;
 use hsched_plan::curve::MetricKind;
 
-/// Words of names of metrics that say nothing about whose they are, beside those that name usual metrics.
+/// Harmless words in names of metrics, in addition to those of usual metrics.
 const USUAL_WORDS: [&str; 16] = [
     "bleu",
     "rouge",
@@ -28,28 +29,28 @@ const USUAL_WORDS: [&str; 16] = [
     "ema",
 ];
 
-/// Names and what stands for them, numbered as they come.
-struct Names {
+/// Names and their replacements, numbered in order of appearance.
+struct Pseudonyms {
     word: &'static str,
     known: BTreeMap<String, String>,
 }
 
-/// The names of a report by what they name.
+/// The replacements of a report's names by kind.
 struct StandIns {
-    jobs: Names,
-    nodes: Names,
-    gpu_types: Names,
-    models: Names,
-    partitions: Names,
-    accounts: Names,
-    clusters: Names,
-    sweeps: Names,
-    metrics: Names,
-    keys: Names,
-    values: Names,
+    jobs: Pseudonyms,
+    nodes: Pseudonyms,
+    gpu_types: Pseudonyms,
+    models: Pseudonyms,
+    partitions: Pseudonyms,
+    accounts: Pseudonyms,
+    clusters: Pseudonyms,
+    sweeps: Pseudonyms,
+    metrics: Pseudonyms,
+    keys: Pseudonyms,
+    values: Pseudonyms,
 }
 
-impl Names {
+impl Pseudonyms {
     fn new(word: &'static str) -> Self {
         Self { word, known: BTreeMap::new() }
     }
@@ -84,18 +85,18 @@ impl StandIns {
                 "parameter",
                 "value",
             ]
-            .map(Names::new);
+            .map(Pseudonyms::new);
         Self { jobs, nodes, gpu_types, models, partitions, accounts, clusters, sweeps, metrics, keys, values }
     }
 
-    /// Replaces a GPU type unless it is a product's name.
+    /// Replaces a GPU type unless it is the name of a product.
     fn gpu_type(&mut self, name: &mut String) {
         if name != "cpu" && recognise(name).is_none() {
             self.gpu_types.replace(name);
         }
     }
 
-    /// Replaces the GPU types in numbers of GPUs by type: `2 t4 + 3 v100`.
+    /// Replaces the GPU types in counts such as `2 t4 + 3 v100`.
     fn gpu_counts(&mut self, text: &mut String) {
         let part = |part: &str| {
             let (count, name) =
@@ -116,7 +117,7 @@ impl StandIns {
         }
     }
 
-    /// Returns a parameter's value; a text is only told from others.
+    /// Returns a parameter's value; different texts get different replacements.
     fn without_text(&mut self, value: Value) -> Value {
         match value {
             Value::Number(_) | Value::Bool(_) | Value::Null => value,
@@ -138,12 +139,13 @@ impl StandIns {
     }
 }
 
-/// Returns the report without names of jobs, nodes, models, partitions, accounts and files, and without dates. Names of GPU products,
-/// policies, usual names of metrics and all figures stay. The facts have to be made again.
+/// Returns the report without names of jobs, nodes, models, partitions, accounts and files, and without
+/// dates. Names of GPU products, policies, usual metrics and all numbers stay. The facts have to be computed
+/// again.
 pub fn anonymised(mut report: Report) -> Report {
     let mut names = StandIns::new();
     report.title = format!("{} (anonymous)", report.kind.title());
-    // Numbers and switches stay; texts may be paths and names, and a moment is a date.
+    // Numbers and booleans stay; texts may be paths and names, and a time is a date.
     report.parameters.retain(|key, value| key != "at" && (value.is_number() || value.is_boolean()));
     (report.notes, report.facts) = (Vec::new(), Vec::new());
     for gpu in &mut report.gpus {
@@ -186,15 +188,15 @@ pub fn anonymised(mut report: Report) -> Report {
         });
         *by_type = renamed.collect();
     }
-    if report.clock == Clock::Unix {
+    if report.clock == TimeOrigin::Unix {
         let begin = earliest(&report);
         shift(&mut report, begin);
-        report.clock = Clock::Elapsed;
+        report.clock = TimeOrigin::Elapsed;
     }
     report
 }
 
-/// Returns the first time of a report; 0 where it has none.
+/// Returns the earliest time of a report; 0 if it has none.
 fn earliest(report: &Report) -> f64 {
     let arrivals = report.jobs.iter().map(|job| job.arrival_s);
     let spans = report.runs.iter().flat_map(|run| &run.spans).map(|span| span.start);
@@ -203,7 +205,7 @@ fn earliest(report: &Report) -> f64 {
     arrivals.chain(spans).chain(counts).chain(waits).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Counts all times from `begin` on.
+/// Makes all times relative to `begin`.
 fn shift(report: &mut Report, begin: f64) {
     for job in &mut report.jobs {
         job.arrival_s -= begin;
@@ -235,16 +237,17 @@ mod tests {
     };
     use crate::ui::report::{facts, figures, page, tables};
 
-    /// The moment at which all of the report happens.
+    /// The time of all events of the report.
     const MOMENT: f64 = 1_795_700_000.0;
 
-    /// Returns a report with a word in every place that takes texts of users. Each field is named: a new one is thought of here.
+    /// Returns a report with a word in every place that holds user texts. Fields are listed explicitly, so
+    /// that a new one must be considered here.
     fn report(kind: ReportKind, word: &dyn Fn(&str) -> String) -> Report {
         let parameters = |value: Value| match value {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        let mut report = Report::new(kind, Clock::Unix);
+        let mut report = Report::new(kind, TimeOrigin::Unix);
         report.title = word("title");
         report.parameters = parameters(json!({
             "state_dir": format!("/home/{}", word("user")), "at": MOMENT, "seed": 3, "policies": [word("policy")],
@@ -329,7 +332,7 @@ mod tests {
         report
     }
 
-    /// Returns all that is written of a report, names of files included.
+    /// Returns all texts of a report, including file names.
     fn written(report: Report) -> String {
         let mut report = anonymised(report);
         report.facts = facts(&report);

@@ -1,20 +1,21 @@
-//! Charts for papers as SVG: one column wide, letters of 8 points, lines that differ without colour.
+//! Charts for papers as SVG: one column wide, with letters of 8 points and lines that differ without colour.
 
 use std::fmt::Write as _;
 
 use super::page::escaped;
 use hsched_model::number::to_f64;
 
-/// Size in points: a column of a page with two, 3.5 inches.
+/// Width in points: one column of a two-column page, 3.5 inches.
 const WIDTH: f64 = 252.0;
 const HEIGHT: f64 = 160.0;
-/// Left, top, right, bottom of what is drawn.
+/// Margins: left, top, right, bottom.
 const ROOM: (f64, f64, f64, f64) = (38.0, 8.0, 8.0, 30.0);
-/// Letters, and the height of a line of them.
+/// Font size and line height.
 const FONT: f64 = 8.0;
 const LINE: f64 = 11.0;
 
-/// Colours that people with any colour vision can tell apart (Okabe and Ito), and dashes that differ in print.
+/// Colours that are distinct for any colour vision (Okabe and Ito), and dash patterns that are distinct in
+/// print.
 pub(super) const STROKES: [(&str, &str); 7] = [
     ("#0072b2", ""),
     ("#d55e00", "5 2"),
@@ -31,7 +32,7 @@ pub(super) struct Chart {
     pub x: Axis,
     pub y: Axis,
     pub series: Vec<Series>,
-    /// Whether a line shows where both axes are equal.
+    /// Whether to draw the diagonal, on which both axes are equal.
     pub diagonal: bool,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Chart {
 pub(super) struct Axis {
     pub label: String,
     pub is_log: bool,
-    /// The least value that is shown, if it is less than all others.
+    /// The lower end of the axis, if it is less than all values.
     pub from: Option<f64>,
 }
 
@@ -48,15 +49,15 @@ pub(super) struct Axis {
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub name: String,
-    pub shape: Shape,
+    pub shape: PointStyle,
     pub points: Vec<(f64, f64)>,
 }
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum PointStyle {
     Line,
-    /// A value holds until the next one.
+    /// A value is valid until the next one.
     Steps,
     Dots,
 }
@@ -69,7 +70,7 @@ struct Scale<'a> {
 }
 
 impl Axis {
-    /// Returns a linear axis from 0 on.
+    /// Returns a linear axis that begins at 0.
     pub(super) fn from_zero(label: impl Into<String>) -> Self {
         Self { label: label.into(), is_log: false, from: Some(0.0) }
     }
@@ -92,7 +93,7 @@ impl Chart {
         let at_y = |value: f64| bottom - y.along(value) * (bottom - ROOM.1);
         let legend = self.legend();
         let mut out = document(WIDTH, HEIGHT + legend.1);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         for tick in y.ticks() {
             let _ = writeln!(
                 out,
@@ -145,7 +146,7 @@ impl Chart {
         out + &legend.0 + "</svg>\n"
     }
 
-    /// Returns the names of the lines below the chart, and how high they are; none where there is one line.
+    /// Returns the legend below the chart, and its height; empty if there is only one line.
     fn legend(&self) -> (String, f64) {
         let (mut out, mut x, mut y) = (String::new(), ROOM.0, HEIGHT + 4.0);
         if self.series.len() < 2 {
@@ -180,7 +181,7 @@ impl Series {
         at_x: &dyn Fn(f64) -> f64,
         at_y: &dyn Fn(f64) -> f64,
     ) {
-        if self.shape == Shape::Dots {
+        if self.shape == PointStyle::Dots {
             for (x, y) in &self.points {
                 let _ = writeln!(
                     out,
@@ -196,7 +197,7 @@ impl Series {
             let (x, y) = (at_x(*x), at_y(*y));
             let _ = match (place, self.shape) {
                 (0, _) => write!(path, "M{x:.1} {y:.1}"),
-                (_, Shape::Steps) => write!(path, "H{x:.1}V{y:.1}"),
+                (_, PointStyle::Steps) => write!(path, "H{x:.1}V{y:.1}"),
                 _ => write!(path, "L{x:.1} {y:.1}"),
             };
         }
@@ -221,13 +222,13 @@ impl<'a> Scale<'a> {
         Self { axis, low, high }
     }
 
-    /// Returns where a value is, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn along(&self, value: f64) -> f64 {
         let of = |value: f64| if self.axis.is_log { value.max(self.low).ln() } else { value };
         ((of(value) - of(self.low)) / (of(self.high) - of(self.low))).clamp(0.0, 1.0)
     }
 
-    /// Returns round values on the axis, at most eight.
+    /// Returns at most eight round values on the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.axis.is_log {
             let powers = (-9..15).map(|power| 10_f64.powi(power));
@@ -247,7 +248,7 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Returns the begin of a document of this size.
+/// Returns the beginning of a document of this size.
 pub(super) fn document(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" \
@@ -255,7 +256,7 @@ pub(super) fn document(width: f64, height: f64) -> String {
     )
 }
 
-/// Returns a number in few letters.
+/// Returns a short form of a number.
 fn short(value: f64) -> String {
     let size = value.abs();
     if size >= 1e6 || size > 0.0 && size < 1e-3 {

@@ -1,42 +1,43 @@
-//! What a report says, as other programs read it (schema `hsched.report/1`). Times are seconds; what is not known is null.
+//! The data of a report for other programs (schema `hsched.report/1`). Times are in seconds; unknown values
+//! are null.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The name and version of the format.
+/// Name and version of the format.
 const SCHEMA: &str = "hsched.report/1";
 
-/// Everything on a page.
+/// The content of a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
     pub kind: ReportKind,
     pub title: String,
-    pub clock: Clock,
-    /// What was asked for: files, flags, seed.
+    pub clock: TimeOrigin,
+    /// Parameters of the command: files, flags, seed.
     pub parameters: Map<String, Value>,
-    /// Sentences that answer the usual questions, each with its question.
+    /// Answers to common questions, each with its question.
     pub facts: Vec<(String, String)>,
-    /// The GPUs, a row of the chart each.
+    /// The GPUs, one row of the chart each.
     pub gpus: Vec<ReportGpu>,
     pub jobs: Vec<ReportJob>,
-    /// A policy each, or one for what really happened.
+    /// One run per policy, or a single one for real jobs.
     pub runs: Vec<ReportRun>,
     pub epochs: Vec<ReportEpochs>,
     pub waits: Vec<ReportWait>,
     pub speeds: Vec<ReportSpeed>,
     pub options: Vec<ReportOption>,
     pub sweeps: Vec<ReportSweep>,
-    /// Figures over what `simulate --sweep` varies.
+    /// Metrics for the points of `simulate --sweep`.
     pub points: Vec<SweepPoint>,
     /// GPU hours, energy and cost of all jobs, as in `hsched.history/1`.
     pub usage: Value,
     pub notes: Vec<String>,
 }
 
-/// The command that made a report.
+/// The command that created a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportKind {
@@ -46,27 +47,27 @@ pub enum ReportKind {
     History,
 }
 
-/// From when times count.
+/// The zero of the report's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Clock {
-    /// From the beginning of what is shown.
+pub enum TimeOrigin {
+    /// The beginning of the displayed period.
     Elapsed,
     /// Unix seconds.
     Unix,
 }
 
-/// One GPU.
+/// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReportGpu {
     pub node: String,
     #[serde(rename = "type")]
     pub gpu_type: String,
-    /// Its number among those of its type on its node.
+    /// Index among the GPUs of its type on its node.
     pub index: u32,
 }
 
-/// One job.
+/// A job.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReportJob {
     pub name: String,
@@ -75,7 +76,7 @@ pub struct ReportJob {
     pub deadline_s: Option<f64>,
 }
 
-/// What a policy made of the jobs, or what really became of them. Lists of jobs are in the order of [`Report::jobs`].
+/// The results of a policy, or the real ones. Lists of jobs are in the order of [`Report::jobs`].
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportRun {
     pub name: String,
@@ -83,9 +84,9 @@ pub struct ReportRun {
     pub started_s: Vec<Option<f64>>,
     pub ended_s: Vec<Option<f64>>,
     pub spans: Vec<Span>,
-    /// The number of jobs that wait for GPUs from each time on.
+    /// The number of jobs that wait for GPUs, from each time on.
     pub queue: Vec<(f64, f64)>,
-    /// The number of GPUs that jobs hold from each time on.
+    /// The number of GPUs in use, from each time on.
     pub in_use: Vec<(f64, f64)>,
 }
 
@@ -94,7 +95,7 @@ pub struct ReportRun {
 pub struct PolicyRow {
     pub mean_jct_s: Option<f64>,
     pub lower_bound_s: Option<f64>,
-    /// Mean over bound.
+    /// Mean divided by bound.
     pub ratio: Option<f64>,
     pub p50_jct_s: Option<f64>,
     pub p99_jct_s: Option<f64>,
@@ -109,8 +110,8 @@ pub struct PolicyRow {
     pub error: Option<String>,
 }
 
-/// A time in which a job holds the same GPUs: `[job, start, work, end, gpu, …]`, where `work` is when training begins after a restart
-/// and the GPUs are places in [`Report::gpus`].
+/// A period in which a job holds the same GPUs: `[job, start, work, end, gpu, …]`. `work` is the begin of
+/// training after a restart, and each `gpu` an index into [`Report::gpus`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub job: usize,
@@ -133,7 +134,7 @@ impl Serialize for Span {
     }
 }
 
-/// Returns a time without digits that no picture shows.
+/// Returns a time rounded to milliseconds, which is finer than any picture shows.
 pub(super) fn thousandths(time: f64) -> f64 {
     (time * 1000.0).round() / 1000.0
 }
@@ -148,7 +149,7 @@ pub struct ReportEpochs {
     pub observed_s: f64,
 }
 
-/// A start that was estimated, and the real one.
+/// An estimated start and the real one.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportWait {
     pub job: String,
@@ -161,22 +162,22 @@ pub struct ReportWait {
     pub waited_s: Option<f64>,
 }
 
-/// A speed that was learnt.
+/// A learnt speed.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportSpeed {
     pub model: String,
     #[serde(rename = "type")]
     pub gpu_type: String,
     pub speed: String,
-    /// Samples per second; null where the speed depends on the batch.
+    /// Samples per second; null if the speed depends on the batch.
     pub samples_per_s: Option<f64>,
-    /// Relative.
+    /// Relative error.
     pub error: f64,
     pub count: u64,
     pub source: String,
 }
 
-/// A request that a job may make of a queue.
+/// A possible request of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportOption {
     pub job: String,
@@ -188,14 +189,14 @@ pub struct ReportOption {
     pub gpus: u32,
     pub nodes: u32,
     pub chosen: bool,
-    /// Start and finish in seconds from the look at the queue: 10, 50 and 90 %.
+    /// Start and finish in seconds from the queue snapshot: 10 %, 50 % and 90 % quantiles.
     pub start_s: Option<[f64; 3]>,
     pub finish_s: Option<[f64; 3]>,
     pub cost: Option<f64>,
     pub cost_unit: Option<String>,
 }
 
-/// The runs of a sweep, with the metric that they are compared by.
+/// The runs of a sweep, with the metric for their comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportSweep {
     pub name: String,
@@ -205,7 +206,7 @@ pub struct ReportSweep {
     pub runs: Vec<SweepCurve>,
 }
 
-/// A run of a sweep; its curve is empty where the reports are gone.
+/// A run of a sweep; its curve is empty if its reports were deleted.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepCurve {
     pub name: String,
@@ -219,7 +220,7 @@ pub struct SweepCurve {
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepPoint {
     pub policy: String,
-    /// What is varied, with its value.
+    /// The varied parameters with their values.
     pub values: BTreeMap<String, f64>,
     pub mean_jct_s: Option<f64>,
     /// Half the width of the 95 % interval over seeds.
@@ -228,7 +229,7 @@ pub struct SweepPoint {
 }
 
 impl ReportKind {
-    /// Returns the title of such a report.
+    /// Returns the title of a report of this kind.
     pub fn title(self) -> &'static str {
         match self {
             Self::Simulation => "Simulation",
@@ -240,8 +241,8 @@ impl ReportKind {
 }
 
 impl Report {
-    /// Returns a report without anything in it.
-    pub fn new(kind: ReportKind, clock: Clock) -> Self {
+    /// Returns an empty report.
+    pub fn new(kind: ReportKind, clock: TimeOrigin) -> Self {
         Self {
             schema: SCHEMA,
             kind,
@@ -263,7 +264,7 @@ impl Report {
         }
     }
 
-    /// Returns when what is shown begins and ends.
+    /// Returns the begin and the end of the displayed period.
     pub fn times(&self) -> Option<(f64, f64)> {
         let starts = self.jobs.iter().map(|job| job.arrival_s);
         let spans = || self.runs.iter().flat_map(|run| &run.spans);
@@ -274,7 +275,7 @@ impl Report {
 }
 
 impl ReportRun {
-    /// Returns the time from arrival to completion of each job that has ended, the shortest first.
+    /// Returns the times from arrival to completion of all ended jobs, in ascending order.
     pub fn completion_times(&self, jobs: &[ReportJob]) -> Vec<f64> {
         let times = self.ended_s.iter().zip(jobs).filter_map(|(ended, job)| Some((*ended)? - job.arrival_s));
         let mut times: Vec<f64> = times.collect();

@@ -1,14 +1,14 @@
-//! The usual questions about jobs and GPUs, answered in words from a report's data.
+//! Answers to common questions about jobs and GPUs, in words, from a report's data.
 
-use super::data::{Clock, Report, ReportKind, ReportRun};
+use super::data::{Report, ReportKind, ReportRun, TimeOrigin};
 use crate::ui::quantity::{date, duration, percent};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// Epochs or starts of which a prediction is right within this part.
+/// Relative error up to which a prediction of an epoch or start counts as right.
 const NEAR: f64 = 0.1;
 
-/// Returns questions and answers, those that the data answers.
+/// Returns those questions that the data answers, with the answers.
 pub fn facts(report: &Report) -> Vec<(String, String)> {
     let questions: [(&str, Option<String>); 7] = [
         ("Which policy is best?", best(report)),
@@ -22,7 +22,7 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
     questions.into_iter().filter_map(|(question, answer)| Some((question.to_owned(), answer?))).collect()
 }
 
-/// Returns the answer for each run, with its name where there are several.
+/// Returns the answer for each run, with its name if there are several.
 fn of_runs(report: &Report, answer: fn(&Report, &ReportRun) -> Option<String>) -> Option<String> {
     let several = report.runs.len() > 1;
     let run_answer = |run: &ReportRun| {
@@ -37,7 +37,7 @@ fn best(report: &Report) -> Option<String> {
     if report.runs.len() < 2 {
         return None;
     }
-    // Means over fewer jobs compare with nothing.
+    // Means over fewer jobs are not comparable.
     let whole = |run: &&ReportRun| run.ended_s.iter().all(Option::is_some);
     let mean = |run: &ReportRun| run.row.mean_jct_s.unwrap_or(f64::INFINITY);
     let best = report.runs.iter().filter(whole).min_by(|a, b| mean(a).total_cmp(&mean(b)))?;
@@ -65,9 +65,9 @@ fn longest_wait(report: &Report, run: &ReportRun) -> Option<String> {
 fn idle(report: &Report, run: &ReportRun) -> Option<String> {
     let gpus = to_f64(report.gpus.len());
     let (begin, _) = report.times()?;
-    // Until the last job of this policy is done.
+    // Until the last job of this policy has ended.
     let end = run.spans.iter().map(|span| span.end).max_by(f64::total_cmp).filter(|end| *end > begin)?;
-    // Of a stretch: the idle GPU time, when it begins and ends, and the idle GPUs.
+    // For a period: the idle GPU time, its begin and end, and the idle GPUs.
     let (mut held, mut largest) = (0.0, (0.0, begin, begin, 0.0));
     let edges = run.in_use.iter().copied().chain([(end, 0.0)]).collect::<Vec<_>>();
     let before = edges.first().map(|(at, _)| (begin, *at, 0.0));
@@ -85,8 +85,8 @@ fn idle(report: &Report, run: &ReportRun) -> Option<String> {
         return Some(format!("{share} of the GPU time"));
     }
     let when = |at: f64| match report.clock {
-        Clock::Elapsed => duration(Seconds(at - begin)),
-        Clock::Unix => date(Time(at)),
+        TimeOrigin::Elapsed => duration(Seconds(at - begin)),
+        TimeOrigin::Unix => date(Time(at)),
     };
     Some(format!(
         "{share} of the GPU time; most of it from {} to {}: {idle:.0} of {gpus:.0}",

@@ -1,17 +1,17 @@
-//! The figures of a report for papers: pictures (`--svg`) and the numbers behind them (`--csv`), by the names of their files.
+//! The figures of a report for papers: pictures (`--svg`) and their data (`--csv`), by file name.
 
-use super::chart::{Axis, Chart, Series, Shape};
+use super::chart::{Axis, Chart, PointStyle, Series};
 use super::data::{Report, ReportRun, ReportSweep};
 use super::gantt::gantt_svg;
 use hsched_model::number::to_f64;
 
-/// Seconds of an hour.
+/// Seconds per hour.
 const HOUR: f64 = 3600.0;
 
-/// The longest over the shortest time from which on times are drawn on a logarithmic axis.
+/// Ratio of the longest to the shortest time from which the time axis is logarithmic.
 const WIDE: f64 = 30.0;
 
-/// Returns the pictures, each with the name of its file without the ending.
+/// Returns the pictures, each with its file name without extension.
 pub fn figures(report: &Report) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for run in &report.runs {
@@ -35,14 +35,14 @@ pub fn figures(report: &Report) -> Vec<(String, String)> {
     all
 }
 
-/// Returns a name of a file that means nothing to a shell or a file system.
+/// Returns a file name without characters that are special to shells or file systems.
 fn file_name(text: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
     text.chars().map(plain).collect()
 }
 
-/// The part of the jobs that are done within a time.
+/// The fraction of jobs that complete within a time.
 fn completion(report: &Report) -> Option<Chart> {
     let times: Vec<(&ReportRun, Vec<f64>)> =
         report.runs.iter().map(|run| (run, run.completion_times(&report.jobs))).collect();
@@ -53,7 +53,7 @@ fn completion(report: &Report) -> Option<Chart> {
         let share = |place: usize| to_f64(place) / to_f64(report.jobs.len());
         let done = times.iter().enumerate().map(|(place, time)| (time / HOUR, share(place + 1)));
         let points = times.first().map(|first| (first / HOUR, 0.0)).into_iter().chain(done).collect();
-        Series { name: run.name.clone(), shape: Shape::Steps, points }
+        Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     Some(Chart {
         x: Axis { label: "completion time (h)".to_owned(), is_log, from: None },
@@ -67,7 +67,7 @@ fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)
     let (begin, _) = report.times()?;
     let series = |run: &ReportRun| {
         let points = of(run).iter().map(|(at, value)| ((at - begin) / HOUR, *value)).collect();
-        Series { name: run.name.clone(), shape: Shape::Steps, points }
+        Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     let series: Vec<Series> = report.runs.iter().filter(|run| !of(run).is_empty()).map(series).collect();
     let (x, y) = (Axis::from_zero("time (h)"), Axis::from_zero(label));
@@ -85,18 +85,18 @@ fn waits(report: &Report) -> Option<Chart> {
     against(points, ("estimated wait (h)", "real wait (h)"))
 }
 
-/// Returns a chart of what was said and what came of it.
+/// Returns a chart of predictions against results.
 fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str)) -> Option<Chart> {
     let axis = Axis::from_zero;
     let is_there = !points.is_empty();
-    let series = vec![Series { name: String::new(), shape: Shape::Dots, points }];
+    let series = vec![Series { name: String::new(), shape: PointStyle::Dots, points }];
     is_there.then(|| Chart { x: axis(x), y: axis(y), series, diagonal: true })
 }
 
 fn sweep(sweep: &ReportSweep) -> Chart {
     let series = sweep.runs.iter().map(|run| Series {
         name: run.name.clone(),
-        shape: Shape::Line,
+        shape: PointStyle::Line,
         points: run
             .curve
             .iter()
@@ -107,7 +107,7 @@ fn sweep(sweep: &ReportSweep) -> Chart {
     Chart { x: axis("epoch"), y: axis(&sweep.metric), series: series.collect(), diagonal: false }
 }
 
-/// What `simulate --sweep` varies first, and what comes of it.
+/// The first varied parameter of `simulate --sweep` against the results.
 fn points(report: &Report) -> Option<Chart> {
     let varied = report.points.first()?.values.keys().next()?;
     let has_ratio = report.points.iter().all(|point| point.ratio.is_some());
@@ -124,7 +124,7 @@ fn points(report: &Report) -> Option<Chart> {
         let Some(at) = point.values.get(varied).zip(value).map(|(x, y)| (*x, y)) else { continue };
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(at),
-            None => series.push(Series { name, shape: Shape::Line, points: vec![at] }),
+            None => series.push(Series { name, shape: PointStyle::Line, points: vec![at] }),
         }
     }
     let label = if has_ratio { "mean over bound" } else { "mean completion time (h)" };

@@ -1,4 +1,4 @@
-//! The chart of GPUs over time as SVG for papers: a row for each GPU, a bar for each job on it.
+//! The chart of GPUs over time as SVG for papers: one row per GPU, one bar per job on it.
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,16 @@ use crate::ui::quantity::duration;
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
-/// Both columns of a page, in points, and the room for names.
+/// Width of both columns of a page in points, and the margin for names.
 const WIDTH: f64 = 516.0;
 const LEFT: f64 = 62.0;
-/// Heights of rows: as high as letters where there are few.
+/// Maximum height of a row, which is that of letters.
 const HIGHEST: f64 = 10.0;
 const LOWEST: f64 = 1.5;
-/// What all rows take where they are many.
+/// Height of all rows together if there are many.
 const HEIGHT: f64 = 320.0;
 
-/// Returns the chart of a run; `None` where nothing ran.
+/// Returns the chart of a run; `None` if no job ran.
 pub(super) fn gantt_svg(report: &Report, run: &ReportRun) -> Option<String> {
     let (begin, end) = report.times()?;
     if run.spans.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn gantt_svg(report: &Report, run: &ReportRun) -> Option<String> {
     let x = |time: f64| LEFT + (time - begin) / (end - begin) * (WIDTH - LEFT - 6.0);
     let y = |place: usize| 4.0 + height * to_f64(place);
     let mut out = document(WIDTH, all + 22.0);
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         out,
         "<defs><pattern id=\"restart\" width=\"3\" height=\"3\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\

@@ -1,4 +1,5 @@
-//! The page of a report: a template, its style, its scripts and the data in one file that loads and sends nothing.
+//! The page of a report: a template, its style, its scripts and the data in one file, which makes no network
+//! requests.
 
 use super::data::Report;
 
@@ -14,9 +15,9 @@ const SCRIPTS: [&str; 4] = [
 /// Returns the page.
 ///
 /// # Errors
-/// Never for a report of memory; a fault of hsched otherwise.
+/// Only through a bug of hsched.
 pub fn page(report: &Report) -> Result<String, serde_json::Error> {
-    // No `<` in the data: nothing in it can end the element or begin a comment.
+    // Without `<`, the data cannot end the element or begin a comment.
     let data = serde_json::to_string(report)?.replace('<', "\\u003c");
     let parts = [
         ("{{title}}", escaped(&report.title)),
@@ -26,7 +27,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
         ("{{version}}", env!("CARGO_PKG_VERSION").to_owned()),
         ("{{data}}", data),
     ];
-    // Each placeholder once and in order: what is put in is not looked through again.
+    // Placeholders are replaced once and in order, so inserted text is not searched for placeholders.
     let mut page =
         String::with_capacity(TEMPLATE.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());
     let mut rest = TEMPLATE;
@@ -45,7 +46,7 @@ pub fn page(report: &Report) -> Result<String, serde_json::Error> {
     Ok(page)
 }
 
-/// Returns the questions and answers as HTML, readable without a script.
+/// Returns the questions and answers as HTML that is readable without scripts.
 fn facts(report: &Report) -> String {
     let fact = |(question, answer): &(String, String)| {
         format!("<dt>{}</dt><dd>{}</dd>\n", escaped(question), escaped(answer))
@@ -53,7 +54,7 @@ fn facts(report: &Report) -> String {
     report.facts.iter().map(fact).collect()
 }
 
-/// Returns a text as HTML has it.
+/// Returns a text with escaped characters for HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -61,12 +62,12 @@ pub(super) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::report::{Clock, ReportJob, ReportKind};
+    use crate::ui::report::{ReportJob, ReportKind, TimeOrigin};
 
     #[test]
     fn nothing_in_the_data_can_leave_its_element() {
         let evil = "</script><script>alert(1)</script><!-- {{data}} {{style}}";
-        let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
+        let mut report = Report::new(ReportKind::Plan, TimeOrigin::Elapsed);
         report.title = evil.to_owned();
         report.jobs.push(ReportJob { name: evil.to_owned(), ..ReportJob::default() });
         report.facts.push((evil.to_owned(), evil.to_owned()));
@@ -83,7 +84,7 @@ mod tests {
         let text = [TEMPLATE, STYLE].into_iter().chain(SCRIPTS).collect::<String>();
         for word in ["http:", "https:", "src=", "url(", "@import", "fetch(", "XMLHttpRequest", "import("] {
             let found = text.match_indices(word).map(|(place, _)| &text[place..(place + 40).min(text.len())]);
-            // The name of SVG's namespace and a part of the page itself are no addresses that are visited.
+            // The SVG namespace and a fragment of the page itself cause no requests.
             let is_inside =
                 |found: &&str| found.contains("http://www.w3.org/2000/svg") || found.starts_with("url(#");
             let found: Vec<&str> = found.filter(|found| !is_inside(found)).collect();

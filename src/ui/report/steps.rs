@@ -1,8 +1,8 @@
-//! Numbers that go up and down over time, as lists of changes.
+//! Step functions over time, as lists of changes.
 
 use super::data::thousandths;
 
-/// The most changes that are kept: more than any screen has columns.
+/// Maximum number of changes that are kept, which is more than a screen has columns.
 const MOST: usize = 4000;
 
 /// Collects changes of a number in any order.
@@ -10,13 +10,13 @@ const MOST: usize = 4000;
 pub struct Counter(Vec<(f64, f64)>);
 
 impl Counter {
-    /// The number changes by this much.
+    /// Changes the number by `by`.
     pub fn change(&mut self, at: f64, by: f64) {
         self.0.push((at, by));
     }
 
-    /// Returns the number from each time of a change on. Of very many changes those near each other are one, with the largest number
-    /// that it had in between and then its last.
+    /// Returns the number from each change on. If there are very many changes, close ones are merged: their
+    /// maximum, followed by their last value.
     pub fn steps(mut self) -> Vec<(f64, f64)> {
         self.0.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut steps: Vec<(f64, f64)> = Vec::new();
@@ -33,7 +33,7 @@ impl Counter {
     }
 }
 
-/// Returns at most about [`MOST`] of the steps.
+/// Reduces the steps to about [`MOST`].
 fn thinned(steps: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return steps };
     if steps.len() <= MOST {

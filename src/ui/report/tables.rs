@@ -1,4 +1,4 @@
-//! The numbers of a report as CSV files, by their names.
+//! The data of a report as CSV files, by name.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::data::Report;
 
-/// What a row is about: these columns come first, the others by name.
+/// The columns that identify a row come first; the others follow by name.
 const FIRST: [&str; 9] = ["policy", "sweep", "job", "model", "node", "type", "index", "metric", "epoch"];
 
-/// Returns the tables that have rows, each with the name of its file without the ending.
+/// Returns the tables that have rows, each with its file name without extension.
 ///
 /// # Errors
-/// Never for rows of memory; a fault of hsched otherwise.
+/// Only through a bug of hsched.
 pub fn tables(report: &Report) -> Result<Vec<(&'static str, String)>, csv::Error> {
     let tables = [
         ("jobs", jobs(report)),
@@ -87,12 +87,12 @@ fn curves(report: &Report) -> Vec<Value> {
         .collect()
 }
 
-/// Returns rows as their JSON.
+/// Returns rows as JSON values.
 fn rows<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
     list.iter().map(|row| json!(row)).collect()
 }
 
-/// Returns rows with a name before each.
+/// Returns rows, each with a name in front.
 fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Value> {
     let row = |(name, row): &(&String, &T)| {
         let mut value = json!({ heading: name });
@@ -104,7 +104,7 @@ fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Val
     list.iter().map(row).collect()
 }
 
-/// Returns rows of the same keys as CSV; lists and maps are several columns.
+/// Returns rows with the same keys as CSV; lists and maps become several columns.
 fn csv(rows: &[Value]) -> Result<String, csv::Error> {
     let flat: Vec<Vec<(String, String)>> = rows.iter().map(flat).collect();
     let names: BTreeSet<&str> = flat.iter().flatten().map(|(name, _)| name.as_str()).collect();

@@ -1,12 +1,13 @@
-//! Which GPU is whose: jobs hold GPUs of a type on a node, a chart has a row for each GPU.
+//! The assignment of individual GPUs: jobs hold numbers of GPUs of a type on a node, while a chart has a row
+//! for each GPU.
 
 use std::collections::BTreeMap;
 
 use super::data::{ReportGpu, Span};
 
-/// A time in which a job holds some GPUs of a node.
+/// A period in which a job holds GPUs of a node.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct GpuHolding {
     pub job: usize,
     pub start: f64,
     /// When it trains, after a restart.
@@ -19,20 +20,20 @@ pub struct Held {
 /// The GPUs of a report, by node and type.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// By how many seconds a job may seem to have held its GPUs too long: an end is seen later than it was.
+    /// How many seconds late the end of a job may be recorded.
     late: f64,
     gpus: Vec<ReportGpu>,
-    /// The places of the GPUs of each node and type.
+    /// Indices of the GPUs of each node and type.
     places: BTreeMap<(String, String), Vec<usize>>,
 }
 
 impl Timeline {
-    /// Returns a timeline of jobs whose ends are seen up to `late` seconds late.
+    /// Returns a timeline of jobs whose ends are recorded up to `late` seconds late.
     pub fn of_seen(late: f64) -> Self {
         Self { late, ..Self::default() }
     }
 
-    /// Adds the GPUs of a type on a node, where it does not have so many.
+    /// Adds GPUs of a type on a node, up to the given number.
     pub fn add(&mut self, node: &str, gpu_type: &str, count: u32) {
         let places = self.places.entry((node.to_owned(), gpu_type.to_owned())).or_default();
         for index in u32::try_from(places.len()).unwrap_or(u32::MAX)..count {
@@ -41,22 +42,22 @@ impl Timeline {
         }
     }
 
-    /// Returns the GPUs in the order of nodes and types.
+    /// Returns the GPUs ordered by node and type.
     pub fn gpus(&self) -> &[ReportGpu] {
         &self.gpus
     }
 
-    /// Returns who holds which GPU when: the lowest that is free, or those that the job had before. GPUs that are not known yet are
-    /// added, in the order of the names of nodes.
-    pub fn spans(&mut self, mut held: Vec<Held>) -> Vec<Span> {
+    /// Assigns individual GPUs to periods: those that the job had before, or else the lowest free ones. Adds
+    /// unknown GPUs in the order of node names.
+    pub fn spans(&mut self, mut held: Vec<GpuHolding>) -> Vec<Span> {
         held.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.job.cmp(&b.job)));
         for ((node, gpu_type), count) in most_held(&held, self.late) {
             self.add(&node, &gpu_type, count);
         }
-        // Of each GPU when it is free again, and whose it was.
+        // For each GPU: when it becomes free, and its last user.
         let mut users: Vec<(f64, usize)> = vec![(f64::NEG_INFINITY, usize::MAX); self.gpus.len()];
         let mut spans = Vec::with_capacity(held.len());
-        for Held { job, start, work, end, gpus } in held {
+        for GpuHolding { job, start, work, end, gpus } in held {
             let mut placed = Vec::new();
             for key_and_count in gpus {
                 let (node, gpu_type, count) = key_and_count;
@@ -85,8 +86,8 @@ impl Timeline {
     }
 }
 
-/// Returns the most GPUs of each node and type that are held at once.
-fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
+/// Returns the maximum number of GPUs of each node and type that are held at once.
+fn most_held(held: &[GpuHolding], late: f64) -> BTreeMap<(String, String), u32> {
     let mut changes: BTreeMap<(String, String), Vec<(f64, i64)>> = BTreeMap::new();
     for holding in held {
         let end = (holding.end - late).max(f64::midpoint(holding.start, holding.end));
@@ -96,7 +97,7 @@ fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
         }
     }
     let most = |mut list: Vec<(f64, i64)>| {
-        // Who leaves at a moment makes room for who comes then.
+        // At equal times, leaving jobs come before arriving ones.
         list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let counts = list.into_iter().scan(0, |count, (_, change)| {
             *count += change;
@@ -107,7 +108,7 @@ fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
     changes.into_iter().map(|(key, list)| (key, most(list))).collect()
 }
 
-/// Returns GPUs that stand below each other together: the first of them, and how many.
+/// Groups GPUs in adjacent rows: the first of each group, and the size of the group.
 pub(super) fn rows(gpus: &[usize]) -> Vec<(usize, usize)> {
     let mut rows: Vec<(usize, usize)> = Vec::new();
     for &gpu in gpus {
@@ -123,8 +124,8 @@ pub(super) fn rows(gpus: &[usize]) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn held(job: usize, (start, end): (f64, f64), count: u32) -> Held {
-        Held { job, start, work: start, end, gpus: vec![("n".to_owned(), "t4".to_owned(), count)] }
+    fn held(job: usize, (start, end): (f64, f64), count: u32) -> GpuHolding {
+        GpuHolding { job, start, work: start, end, gpus: vec![("n".to_owned(), "t4".to_owned(), count)] }
     }
 
     #[test]

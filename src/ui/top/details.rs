@@ -1,4 +1,4 @@
-//! What is known of one job, line by line, and of the GPUs of all.
+//! The details of one job, line by line, and a line about all GPUs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use hsched_engine::{JobState, NodeSamples, RankSample, State};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Time};
 
-/// How old samples may be and still say what GPUs do, in intervals.
+/// Maximum age of samples for the current use of GPUs, in intervals.
 const FRESH: f64 = 3.0;
 
-/// Returns what is known of a job, the most important first; `samples` are those of its running submission.
+/// Returns the details of a job, the most important first; `samples` are those of its running submission.
 pub fn top_details(tracked: &JobState, samples: &[NodeSamples], now: Time) -> Vec<String> {
     let summary = JobSummary::new(tracked);
     let mut lines: Vec<String> = summary.stall().into_iter().chain(late(tracked, now)).collect();
@@ -30,8 +30,8 @@ pub fn top_details(tracked: &JobState, samples: &[NodeSamples], now: Time) -> Ve
     lines.iter().map(|line| harmless(line)).collect()
 }
 
-/// Returns a line about the GPUs of all running jobs, by type: how many there are, and what they do; `samples_of` gives the samples of a
-/// job's running submission. `None` without any.
+/// Returns a line about the GPUs of all running jobs, by type: their number and use. `samples_of` returns the
+/// samples of a job's running submission. `None` without samples.
 pub fn top_gpus(
     state: &State,
     samples_of: impl Fn(&JobState) -> Vec<NodeSamples>,
@@ -65,7 +65,7 @@ pub fn top_gpus(
     (!all.is_empty()).then(|| format!("GPUs in use: {}", all.join("; ")))
 }
 
-/// Returns the last sample of each rank that is not old.
+/// Returns the last sample of each rank that is recent.
 fn fresh(samples: &[NodeSamples], now: Time) -> impl Iterator<Item = &RankSample> {
     let is_fresh = move |node: &&NodeSamples| {
         node.samples.last().is_some_and(|last| now.since(last.at).0 <= FRESH * node.interval.0)
@@ -73,7 +73,7 @@ fn fresh(samples: &[NodeSamples], now: Time) -> impl Iterator<Item = &RankSample
     samples.iter().filter(is_fresh).filter_map(|node| node.samples.last()).flat_map(|sample| &sample.ranks)
 }
 
-/// Returns what the GPU of a rank does; `None` if unknown.
+/// Returns the use of a rank's GPU; `None` if unknown.
 fn rank_text(rank: &RankSample) -> Option<String> {
     let mut text = format!("rank {} {:.0} %", rank.rank, rank.gpu?);
     if let Some(memory) = rank.memory_mib {

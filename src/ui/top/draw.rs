@@ -1,4 +1,5 @@
-//! Draws the jobs: a table, what is known of the selected one, and the keys. What does not fit is left out, the least important first.
+//! Draws the jobs: a table, the details of the selected job, and the keys. If the space is insufficient, less
+//! important parts are left out.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -10,22 +11,22 @@ use crate::ui::status::number;
 use crate::ui::text::shortened;
 use crate::ui::top::{TopRow, TopView, sparkline};
 
-/// Lines of the part about the selected job.
+/// Lines of the details.
 const DETAILS: u16 = 7;
 
-/// Height from which there is room for it.
+/// Minimum height of the terminal for details.
 const TALL: u16 = 16;
 
 /// Characters of a curve in the table.
 const CURVE: u16 = 16;
 
-/// Characters of a name that are always shown.
+/// Minimum characters of a name.
 const NAME: u16 = 12;
 
-/// A column: its heading, the width of the terminal from which it is shown, and its own, at least.
-type Column = (&'static str, u16, u16);
+/// A column: its heading, the terminal width from which it is shown, and its minimum width.
+type TopColumn = (&'static str, u16, u16);
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [TopColumn; 7] = [
     ("JOB", 0, NAME),
     ("STATE", 0, 10),
     ("EPOCHS", 0, 9),
@@ -35,7 +36,7 @@ const COLUMNS: [Column; 7] = [
     ("CURVE", 110, CURVE),
 ];
 
-/// Draws a view; `colour` says whether colours may be used beside bold and reversed text.
+/// Draws a view; `colour` says whether colours may be used besides bold and reversed text.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView, colour: bool) {
     let area = frame.area();
     let details = if area.height >= TALL { DETAILS } else { 0 };
@@ -74,14 +75,14 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &TopView, colour: bool) {
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-/// Returns how wide the columns are that are shown: the name gets what the others leave.
+/// Returns the widths of the shown columns: the name gets the remaining space.
 fn widths(shown: &[usize], width: u16) -> Vec<u16> {
     let others: u16 = shown.iter().map(|&place| COLUMNS[place].2 + 1).sum::<u16>() - COLUMNS[0].2 - 1;
     let name = width.saturating_sub(others).max(NAME);
     shown.iter().map(|&place| if place == 0 { name } else { COLUMNS[place].2 }).collect()
 }
 
-/// Returns the cells of a row, in the order of the columns.
+/// Returns the cells of a row in the order of the columns.
 fn cells(row: &TopRow) -> [String; 7] {
     let epochs = row.epochs.map_or_else(|| "-".to_owned(), |(done, all)| format!("{done}/{all}"));
     let state = if row.is_stuck { "stuck" } else { row.state };
@@ -119,7 +120,7 @@ fn draw_details(frame: &mut Frame<'_>, area: Rect, view: &TopView, colour: bool)
         let taken = begin.chars().count() + end.chars().count();
         let curve = sparkline(values, usize::from(area.width).saturating_sub(taken));
         let style = if colour { Style::new().fg(Color::Cyan) } else { Style::new() };
-        // Second, below the line: it must not be cut off.
+        // In second place below the line, so that it is not cut off.
         lines.insert(1, Line::from(vec![Span::raw(begin), Span::styled(curve, style), Span::raw(end)]));
     }
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);

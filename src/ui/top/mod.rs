@@ -1,4 +1,4 @@
-//! The jobs live in the terminal, as `hsched top` shows them: what is drawn, and the terminal that it is drawn on.
+//! The live display of `hsched top`: its content and its terminal.
 
 mod details;
 mod draw;
@@ -9,24 +9,24 @@ pub use self::details::{top_details, top_gpus};
 use self::draw::draw;
 pub use self::rows::TopRow;
 use self::rows::sparkline;
-pub use self::screen::{Key, TopScreen};
+pub use self::screen::{KeyPress, TopScreen};
 
-/// All that is to be seen.
+/// The displayed data.
 #[derive(Clone, Debug, Default)]
 pub struct TopView {
-    /// Where the jobs are, and how old what is shown is.
+    /// The state directory, and the age of the data.
     pub title: String,
-    /// The jobs by state, and GPUs in use.
+    /// The number of jobs by state, and the GPUs in use.
     pub summary: Vec<String>,
     pub rows: Vec<TopRow>,
-    /// The row that keys are about.
+    /// The selected row.
     pub selected: usize,
-    /// What is known of that job, line by line; the first is most important.
+    /// The details of that job, line by line, the most important first.
     pub details: Vec<String>,
-    /// The metric of that job: its name, and its values from the first.
+    /// The metric of that job: its name and all values.
     pub curve: Option<(String, Vec<f64>)>,
-    /// A question, or what came of the last key.
+    /// A question, or the result of the last key.
     pub message: Option<String>,
-    /// Why the state cannot be read now: what is shown is older.
+    /// Why the state cannot be read at the moment; older data is shown.
     pub problem: Option<String>,
 }

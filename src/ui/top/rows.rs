@@ -12,23 +12,23 @@ pub struct TopRow {
     pub name: String,
     pub state: &'static str,
     pub gpus: String,
-    /// Epochs done and all; `None` of a script.
+    /// Completed and total epochs; `None` for a script.
     pub epochs: Option<(u64, u64)>,
-    /// When it ends or, where it waits, is expected to start.
+    /// When it ends or, while it waits, when it is expected to start.
     pub ends: String,
     pub metric: String,
-    /// The metric after each epoch that had one.
+    /// Values of the metric by epoch; epochs without one are left out.
     pub curve: Vec<f64>,
     /// Whether it is stuck.
     pub is_stuck: bool,
     pub is_over: bool,
 }
 
-/// Characters of a sparkline, from the lowest value to the highest.
+/// Characters of a sparkline, from the lowest to the highest value.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl TopRow {
-    /// Returns the row of a job; `start` is when it is expected to start, in words.
+    /// Returns the row of a job; `start` is its expected start as text.
     pub fn of_job(
         tracked: &JobState,
         named_metric: Option<&(String, f64)>,
@@ -51,7 +51,7 @@ impl TopRow {
         }
     }
 
-    /// Returns the row of a script that was submitted as it is.
+    /// Returns the row of a script.
     pub fn of_script(script: &ScriptJob, start: Option<String>) -> Self {
         Self {
             name: script.name.to_string(),
@@ -67,7 +67,8 @@ impl TopRow {
     }
 }
 
-/// Returns values as one line of so many characters at most: of more values, each character is the mean of some.
+/// Returns values as one line of a maximum length; if there are more values, each character is the mean of
+/// several.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let count = finite.len().min(width);

@@ -1,4 +1,4 @@
-//! The terminal while it is drawn on: entered, left again whatever happens, and what is typed there.
+//! The terminal of the live display: entering it, restoring it in all cases, and reading keys.
 
 #![expect(clippy::disallowed_methods, reason = "the process that restores the terminal cannot be this one")]
 
@@ -17,9 +17,9 @@ use ratatui::crossterm::terminal::{
 
 use crate::ui::top::{TopView, draw};
 
-/// Something that was typed.
+/// A typed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     Up,
     Down,
     PageUp,
@@ -30,11 +30,12 @@ pub enum Key {
     Enter,
     Escape,
     Interrupt,
-    /// The terminal has another size now, or it has come to the fore again.
+    /// The terminal has a new size or is in the foreground again.
     Redraw,
 }
 
-/// The terminal, drawn on. Dropping it leaves it as it was, and so does a panic; if this process is killed, a small one beside it does.
+/// The terminal in drawing mode. Dropping it restores the terminal, as does a panic; if this process is
+/// killed, a small helper process restores it.
 pub struct TopScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     rescue: Option<Rescue>,
@@ -42,10 +43,10 @@ pub struct TopScreen {
 }
 
 impl TopScreen {
-    /// Enters the terminal.
+    /// Enters the drawing mode.
     ///
     /// # Errors
-    /// When stdin and stdout are not a terminal, or it cannot be drawn on.
+    /// If stdin and stdout are not a terminal, or drawing is impossible.
     pub fn enter(colour: bool) -> io::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));
@@ -63,27 +64,27 @@ impl TopScreen {
     /// Draws a view.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal was closed.
     pub fn draw(&mut self, view: &TopView) -> io::Result<()> {
         let colour = self.colour;
         self.terminal.draw(|frame| draw(frame, view, colour)).map(drop)
     }
 
-    /// Returns the next key, within so long.
+    /// Returns the next key within a time.
     ///
     /// # Errors
-    /// When the terminal is gone.
-    pub fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
+    /// If the terminal was closed.
+    pub fn key(&mut self, within: Duration) -> io::Result<Option<KeyPress>> {
         if !event::poll(within)? {
             return Ok(None);
         }
         Ok(key(&event::read()?))
     }
 
-    /// Leaves the terminal to something else, which prints as ever, and waits for a key afterwards.
+    /// Leaves the drawing mode for a function that prints normally, and waits for a key afterwards.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal was closed.
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();
@@ -91,7 +92,7 @@ impl TopScreen {
         enable_raw_mode()?;
         while !matches!(
             key(&event::read()?),
-            Some(Key::Enter | Key::Escape | Key::Interrupt | Key::Letter('q'))
+            Some(KeyPress::Enter | KeyPress::Escape | KeyPress::Interrupt | KeyPress::Letter('q'))
         ) {}
         enter()?;
         self.terminal.clear()
@@ -117,41 +118,41 @@ fn enter() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen)
 }
 
-/// Leaves the terminal as it was, as far as it can be reached.
+/// Restores the terminal as far as possible.
 fn leave() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
     let _ = disable_raw_mode();
 }
 
-fn key(event: &Event) -> Option<Key> {
+fn key(event: &Event) -> Option<KeyPress> {
     let Event::Key(key) = event else {
-        return matches!(event, Event::Resize(..) | Event::FocusGained).then_some(Key::Redraw);
+        return matches!(event, Event::Resize(..) | Event::FocusGained).then_some(KeyPress::Redraw);
     };
     if key.kind == KeyEventKind::Release {
         return None;
     }
     Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Up | KeyCode::Char('k') => Key::Up,
-        KeyCode::Down | KeyCode::Char('j') => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::First,
-        KeyCode::End => Key::Last,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Char(letter) => Key::Letter(letter),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Interrupt,
+        KeyCode::Up | KeyCode::Char('k') => KeyPress::Up,
+        KeyCode::Down | KeyCode::Char('j') => KeyPress::Down,
+        KeyCode::PageUp => KeyPress::PageUp,
+        KeyCode::PageDown => KeyPress::PageDown,
+        KeyCode::Home => KeyPress::First,
+        KeyCode::End => KeyPress::Last,
+        KeyCode::Enter => KeyPress::Enter,
+        KeyCode::Esc => KeyPress::Escape,
+        KeyCode::Char(letter) => KeyPress::Letter(letter),
         _ => return None,
     })
 }
 
-/// A process that restores the terminal if this one ends without a word, as when it is killed.
+/// A process that restores the terminal if this one ends without notice, for example when it is killed.
 struct Rescue {
     child: Child,
     word: ChildStdin,
 }
 
-/// Saves the terminal's settings and waits for a word. It may write to the terminal from the background.
+/// Saves the terminal's settings and waits for a line. It may write to the terminal from the background.
 const RESCUE: &str = r#"trap '' TTOU INT HUP TERM QUIT TSTP
 saved=$(stty -g </dev/tty) || exit
 printf 'ready\n'
@@ -162,7 +163,7 @@ if [ "$word" != done ]; then
 fi"#;
 
 impl Rescue {
-    /// Starts it, and waits until it knows the settings.
+    /// Starts the process and waits until it has saved the settings.
     fn start() -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", RESCUE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! Clocks: the real one, and one that tests set by hand. Nothing else reads the time.
+//! Clocks: the system clock, and one that tests set by hand. No other module reads the time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -19,19 +19,19 @@ pub trait Clock {
     /// Waits.
     fn sleep(&self, duration: Duration);
 
-    /// Returns the date and time in seconds since 1970, to the millisecond.
+    /// Returns the Unix time in seconds, with millisecond precision.
     fn time(&self) -> Time {
         Time(to_f64(self.now().timestamp_millis()) / 1000.0)
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
 }
 
-/// A clock that moves only when somebody sleeps.
+/// A clock that advances only in `sleep`.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     start: DateTime<Utc>,
@@ -62,7 +62,7 @@ impl Clock for SystemClock {
 }
 
 impl ManualClock {
-    /// Returns a clock that stands at `start`.
+    /// Returns a clock that starts at `start`.
     pub fn new(start: DateTime<Utc>) -> Self {
         Self { start, elapsed: Cell::default() }
     }

@@ -1,4 +1,4 @@
-//! Why a world of real jobs shows nothing, or nothing may be done.
+//! Why a world of real jobs cannot be observed, or cannot act.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -12,12 +12,12 @@ use crate::store::StateError;
 /// A fault between hsched and what runs the jobs.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// What runs the jobs does not answer, or cannot be understood.
+    /// Slurm, or whatever runs the jobs, does not answer or gives an unreadable answer.
     #[error(transparent)]
     System(Box<dyn Error + Send + Sync>),
     #[error(transparent)]
     State(#[from] StateError),
-    /// A path that no script can hold, or a plan that no file can.
+    /// A path that cannot be written into a script, or a plan that cannot be written to a file.
     #[error("{message}")]
     Scripts { message: String },
     #[error("cannot read the reports in {}", folder.display())]
@@ -38,7 +38,7 @@ impl LiveError {
     }
 }
 
-/// What keeps nothing cannot fail to keep it.
+/// A keeper that stores nothing cannot fail.
 impl From<Infallible> for LiveError {
     fn from(never: Infallible) -> Self {
         match never {}

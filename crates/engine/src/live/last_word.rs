@@ -1,10 +1,10 @@
-//! How a submission ended, by the word that its script left or the status with which it ended.
+//! How a submission ended, from the last word that its script wrote or from its exit status.
 
 use crate::store::reports::LastWord;
 use crate::{End, QueueState, Sighting, SubmissionRecord};
 use hsched_model::JobName;
 
-/// Returns how a submission ended by the word that its script left.
+/// Returns how a submission ended according to the last word of its script.
 pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> Sighting {
     let end = word_end(word).unwrap_or_else(|| End::of_status(word.status, 0));
     Sighting {
@@ -16,7 +16,7 @@ pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> S
     }
 }
 
-/// Returns how a submission ended that stopped on request, if its script says whether it saved.
+/// Returns how a submission ended that stopped on request, if its script states whether it saved.
 pub fn word_end(word: LastWord) -> Option<End> {
     word.saved.map(|saved| match (saved, word.unhandled) {
         (true, _) => End::Saved,
@@ -26,7 +26,7 @@ pub fn word_end(word: LastWord) -> Option<End> {
 }
 
 impl End {
-    /// Returns the end of a script with this exit status; `signal` is the one that ended it, or 0.
+    /// Returns the end of a script with this exit status; `signal` is the signal that killed it, or 0.
     pub fn of_status(exit: u8, signal: u8) -> Self {
         match (exit, signal) {
             (0, 0) => Self::Completed,

@@ -1,5 +1,5 @@
-//! What every world of real jobs needs, whatever runs them: scripts on disk, the tags of jobs, reports, last words, and
-//! signals held back while an answer is on its way to the journal.
+//! Parts shared by all worlds of real jobs: scripts on disk, job tags, reports, last words, and signals that
+//! are held back until an answer is in the journal.
 
 mod error;
 mod last_word;
@@ -11,6 +11,6 @@ mod tag;
 pub use self::error::LiveError;
 pub use self::last_word::{left_word, word_end};
 pub use self::reported::{Reported, reported};
-pub use self::scripts::{Prepared, Script, ScriptContext, absolute, scripts};
+pub use self::scripts::{JobScript, Prepared, ScriptContext, absolute, scripts};
 pub use self::signals::{HeldSignals, Interrupts, hold, on_endings, on_interrupt};
 pub use self::tag::Tag;

@@ -1,4 +1,4 @@
-//! Epochs that the ranks of all jobs have reported.
+//! Epochs reported by the ranks of all jobs.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::{End, EpochReport, JobState, NodeSamples, Stall, State, SubmissionKey
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// What was reported.
+/// Everything found in reports at one look.
 #[derive(Debug, Default)]
 pub struct Reported {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
-    /// What is odd about rank 0's reports.
+    /// Unexpected content of rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
     /// Running submissions that are stuck.
     pub stalls: Vec<(SubmissionKey, Stall)>,
@@ -22,8 +22,10 @@ pub struct Reported {
     pub notes: Vec<String>,
 }
 
-/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, the last at the time
-/// when rank 0's file was written last, those before it evenly since the one before them. Also how running ones are stuck, by the samples of their nodes. `root` is the state directory. A report that cannot be read now is for the next look.
+/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet.
+/// The last epoch gets the time at which rank 0's file was last written; earlier ones are spread evenly since
+/// the one before them. Also returns running submissions that are stuck, from the samples of their nodes.
+/// `root` is the state directory. A report that cannot be read now is read at the next look.
 pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> Reported {
     let mut all = Reported::default();
     let mut folders = Vec::new();
@@ -33,7 +35,7 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
             let key = attempt.key(&tracked.job.name);
             let folder = report_folder(root, &key.run, &key.name());
             let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-            // Of a clock that cannot be right nothing is known.
+            // A clock that is evidently wrong gives no time.
             let since = attempt.started.unwrap_or(attempt.meant);
             let written = reports::written(&folder).filter(|time| (since.0..=at.0).contains(&time.0));
             let written = written.unwrap_or(at);
@@ -72,7 +74,7 @@ pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Tim
     all
 }
 
-/// Writes down on which nodes the ranks of an epoch are: each node samples its own.
+/// Records the nodes of an epoch's ranks, from the samples that each node writes for itself.
 fn name_nodes(epoch: &mut EpochReport, nodes: &[NodeSamples]) {
     let is_on = |rank: usize, node: &NodeSamples| {
         node.samples
@@ -85,7 +87,7 @@ fn name_nodes(epoch: &mut EpochReport, nodes: &[NodeSamples]) {
     }
 }
 
-/// Returns whether ranks with unequal shares have not shown yet that they use them.
+/// Returns whether ranks with unequal shares have not yet shown that they use them.
 fn may_ignore_shares(tracked: &JobState, attempt: &SubmissionRecord, new: &[EpochReport]) -> bool {
     let batches = || attempt.ranks.iter().map(|rank| rank.batch);
     let is_told =
@@ -93,7 +95,7 @@ fn may_ignore_shares(tracked: &JobState, attempt: &SubmissionRecord, new: &[Epoc
     batches().min() != batches().max() && !is_told && tracked.job.training().is_none()
 }
 
-/// Spreads the times of epochs that were all seen now evenly from a moment before them.
+/// Spreads the times of epochs that were all seen now evenly after `since`.
 fn spread(epochs: &mut [EpochReport], since: Option<Time>) {
     let count = to_f64(epochs.len());
     let Some(since) = since else { return };

@@ -1,10 +1,10 @@
-//! Job scripts of a run: from the checked plan, with the paths of this user and site.
+//! Job scripts of a run: the checked plan with this user's and site's paths.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::live::{LiveError, Tag};
-use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
+use crate::render::{self, Launcher, RunFacts, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
 use crate::{PlannedSubmission, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
@@ -12,33 +12,33 @@ use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]
 pub struct ScriptContext {
-    /// What holds for jobs that do not say otherwise.
+    /// Defaults for jobs that do not set a value.
     pub defaults: JobDefaults,
     pub template: Template,
     /// The state directory, absolute.
     pub state: PathBuf,
-    /// Directory of jobs that name none, absolute.
+    /// Directory of jobs that name none; absolute.
     pub directory: PathBuf,
-    /// Options for sbatch on its command line, as they are.
+    /// Options passed unchanged to sbatch on its command line.
     pub sbatch: Vec<String>,
-    /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.
+    /// How ranks are started on GPUs already allocated; `None` if Slurm is asked for them.
     pub inside: Option<Launcher>,
 }
 
-/// A job's script, or why there is none.
+/// A job's script, or why it has none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Script {
-    /// Which submission it is for.
+pub struct JobScript {
+    /// The submission that the script is for.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
     /// The directory in which it runs.
     pub workdir: PathBuf,
     pub walltime: Walltime,
-    /// What its owner should know, one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-impl Script {
+impl JobScript {
     /// Returns the file to which the job writes.
     pub fn output(&self) -> PathBuf {
         self.workdir.join(format!("{}.out", self.of.name()))
@@ -49,14 +49,14 @@ impl Script {
 pub struct Prepared {
     /// The run's folder.
     pub folder: PathBuf,
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<JobScript>,
 }
 
 impl Prepared {
     /// Writes the plan and the scripts of a run to disk.
     ///
     /// # Errors
-    /// When the run's id is taken, or something cannot be written.
+    /// If the run's id is taken, or something cannot be written.
     pub fn write(run: &Run, site: &ScriptContext, directory: &StateDir) -> Result<Self, LiveError> {
         let wrong = |message: String| LiveError::Scripts { message };
         let scripts = scripts(run, site).map_err(wrong)?;
@@ -70,8 +70,8 @@ impl Prepared {
         Ok(Self { folder, scripts })
     }
 
-    /// Returns a submission's script, where the run has one.
-    pub fn script(&self, of: &SubmissionKey) -> Option<&Script> {
+    /// Returns a submission's script, if the run has one.
+    pub fn script(&self, of: &SubmissionKey) -> Option<&JobScript> {
         self.scripts.iter().find(|script| script.of == *of)
     }
 
@@ -85,11 +85,11 @@ fn script_name(of: &SubmissionKey) -> String {
     format!("{}.sbatch", of.name())
 }
 
-/// Returns the scripts of what a run submits.
+/// Returns the scripts of the run's submissions.
 ///
 /// # Errors
-/// When a path cannot be written into a script.
-pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
+/// If a path cannot be written into a script.
+pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<JobScript>, String> {
     let plan = run.file.id().map_err(|error| error.to_string())?;
     let mut untyped = run.file.untyped();
     if site.sbatch.iter().any(|word| is_constraint(word)) {
@@ -99,31 +99,31 @@ pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
     }
     let script = |intent: &PlannedSubmission| {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
-        let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
+        let placed = PendingScript { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
-        Ok(Script { of: run.key(intent), text, workdir, walltime, notes })
+        Ok(JobScript { of: run.key(intent), text, workdir, walltime, notes })
     };
     run.submissions.iter().map(script).collect()
 }
 
-/// A submission of a run on its way to a script.
-struct Placed<'a> {
+/// A submission of a run, with the data for its script.
+struct PendingScript<'a> {
     run: &'a Run,
     intent: &'a PlannedSubmission,
     plan: &'a str,
     untyped: &'a BTreeMap<NodeName, Selector>,
 }
 
-impl Placed<'_> {
+impl PendingScript<'_> {
     fn walltime(&self, site: &ScriptContext) -> Walltime {
         self.run.walltime(self.intent, &site.defaults)
     }
 
-    /// Returns the script's text; the inner error is about this job alone.
+    /// Returns the script's text; the inner error concerns this job alone.
     fn text(&self, workdir: &Path, site: &ScriptContext) -> Result<Result<String, String>, String> {
         let Self { run, intent, plan, untyped } = *self;
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
-        // The plan is about the epochs that are left; ranks are told of all.
+        // The plan covers the remaining epochs; ranks are told the total.
         let mut job = Job { epochs: rest.epochs + done, ..rest.clone() };
         if let Some(queue_choice) = &intent.queue_choice {
             let launch = &mut job.launch;
@@ -140,7 +140,7 @@ impl Placed<'_> {
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
-        let facts = Facts {
+        let facts = RunFacts {
             run: &run.id,
             plan,
             name: key.name(),
@@ -156,8 +156,8 @@ impl Placed<'_> {
             fence: utf8(&fence_folder(
                 &site.state,
                 job.name.as_str(),
-                // Submissions that race for the job are one. Other copies train beside each other, so each has a fence
-                // of its own: the next submission with its number ends what is left of it, no other one does.
+                // Submissions that race for the job count as one. Other copies train in parallel, so each has
+                // its own fence: only the next submission with its number ends what is left of it.
                 Some(intent.copy).filter(|copy| *copy > 0 && !intent.race),
             ))?,
             claim: intent

@@ -1,5 +1,5 @@
-//! Signals that end a process: held back while an answer of Slurm is on its way to the journal; an interrupt ends it with
-//! an exit code of its own.
+//! Signals that end a process: held back until an answer of Slurm is in the journal. An interrupt ends the
+//! process with a separate exit code.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +13,21 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-/// Locked while an answer is on its way: an interrupt waits for it.
+/// Locked until an answer is in the journal; an interrupt waits for the lock.
 static ANSWER: Mutex<()> = Mutex::new(());
 
 /// Whether an interrupt came.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// Whether somebody asks for interrupts; else one ends the process.
+/// Whether some code polls for interrupts; otherwise an interrupt ends the process.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Has an interrupt (Ctrl-C) call `end`, which ends the process, once no answer is on its way.
+/// Calls `end`, which ends the process, on an interrupt (Ctrl-C) after a pending answer is stored.
 ///
-/// Where interrupts are ignored from the start, as in what a shell starts in the background, they stay so.
+/// If interrupts were ignored at start, as for background jobs of a shell, they stay ignored.
 ///
 /// # Errors
-/// When the system does not let it.
+/// If the system refuses.
 pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
     if is_ignored(SIGINT) {
         return Ok(());
@@ -41,18 +41,18 @@ pub fn on_interrupt(end: impl Fn() + Send + 'static) -> io::Result<()> {
             }
         }
     };
-    // The thread inherits the mask: what the main thread holds back must not reach this one.
+    // The thread inherits the mask: signals that the main thread blocks must not reach this one.
     let others = Mask::block(others())?;
     thread::Builder::new().name("interrupts".into()).spawn(wait)?;
     drop(others);
     flag::register(SIGINT, Arc::clone(&CAME)).map(drop)
 }
 
-/// Has each signal that ends a process told to `tell` instead, from now on; those that were ignored from the start are
-/// not.
+/// From now on, passes each signal that ends a process to `tell` instead, except signals that were ignored at
+/// start.
 ///
 /// # Errors
-/// When the system does not let it.
+/// If the system refuses.
 pub fn on_endings(tell: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter().filter(|&signal| !is_ignored(signal));
     let mut endings = Signals::new(wanted)?;
@@ -61,7 +61,7 @@ pub fn on_endings(tell: impl Fn(i32) + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("endings".into()).spawn(listen).map(drop)
 }
 
-/// Returns whether this process was started to ignore a signal.
+/// Returns whether a signal was ignored when this process started.
 #[expect(clippy::disallowed_methods, reason = "the system tells this in a file alone")]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -74,10 +74,11 @@ fn answer() -> MutexGuard<'static, ()> {
     ANSWER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds back the signals that end a process, until the returned value is dropped. One thread may do so once at a time.
+/// Holds back the signals that end a process until the returned value is dropped. Only one thread may do so
+/// at a time.
 pub fn hold() -> HeldSignals {
     let mut answer = self::answer();
-    // What came since the last time is heard first.
+    // An interrupt that came in the meantime is handled first.
     while CAME.load(Ordering::SeqCst) && !ASKED.load(Ordering::SeqCst) {
         drop(answer);
         thread::yield_now();
@@ -91,7 +92,7 @@ fn others() -> SigSet {
     [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect()
 }
 
-/// Signals that would end the process, as a flag to check: for code that has something to undo first.
+/// Signals that would end the process, as a flag to poll: for code that must clean up first.
 #[derive(Debug)]
 pub struct Interrupts {
     held: SignalFd,
@@ -99,10 +100,10 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Takes the signals over, until it is dropped.
+    /// Takes over the signals until the value is dropped.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// If the system refuses.
     pub fn take() -> Result<Self, Errno> {
         let mut ending = others();
         ending.add(Signal::SIGINT);
@@ -120,7 +121,7 @@ impl Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // One that nobody has asked for any more is gone.
+        // An interrupt that no code polls for is discarded.
         CAME.store(false, Ordering::SeqCst);
         ASKED.store(false, Ordering::SeqCst);
     }
@@ -133,7 +134,7 @@ pub struct HeldSignals {
     _answer: MutexGuard<'static, ()>,
 }
 
-/// Signals that are blocked: the mask from before.
+/// Blocked signals, with the previous mask.
 #[derive(Debug)]
 struct Mask(SigSet);
 
@@ -145,7 +146,7 @@ impl Mask {
 
 impl Drop for Mask {
     fn drop(&mut self) {
-        // Cannot fail for signals that exist; nothing could be done about it here either.
+        // This cannot fail for existing signals, and an error could not be handled here.
         let _ = self.0.thread_set_mask();
     }
 }

@@ -1,21 +1,21 @@
-//! The comment by which hsched knows its own jobs in a queue.
+//! The Slurm comment by which hsched recognises its jobs in a queue.
 
 use serde::Deserialize;
 
 use crate::SubmissionKey;
 
-/// Which run of which job a Slurm job is.
+/// The run and job that a Slurm job belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag {
-    /// The run's token, unlike any other run's.
+    /// The run's unique token.
     pub run: String,
     /// The job's name in its job file.
     pub job: String,
-    /// Its number among the job's copies; 0 where there is one.
+    /// Its number among the job's copies; 0 if there is only one.
     pub copy: u32,
 }
 
-/// The version of the comment's format; later ones only add keys.
+/// The version of the comment's format; later versions only add keys.
 const VERSION: u32 = 1;
 
 /// The comment as JSON.
@@ -34,7 +34,7 @@ impl Tag {
         Self { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
     }
 
-    /// Returns the text for `--comment`, in one line.
+    /// Returns the one-line text for `--comment`.
     pub fn to_comment(&self) -> String {
         let (run, job) =
             (serde_json::Value::from(self.run.as_str()), serde_json::Value::from(self.job.as_str()));
@@ -42,14 +42,14 @@ impl Tag {
         format!(r#"{{"hsched":{VERSION},"run":{run},"job":{job}{copy}}}"#)
     }
 
-    /// Returns the text for `--comment` of a job that has a comment of its user's.
+    /// Returns the text for `--comment` of a job whose user set a comment.
     pub fn to_comment_with(&self, words: &str) -> String {
         let comment = self.to_comment();
         let begin = comment.strip_suffix('}').unwrap_or(&comment);
         format!(r#"{begin},"comment":{}}}"#, serde_json::Value::from(words))
     }
 
-    /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.
+    /// Returns the tag in a job's comment, or `None` for jobs that hsched did not submit.
     pub fn from_comment(comment: &str) -> Option<Self> {
         let Comment { hsched, run, job, copy } = serde_json::from_str(comment.trim()).ok()?;
         (hsched >= VERSION).then_some(Self { run, job, copy })

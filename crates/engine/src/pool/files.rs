@@ -1,4 +1,10 @@
-//! What the protocol needs of a file system, so that tests can stop it at any write.
+//! What the protocol needs of a file system, so that tests can stop it at any write; and what its files look like.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The schema of the files that hold more than a word.
+const SCHEMA: &str = "hsched.pool/1";
 
 /// Small files below the folder of a pool; paths are relative to it.
 pub trait PoolFiles {
@@ -7,27 +13,86 @@ pub trait PoolFiles {
     /// Returns a file's text; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, path: &str) -> Result<Option<String>, Self::Error>;
 
     /// Replaces a file as a whole.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn replace(&self, path: &str, text: &str) -> Result<(), Self::Error>;
 
-    /// Creates a file as a whole, by a link; returns whether it did, or false if the file exists.
+    /// Creates a file atomically, by a link; returns true if it did, false if the file exists.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn claim(&self, path: &str, text: &str) -> Result<bool, Self::Error>;
 
-    /// Returns the names in a folder, sorted; none if there is no folder.
+    /// Returns the sorted names in a folder; empty if the folder does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn list(&self, folder: &str) -> Result<Vec<String>, Self::Error>;
 
-    /// Returns the error of a file that holds no such thing.
+    /// Returns the error for a file with unexpected content.
     fn damaged(&self, path: &str, what: &str) -> Self::Error;
+}
+
+/// A file as it is written.
+#[derive(Serialize)]
+struct Written<'a, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+/// What a file says of itself; the first pools said nothing.
+#[derive(Deserialize)]
+struct Header {
+    schema: Option<String>,
+}
+
+/// Returns the text of a file with this content.
+///
+/// # Errors
+/// When a number is not finite.
+pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
+    serde_json::to_string(&Written { schema: SCHEMA, content }).map_err(|error| error.to_string())
+}
+
+/// Returns the content of a file.
+///
+/// # Errors
+/// What is wrong with the text: another version wrote it, or it is damaged.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let header: Header = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if let Some(schema) = header.schema.filter(|schema| schema != SCHEMA) {
+        return Err(format!(
+            "its schema is {schema}; this version reads {SCHEMA}: use the version of hsched that submitted the pool"
+        ));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::{Orders, PoolReport};
+
+    #[test]
+    fn files_say_their_version_and_later_ones_are_refused() {
+        let report = PoolReport { beat: 7, ..PoolReport::default() };
+        let text = write(&report).expect("text");
+        assert!(text.starts_with("{\"schema\":\"hsched.pool/1\",\"beat\":7,"), "{text}");
+        assert_eq!(parse::<PoolReport>(&text).as_ref(), Ok(&report));
+        // The first pools did not say it.
+        let before = text.replace("\"schema\":\"hsched.pool/1\",", "");
+        assert_eq!(parse::<PoolReport>(&before), Ok(report));
+        let told = parse::<PoolReport>(&text.replace("pool/1", "pool/2")).expect_err("a later version");
+        assert_eq!(
+            told,
+            "its schema is hsched.pool/2; this version reads hsched.pool/1: use the version of hsched that submitted the pool"
+        );
+        assert!(parse::<Orders>("{}").is_err());
+    }
 }

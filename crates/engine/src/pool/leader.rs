@@ -1,21 +1,21 @@
-//! The leader's side: what became of the submissions of other members, and the orders to them.
+//! The leader's side: the state of submissions on other members, and orders to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pool::worker::read_orders;
 use crate::pool::{
     Demand, MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, claim_path, orders_path,
-    over_path, report_path,
+    over_path, parse, report_path, write,
 };
 use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
 
-/// What is known of a submission that a member was to start.
+/// Known state of a submission assigned to a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolSighting {
     /// The member was told to start it and has not claimed it.
     Ordered,
-    /// The member has claimed it and not said that it ended.
+    /// The member has claimed it and has not reported its end.
     Running {
         job_id: Option<JobId>,
         since: Option<Time>,
@@ -26,19 +26,19 @@ pub enum PoolSighting {
     },
     /// Its member could not start it.
     Refused(Answer),
-    /// Nobody started it, and nobody will.
+    /// No member started it, and none will.
     NeverStarted,
-    /// Its member is over and has not said what became of it.
+    /// Its member is over and did not report the outcome.
     Lost,
 }
 
-/// The leader of a pool: whoever holds the lock of the state directory.
+/// The leader of a pool: the member that holds the lock of the state directory.
 #[derive(Clone, Debug)]
 pub struct Leader<F> {
     files: F,
-    /// What each member was told.
+    /// The orders given to each member.
     orders: BTreeMap<MemberId, Orders>,
-    /// The members that are over: nothing of them runs.
+    /// Members that are over: none of their processes run.
     over: BTreeSet<MemberId>,
 }
 
@@ -46,7 +46,7 @@ impl<F: PoolFiles> Leader<F> {
     /// Takes over: reads what earlier leaders have ordered.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn new(files: F) -> Result<Self, F::Error> {
         let mut leader = Self { files, orders: BTreeMap::new(), over: BTreeSet::new() };
         for member in leader.all_members()? {
@@ -65,7 +65,7 @@ impl<F: PoolFiles> Leader<F> {
     /// Returns the members that may be at work, with their reports.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn members(&mut self) -> Result<Vec<(MemberId, PoolReport)>, F::Error> {
         let mut members = Vec::new();
         for member in self.all_members()? {
@@ -79,10 +79,10 @@ impl<F: PoolFiles> Leader<F> {
         Ok(members)
     }
 
-    /// Returns whether nothing of a member runs any more: it has said so itself, or Slurm has.
+    /// Returns whether no process of a member runs any more, according to the member itself or to Slurm.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn is_over(&mut self, member: &MemberId) -> Result<bool, F::Error> {
         if !self.over.contains(member) {
             let is_over = self.files.read(&over_path(member))?.is_some()
@@ -95,28 +95,28 @@ impl<F: PoolFiles> Leader<F> {
         Ok(true)
     }
 
-    /// Records that Slurm says that the allocation of a member is over.
+    /// Records that, according to Slurm, the allocation of a member is over.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// If the record cannot be written.
     pub fn mark_over(&mut self, member: &MemberId) -> Result<(), F::Error> {
         self.files.claim(&over_path(member), "")?;
         self.over.insert(member.clone());
         Ok(())
     }
 
-    /// Returns what became of a submission that a member was to start. With `take_back`, an order that nobody has claimed is
-    /// withdrawn: the member does not answer.
+    /// Returns the state of a submission that a member was ordered to start. With `take_back`, an unclaimed
+    /// order is withdrawn, because the member does not answer.
     ///
     /// # Errors
-    /// When a file cannot be read, or a claim cannot be written.
+    /// If a file cannot be read or a claim cannot be written.
     pub fn sight(
         &mut self,
         of: &SubmissionKey,
         member: &MemberId,
         take_back: bool,
     ) -> Result<PoolSighting, F::Error> {
-        // Before the report: the last report of a member that is over is final.
+        // This is read before the report, because the last report of a member that is over is final.
         let is_over = self.is_over(member)?;
         let report = self.report(member)?.unwrap_or_default();
         if let Some(own) = report.submissions.iter().find(|submission| submission.of == *of) {
@@ -131,7 +131,7 @@ impl<F: PoolFiles> Leader<F> {
         if is_ordered && !is_over && !take_back && self.files.read(&claim_path(of))?.is_none() {
             return Ok(PoolSighting::Ordered);
         }
-        // Whoever makes the claim decides: the member that starts it, or this, that nobody does.
+        // The claim decides: either the member starts the submission, or this claim withdraws it.
         self.files.claim(&claim_path(of), WITHDRAWN)?;
         Ok(match self.files.read(&claim_path(of))?.as_deref() {
             Some(WITHDRAWN) => PoolSighting::NeverStarted,
@@ -140,43 +140,43 @@ impl<F: PoolFiles> Leader<F> {
         })
     }
 
-    /// Claims a submission that the leader starts itself; returns whether it may.
+    /// Claims a submission that the leader starts itself, and returns whether it succeeded.
     ///
     /// # Errors
-    /// When the claim cannot be written.
+    /// If the claim cannot be written.
     pub fn claim(&self, of: &SubmissionKey, member_id: &MemberId) -> Result<bool, F::Error> {
         let (path, text) = (claim_path(of), member_id.to_string());
-        // A file system that repeats a request may say that its own link is in the way.
+        // A file system that repeats a request may report its own link as a conflict.
         Ok(self.files.claim(&path, &text)? || self.files.read(&path)? == Some(text))
     }
 
-    /// Returns what a member was told of a submission.
+    /// Returns the member's order for a submission.
     pub fn order_of(&self, of: &SubmissionKey, member: &MemberId) -> Option<&Order> {
         self.orders.get(member)?.orders.iter().find(|order| order.of == *of)
     }
 
-    /// Returns the member that was told to start a submission.
+    /// Returns the member ordered to start a submission.
     pub fn holder(&self, of: &SubmissionKey) -> Option<MemberId> {
         self.orders.keys().find(|member| self.order_of(of, member).is_some()).cloned()
     }
 
-    /// Returns all that a member was told.
+    /// Returns all orders of a member.
     pub fn orders(&self, member: &MemberId) -> &[Order] {
         self.orders.get(member).map_or(&[], |orders| &orders.orders)
     }
 
-    /// Tells a member to start a submission. The state must have it before.
+    /// Orders a member to start a submission. The state on disk must already contain it.
     ///
     /// # Errors
-    /// When the order cannot be written; then the member has not got it.
+    /// If the order cannot be written; the member then does not have it.
     pub fn order(&mut self, member: &MemberId, order: Order) -> Result<(), F::Error> {
         self.change(member, |orders| orders.orders.push(order))
     }
 
-    /// Tells a member what is to become of a submission that it was told to start.
+    /// Tells a member to stop or end a submission that it was ordered to start.
     ///
     /// # Errors
-    /// When the order cannot be written.
+    /// If the order cannot be written.
     pub fn demand(&mut self, of: &SubmissionKey, member: &MemberId, demand: Demand) -> Result<(), F::Error> {
         self.change(member, |orders| {
             for order in orders.orders.iter_mut().filter(|order| order.of == *of) {
@@ -188,15 +188,15 @@ impl<F: PoolFiles> Leader<F> {
     /// Allows a member to leave.
     ///
     /// # Errors
-    /// When the order cannot be written.
+    /// If the order cannot be written.
     pub fn release(&mut self, member: &MemberId) -> Result<(), F::Error> {
         self.change(member, |orders| orders.leave = true)
     }
 
-    /// Allows all members to leave that have asked to.
+    /// Allows all members that have asked to leave to do so.
     ///
     /// # Errors
-    /// When a file cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn release_leaving(&mut self) -> Result<(), F::Error> {
         for (member, report) in self.members()? {
             if report.leaving {
@@ -206,11 +206,12 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Returns whether another member stays when `member_id` leaves: one that may not leave before it has the lock or is allowed to. Those that
-    /// are silent may have ended without a word; one too many goes on with the pool then, and never none.
+    /// Returns whether another member stays when `member_id` leaves: one that may not leave before it has the
+    /// lock or is allowed to. A silent member may have ended without a report, so it does not count. In
+    /// doubt, one member too many stays, never none.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn another_stays(
         &mut self,
         member_id: &MemberId,
@@ -224,11 +225,11 @@ impl<F: PoolFiles> Leader<F> {
         Ok(members.iter().any(|(member, report)| member != member_id && stays(member, report)))
     }
 
-    /// Drops the orders of submissions that are not `open` in the state on disk. One that its member may still start or run is
-    /// ended first.
+    /// Drops the orders of submissions that are not `open` in the state on disk. A submission that its member
+    /// may still start or run is ended first.
     ///
     /// # Errors
-    /// When a file cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn tidy(&mut self, open: &BTreeSet<&SubmissionKey>) -> Result<(), F::Error> {
         for member in self.orders.keys().cloned().collect::<Vec<_>>() {
             let closed: Vec<SubmissionKey> = self
@@ -259,15 +260,14 @@ impl<F: PoolFiles> Leader<F> {
         Ok(())
     }
 
-    /// Changes the orders of a member on disk, unless they stay as they are.
+    /// Writes changed orders of a member to disk; does nothing if they are equal.
     fn change(&mut self, member: &MemberId, change: impl FnOnce(&mut Orders)) -> Result<(), F::Error> {
         let before = self.orders.get(member).cloned().unwrap_or_default();
         let mut after = before.clone();
         change(&mut after);
         if after != before {
             let path = orders_path(member);
-            let text = serde_json::to_string(&after)
-                .map_err(|error| self.files.damaged(&path, &error.to_string()))?;
+            let text = write(&after).map_err(|what| self.files.damaged(&path, &what))?;
             self.files.replace(&path, &text)?;
             self.orders.insert(member.clone(), after);
         }
@@ -277,6 +277,6 @@ impl<F: PoolFiles> Leader<F> {
     fn report(&self, member: &MemberId) -> Result<Option<PoolReport>, F::Error> {
         let path = report_path(member);
         let Some(text) = self.files.read(&path)? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|error| self.files.damaged(&path, &error.to_string()))
+        parse(&text).map(Some).map_err(|what| self.files.damaged(&path, &what))
     }
 }

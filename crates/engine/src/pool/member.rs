@@ -1,4 +1,4 @@
-//! A member of a pool, and what the leader and it write for each other.
+//! A member of a pool, and the files that the leader and the member write for each other.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use crate::{Answer, End, Gpus, SubmissionKey};
 use hsched_model::{GpuType, JobId, NodeName, Seconds, Time};
 
-/// An allocation, by its Slurm job and how often Slurm has requeued that: `17`, `17-1`.
+/// An allocation: its Slurm job, and how often Slurm has requeued it: `17`, `17-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MemberId(String);
 
-/// What separates a node's name from the member that has it.
+/// Separates a node's name from the member that owns the node.
 const OF_MEMBER: &str = ".job";
 
-/// What a member says of itself: one file, which it replaces.
+/// A member's report: one file, which the member replaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolReport {
-    /// Grows for as long as the member lives.
+    /// Counter that increases while the member lives.
     pub beat: u64,
     pub nodes: Vec<MemberNode>,
     /// When its allocation ends.
     pub end: Option<Time>,
-    /// Whether it asks to leave: it takes no more orders.
+    /// Whether it asks to leave; it then accepts no more orders.
     #[serde(default)]
     pub leaving: bool,
-    /// Whether it has left: no process of it is there any more, and the report is its last.
+    /// Whether it has left: none of its processes remain, and this report is its last.
     #[serde(default)]
     pub left: bool,
-    /// What it has started, until the leader has dropped the order.
+    /// The submissions that it started, until the leader has dropped their orders.
     pub submissions: Vec<StartedSubmission>,
 }
 
@@ -60,17 +60,17 @@ pub struct MemberDevice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartedSubmission {
     pub of: SubmissionKey,
-    /// The number of its guard.
+    /// The process id of its guard.
     pub job_id: JobId,
     pub since: Time,
     /// How it ended, and when.
     pub ended: Option<(End, Time)>,
-    /// Why it was not started, where it was not: as the leader would say of its own devices.
+    /// Why it was not started, if so, in the form that the leader uses for its own devices.
     #[serde(default)]
     pub refusal: Option<Answer>,
 }
 
-/// What the leader wants of a member: one file, which the leader replaces.
+/// The leader's orders to a member: one file, which the leader replaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Orders {
     /// Whether the member may leave.
@@ -87,12 +87,12 @@ pub struct Order {
     pub start: Start,
 }
 
-/// What is to become of a submission.
+/// What the member must do with a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
     Run,
-    /// It is to save and end.
+    /// Let it save and end.
     Stop,
     Kill,
 }
@@ -105,36 +105,36 @@ pub struct Start {
     pub output: PathBuf,
     /// A device for each rank: its node, and its place among the devices of that node.
     pub devices: Vec<(NodeName, usize)>,
-    /// CPUs and bytes that each rank needs.
+    /// CPUs and bytes of memory for each rank.
     pub needs: (u64, u64),
     pub gpus: Gpus,
-    /// Epochs that were done before it.
+    /// Epochs done before this start.
     pub epochs: u64,
-    /// Threads of a rank, where its job does not say.
+    /// Threads of a rank if its job sets none.
     pub threads: Option<u64>,
     /// How long it may take to save.
     #[serde(default)]
     pub grace: Seconds,
 }
 
-/// How the pool was submitted: what its leader needs to submit more allocations.
+/// How the pool was submitted; its leader needs this to submit more allocations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoolPlan {
     /// The devices of an allocation.
     pub capacity: u32,
-    /// A script for each allocation that there may be at a time.
+    /// A script for each of the allocations that may exist at a time.
     pub scripts: Vec<PathBuf>,
     /// Options for sbatch.
     pub sbatch: Vec<String>,
 }
 
 impl MemberId {
-    /// Returns the member that is a Slurm job after so many requeues.
+    /// Returns the id of a Slurm job after this many requeues.
     pub fn new(job: JobId, restarts: u32) -> Self {
         Self(if restarts == 0 { job.to_string() } else { format!("{job}-{restarts}") })
     }
 
-    /// Returns the member whose folder has this name.
+    /// Returns the member with this folder name.
     pub fn of_folder(name: &str) -> Option<Self> {
         let own = Self(name.to_owned());
         let (job, restarts) = own.parts()?;
@@ -146,7 +146,7 @@ impl MemberId {
         self.parts().map_or(JobId(0), |(job, _)| job)
     }
 
-    /// Returns how often Slurm had requeued the job when the member began.
+    /// Returns how often Slurm had requeued the job when the member started.
     pub fn restarts(&self) -> u32 {
         self.parts().map_or(0, |(_, restarts)| restarts)
     }
@@ -156,17 +156,17 @@ impl MemberId {
         Some((JobId(job.parse().ok()?), restarts.parse().ok()?))
     }
 
-    /// Returns the name of one of its nodes in the state: two members may have parts of one node.
+    /// Returns the name of one of its nodes in the state; two members may have parts of the same node.
     pub fn node(&self, name: &NodeName) -> NodeName {
         NodeName::new(&format!("{name}{OF_MEMBER}{self}")).unwrap_or_else(|_| name.clone())
     }
 
-    /// Returns the member that has a node of the state; `None` for nodes of no pool.
+    /// Returns the member that owns a node of the state; `None` for nodes outside a pool.
     pub fn of_node(name: &NodeName) -> Option<Self> {
         Self::of_folder(name.as_str().rsplit_once(OF_MEMBER)?.1)
     }
 
-    /// Returns the name by which Slurm and programs know a node of the state.
+    /// Returns the name that Slurm and programs use for a node of the state.
     pub fn plain(name: &NodeName) -> NodeName {
         let plain = name.as_str().rsplit_once(OF_MEMBER).filter(|(_, id)| Self::of_folder(id).is_some());
         plain.and_then(|(plain, _)| NodeName::new(plain).ok()).unwrap_or_else(|| name.clone())

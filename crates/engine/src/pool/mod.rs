@@ -1,8 +1,9 @@
 //! The protocol of a pool: several allocations that work on one state directory.
 //!
-//! A *member* is one `hsched run` in one allocation. The member that holds the lock of the state directory is the *leader*: it alone
-//! writes the state, and orders what the others start. Whoever is about to start a submission claims it first, by a link that exists
-//! once. docs/design/pool.md explains why that is safe.
+//! A *member* is one `hsched run` in one allocation. The member that holds the lock of the state directory is
+//! the *leader*: it alone writes the state and orders the other members to start submissions. Before a member
+//! starts a submission, it claims it by creating a link, which only one process can create.
+//! docs/design/pool.md explains why that is safe.
 
 mod files;
 mod leader;
@@ -10,6 +11,7 @@ mod member;
 mod worker;
 
 pub use self::files::PoolFiles;
+pub(crate) use self::files::{parse, write};
 pub use self::leader::{Leader, PoolSighting};
 pub use self::member::{
     Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission,
@@ -27,18 +29,18 @@ pub const REPORT: &str = "report";
 /// The file in which the leader gives a member its orders.
 pub const ORDERS: &str = "orders";
 
-/// The folder of the claims in it.
+/// The folder of the claims in a pool's folder.
 const CLAIMS: &str = "claims";
 
-/// The folder in which each member has a folder.
+/// The folder that contains a folder for each member.
 const MEMBERS: &str = "members";
 
-/// What a claim holds that no member made: the leader took the order back.
+/// Content of a claim that the leader made to take an order back.
 const WITHDRAWN: &str = "withdrawn";
 
 /// Returns the path of a submission's claim.
 fn claim_path(of: &SubmissionKey) -> String {
-    // No name has a colon.
+    // Names contain no colon.
     format!("{CLAIMS}/{}:{}", of.run, of.name())
 }
 

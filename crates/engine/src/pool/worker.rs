@@ -1,28 +1,28 @@
-//! A member that is not the leader: reads its orders, claims what it starts, and reports what became of it.
+//! A member that is not the leader: reads its orders, claims what it starts and reports the outcomes.
 
 use std::collections::BTreeSet;
 
 use crate::pool::{
     Demand, MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, claim_path, orders_path,
-    report_path,
+    parse, report_path, write,
 };
 use crate::{Answer, End, SubmissionKey};
 use hsched_model::{JobId, Time};
 
-/// What a worker has to do now.
+/// A task for a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Duty {
-    /// It has claimed this submission: it starts it and says so by [`Worker::started`] or [`Worker::refused`].
+    /// Start this claimed submission and report it by [`Worker::started`] or [`Worker::refused`].
     Start(Box<Order>),
-    /// It has claimed this submission, has not started it, and is not to start it any more: it says so by [`Worker::ended`].
+    /// Do not start this claimed submission any more; report that by [`Worker::ended`].
     Decline(SubmissionKey),
-    /// It asks the submission to save and end.
+    /// Ask the submission to save and end.
     Stop(SubmissionKey),
-    /// It ends the submission.
+    /// End the submission.
     Kill(SubmissionKey),
     /// The leader has seen the end of this submission.
     Forget(SubmissionKey),
-    /// It may leave.
+    /// Leave; the worker is allowed to.
     Leave,
 }
 
@@ -32,19 +32,19 @@ pub struct Worker<F> {
     files: F,
     own: MemberId,
     report: PoolReport,
-    /// What it was asked for last, by submission.
+    /// The last demand for each submission.
     asked: Vec<(SubmissionKey, Demand)>,
-    /// The submissions that it has claimed by order, or has tried to.
+    /// The submissions that it has claimed, or tried to claim, by order.
     claimed: BTreeSet<SubmissionKey>,
     /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,
 }
 
 impl<F: PoolFiles> Worker<F> {
-    /// Joins the pool: from the first report on the leader may send orders.
+    /// Joins the pool: after the first report the leader may send orders.
     ///
     /// # Errors
-    /// When the report cannot be written.
+    /// If the report cannot be written.
     pub fn join(files: F, member_id: MemberId, report: PoolReport) -> Result<Self, F::Error> {
         let (asked, claimed, forgotten) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let mut worker = Self { files, own: member_id, report, asked, claimed, forgotten };
@@ -57,24 +57,26 @@ impl<F: PoolFiles> Worker<F> {
         &self.own
     }
 
-    /// Returns what it has started and the leader has not dropped.
+    /// Returns the submissions that it started and the leader has not dropped.
     pub fn submissions(&self) -> &[StartedSubmission] {
         &self.report.submissions
     }
 
-    /// Says that it lives.
+    /// Reports that the member is alive.
     ///
     /// # Errors
-    /// When the report cannot be written.
+    /// If the report cannot be written.
     pub fn beat(&mut self) -> Result<(), F::Error> {
         self.report.beat += 1;
         self.write()
     }
 
-    /// Reads the orders and returns what to do about them, all of which the caller must do. What it is to start is claimed.
+    /// Reads the orders and returns the tasks; the caller must carry out all of them. Submissions to start
+    /// are already claimed.
     ///
     /// # Errors
-    /// When orders cannot be read, or a claim cannot be written and there is nothing else to do: the next call tries it again.
+    /// If orders cannot be read, or if a claim cannot be written and no other task exists; the next call
+    /// tries again.
     pub fn duties(&mut self) -> Result<Vec<Duty>, F::Error> {
         let orders = read_orders(&self.files, &self.own)?;
         let (mut duties, mut trouble) = (Vec::new(), None);
@@ -112,24 +114,24 @@ impl<F: PoolFiles> Worker<F> {
         }
     }
 
-    /// Claims an order that is new, unless it was taken back.
+    /// Claims a new order unless it was taken back.
     fn take(&mut self, order: Order) -> Result<Option<Duty>, F::Error> {
         if self.forgotten.contains(&order.of) {
             return Ok(None);
         }
         let (path, own) = (claim_path(&order.of), self.own.to_string());
         if order.demand != Demand::Run || self.report.leaving {
-            // A call that failed may have claimed it: then the leader waits for word of it.
+            // A call that failed may have claimed it, so the leader waits for a report about it.
             let is_own = self.claimed.contains(&order.of) && self.files.read(&path)? == Some(own);
             return Ok(is_own.then_some(Duty::Decline(order.of)));
         }
         self.claimed.insert(order.of.clone());
-        // One that is its own already was made by a call that failed after it.
+        // If the claim is already this member's, a call that failed later had made it.
         let is_own = self.files.claim(&path, &own)? || self.files.read(&path)? == Some(own);
         Ok(is_own.then(|| Duty::Start(Box::new(order))))
     }
 
-    /// Returns what a running submission is asked for anew.
+    /// Returns the demand for a running submission if it is new.
     fn ask(&mut self, order: &Order) -> Option<Duty> {
         let before =
             self.asked.iter().find(|(of, _)| *of == order.of).map_or(Demand::Run, |(_, demand)| *demand);
@@ -148,7 +150,7 @@ impl<F: PoolFiles> Worker<F> {
     /// Reports that a claimed submission runs.
     ///
     /// # Errors
-    /// When the report cannot be written; the next one has it.
+    /// If the report cannot be written; the next one contains it.
     pub fn started(&mut self, of: &SubmissionKey, job_id: JobId, since: Time) -> Result<(), F::Error> {
         self.report.submissions.push(StartedSubmission {
             of: of.clone(),
@@ -163,7 +165,7 @@ impl<F: PoolFiles> Worker<F> {
     /// Reports that a claimed submission was not started, and why.
     ///
     /// # Errors
-    /// When the report cannot be written; the next one has it.
+    /// If the report cannot be written; the next one contains it.
     pub fn refused(&mut self, of: &SubmissionKey, refusal: Answer, at: Time) -> Result<(), F::Error> {
         self.note_end(of.clone(), End::Interrupted, at, Some(refusal));
         self.write()
@@ -172,7 +174,7 @@ impl<F: PoolFiles> Worker<F> {
     /// Reports that claimed submissions have ended.
     ///
     /// # Errors
-    /// When the report cannot be written; the next one has it.
+    /// If the report cannot be written; the next one contains it.
     pub fn ended(
         &mut self,
         ends: impl IntoIterator<Item = (SubmissionKey, End, Time)>,
@@ -194,10 +196,10 @@ impl<F: PoolFiles> Worker<F> {
         }
     }
 
-    /// Reports which nodes Slurm has taken away.
+    /// Reports which nodes Slurm has removed from the allocation.
     ///
     /// # Errors
-    /// When the report cannot be written; the next one has it.
+    /// If the report cannot be written; the next one contains it.
     pub fn keep_nodes(&mut self, is_left: impl Fn(&MemberId, &str) -> bool) -> Result<(), F::Error> {
         for node in &mut self.report.nodes {
             node.is_lost = !is_left(&self.own, MemberId::plain(&node.name).as_str());
@@ -205,34 +207,34 @@ impl<F: PoolFiles> Worker<F> {
         self.write()
     }
 
-    /// Asks to leave: it takes no more orders, and stops what it has started.
+    /// Asks to leave: the member accepts no more orders and stops what it has started.
     ///
     /// # Errors
-    /// When the report cannot be written.
+    /// If the report cannot be written.
     pub fn ask_to_leave(&mut self) -> Result<(), F::Error> {
         self.report.leaving = true;
         self.write()
     }
 
-    /// Leaves for good. Nothing of it may run any more.
+    /// Leaves for good. None of its processes may still run.
     ///
     /// # Errors
-    /// When the report cannot be written: then Slurm says that it is over.
+    /// If the report cannot be written; Slurm then reports that the member is over.
     pub fn leave(&mut self) -> Result<(), F::Error> {
         (self.report.leaving, self.report.left) = (true, true);
         self.write()
     }
 
     fn write(&mut self) -> Result<(), F::Error> {
-        let text = serde_json::to_string(&self.report)
-            .map_err(|error| self.files.damaged(&report_path(&self.own), &error.to_string()))?;
-        self.files.replace(&report_path(&self.own), &text)
+        let path = report_path(&self.own);
+        let text = write(&self.report).map_err(|what| self.files.damaged(&path, &what))?;
+        self.files.replace(&path, &text)
     }
 }
 
-/// Returns the orders of a member; none where nobody has written any.
+/// Returns the orders of a member; empty if none were written.
 pub(super) fn read_orders<F: PoolFiles>(files: &F, member: &MemberId) -> Result<Orders, F::Error> {
     let path = orders_path(member);
     let Some(text) = files.read(&path)? else { return Ok(Orders::default()) };
-    serde_json::from_str(&text).map_err(|error| files.damaged(&path, &error.to_string()))
+    parse(&text).map_err(|what| files.damaged(&path, &what))
 }

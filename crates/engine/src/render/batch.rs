@@ -1,4 +1,4 @@
-//! From a placed job to the run that its script describes: components, options, walltime.
+//! The run that a job's script describes, made from the placed job: components, options, walltime.
 
 use hsched_model::number::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,23 +12,25 @@ use hsched_model::{
     hostlist,
 };
 
-/// What is known about one run beside its job.
+/// Data of one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts<'a> {
+pub struct RunFacts<'a> {
     /// Unique id of the run.
     pub run: &'a str,
     /// Id of the plan.
     pub plan: &'a str,
     /// The run's mark in Slurm's records.
     pub comment: String,
-    /// The Slurm job's name, and that of its output: the job's, with its number where there are several copies.
+    /// Name of the Slurm job and of its output file: the job's name, with a copy number if there are several
+    /// copies.
     pub name: String,
     pub ranks: &'a [PlacedRank],
-    /// The ranks of other requests for the same job: their shares are for what Slurm may give in place of what was planned.
+    /// The ranks of other requests for the same job; the script has shares for them in case Slurm grants them
+    /// instead.
     pub others: &'a [Vec<PlacedRank>],
-    /// Whether the ranks must be on the planned nodes, not only on their kind.
+    /// Whether the ranks must be on exactly the planned nodes, not on nodes of the same kind.
     pub pinned: bool,
-    /// How ranks are started on GPUs that are there already; `None` where Slurm is asked for them.
+    /// How ranks are started on GPUs already allocated; `None` if Slurm is asked for them.
     pub inside: Option<Launcher>,
     pub walltime: Walltime,
     pub epochs_done: u64,
@@ -36,30 +38,33 @@ pub struct Facts<'a> {
     pub workdir: String,
     /// Absolute directory in which the job saves its progress.
     pub checkpoint_dir: String,
-    /// Absolute directory, seen by all nodes, by which one submission of the job alone trains.
+    /// Absolute directory on a file system of all nodes, used as a lock: only one submission of the job
+    /// trains.
     pub fence: String,
-    /// Absolute file, seen by all nodes, by which one of several submissions takes the job; `None` where there is one.
+    /// Absolute file on a file system of all nodes, by which one of several submissions takes the job; `None`
+    /// if there is only one.
     pub claim: Option<String>,
-    /// The Slurm job after which it goes on, and the directory in which that reports; `None` where it comes first.
+    /// The Slurm job whose work it continues, and the report directory of that job; `None` for the first
+    /// piece.
     pub follows: Option<(JobId, String)>,
-    /// Absolute directory, seen by all nodes, in which the ranks report.
+    /// Absolute directory on a file system of all nodes, in which the ranks report.
     pub report_dir: String,
-    /// Absolute directory, seen by all nodes, of the Python module for training programs.
+    /// Absolute directory on a file system of all nodes with the Python module for training programs.
     pub helper_dir: String,
     /// Nodes with several GPU types, and the order of their devices.
     pub device_order: Vec<(NodeName, Vec<GpuType>)>,
-    /// Nodes whose GPUs have no type in Slurm, and how to ask for them.
+    /// Nodes whose GPUs have no type in Slurm, and how to request them.
     pub untyped: BTreeMap<NodeName, Selector>,
 }
 
-/// One run of a job, ready to be written down.
+/// One run of a job, ready to be rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch<'a> {
     pub job: &'a Job,
-    /// The job's command, with what starts it in its container.
+    /// The job's command, wrapped to start in its container if it has one.
     pub command: Command,
-    pub facts: Facts<'a>,
-    /// sbatch options of the whole job: words of one line each.
+    pub facts: RunFacts<'a>,
+    /// sbatch options of the whole job, as words without line breaks.
     pub options: Vec<Vec<String>>,
     /// Components with their own sbatch options.
     pub components: Vec<(Component, Vec<Vec<String>>)>,
@@ -70,7 +75,7 @@ pub struct Batch<'a> {
     pub node_setup: Vec<String>,
 }
 
-/// Why a placement cannot be submitted to this site.
+/// Why this site cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BatchError {
     #[error(
@@ -87,8 +92,8 @@ impl<'a> Batch<'a> {
     /// Returns the run of `job` on the ranks of `facts`.
     ///
     /// # Errors
-    /// When an option cannot be written down, or the site cannot start such a placement.
-    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+    /// If an option cannot be rendered, or the site cannot start such a placement.
+    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: RunFacts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned || facts.inside.is_some();
         let launcher = match (facts.inside, parts.len()) {
@@ -103,7 +108,8 @@ impl<'a> Batch<'a> {
         };
         let cpus_per_rank = job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu);
         let grace = job.launch.checkpoint.grace.unwrap_or(defaults.grace);
-        // Slurm likes to put jobs of one type on nodes of several, where no plan for those would find room.
+        // Slurm may place jobs of one GPU type on nodes with several types, which takes room from plans for
+        // those nodes.
         let several: Vec<&NodeName> = facts.device_order.iter().map(|(node, _)| node).collect();
         let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
         let excludes = !pinned && !extra.any(|word| is_exclusion(word));
@@ -117,7 +123,8 @@ impl<'a> Batch<'a> {
             let wanted = wanted(job, defaults, &facts.untyped, &part);
             let mut options = component_options(job, defaults, &part, pinned, cpus_per_rank, &wanted);
             if any_excludes {
-                // Slurm lets later components inherit the first one's exclusions: without any, say so.
+                // Later components inherit the exclusions of the first one in Slurm, so an empty list must be
+                // stated.
                 let others = several.iter().copied().filter(|_| !of_several(&part));
                 let nodes: BTreeSet<&NodeName> = others.chain(&job.avoided).collect();
                 options.insert(0, vec![format!("--exclude={}", host_list(nodes))]);
@@ -134,7 +141,7 @@ impl<'a> Batch<'a> {
             command: in_container(job, defaults),
             setup: [&defaults.setup[..], &job.launch.setup].concat(),
             node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
-            facts: Facts { pinned, ..facts },
+            facts: RunFacts { pinned, ..facts },
         };
         let words =
             batch.options.iter().chain(batch.components.iter().flat_map(|(_, option)| option)).flatten();
@@ -145,17 +152,18 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// How a component's GPUs are asked for.
+/// How the GPUs of a component are requested.
 enum GpuSelection {
-    /// By the types of the plan.
+    /// By GPU type, as in the plan.
     Typed,
-    /// By their number on nodes with a feature.
+    /// By number, on nodes with a feature.
     Feature(String),
-    /// By their number on the nodes of the plan.
+    /// By number, on the nodes of the plan.
     Nodes,
 }
 
-/// Returns how to ask for a component: where Slurm knows no type, a feature of all its nodes or their names.
+/// Returns how to request a component: if Slurm knows no type, by a feature that all its nodes have or by
+/// node names.
 fn wanted(
     job: &Job,
     defaults: &JobDefaults,
@@ -176,10 +184,10 @@ fn wanted(
     }
 }
 
-/// Options of the first component that hold for the whole job.
-fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+/// Returns the options of the first component that apply to the whole job.
+fn job_options(facts: &RunFacts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let minutes = facts.walltime.minutes;
-    // Slurm signals up to a minute early and never a job shorter than the grace.
+    // Slurm sends the signal up to one minute early, and never if the job is shorter than the grace.
     let grace = whole_seconds(Walltime::to_save(facts.walltime.limit(), grace)).max(1);
     let name = &facts.name;
     [
@@ -196,13 +204,14 @@ fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     .to_vec()
 }
 
-/// Returns the pattern by which Slurm names exactly the file `path`: in one with a backslash it replaces
-/// nothing but escaped backslashes, in others `%` and a letter.
+/// Returns the pattern that Slurm expands to exactly `path`: in a pattern with a backslash it replaces only
+/// escaped backslashes, in others `%` and a letter.
 fn file_pattern(path: &str) -> String {
     if path.contains('\\') { path.replace('\\', r"\\") } else { path.replace('%', "%%") }
 }
 
-/// Options of one component; those that components do not take over from the first are repeated in each.
+/// Returns the options of one component. Options that components do not inherit from the first one are
+/// repeated in each.
 fn component_options(
     job: &Job,
     defaults: &JobDefaults,
@@ -253,17 +262,17 @@ fn component_options(
     options
 }
 
-/// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
+/// Returns whether an sbatch option is a constraint, which would replace hsched's constraint.
 pub(crate) fn is_constraint(word: &str) -> bool {
     word.starts_with("-C") || word.starts_with("--cons")
 }
 
-/// Returns whether an option of sbatch excludes nodes, which one of hsched's would replace.
+/// Returns whether an sbatch option excludes nodes; hsched's exclusion would replace it.
 fn is_exclusion(word: &str) -> bool {
     word.starts_with("-x") || word.starts_with("--exclude") && !word.starts_with("--exclusive")
 }
 
-/// Adds nodes to those that the options exclude already, in the last of several such options: that one counts.
+/// Adds nodes to the last exclusion among the options, because only the last one counts.
 fn exclude_more(options: &mut [String], nodes: &BTreeSet<NodeName>) {
     let Some(place) = options.iter().rposition(|word| is_exclusion(word)).filter(|_| !nodes.is_empty())
     else {
@@ -290,7 +299,7 @@ fn gres(gpus: &[(GpuType, u32)]) -> String {
 
 /// Returns all nodes as one component with untyped GPUs, for sites without heterogeneous steps.
 ///
-/// Slurm then gives every node the same number of GPUs and chooses among types by itself, so neither may differ.
+/// Slurm then gives every node the same number of GPUs and chooses the types itself, so neither may differ.
 fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchError> {
     let count = parts.first().map_or(0, Component::ranks_per_node);
     if parts.iter().any(|part| part.gpus.len() != 1 || part.ranks_per_node() != count) {
@@ -308,7 +317,7 @@ fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchErro
 fn whole_seconds(time: Seconds) -> u64 {
     to_u64(time.0.ceil())
 }
-/// Returns the job's command, started in its container where it names one.
+/// Returns the job's command, wrapped to start in its container if it names one.
 fn in_container(job: &Job, defaults: &JobDefaults) -> Command {
     let Some(image) = &job.launch.container else { return job.launch.command.clone() };
     let words = match &job.launch.command {

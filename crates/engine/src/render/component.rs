@@ -1,4 +1,4 @@
-//! Which nodes of a placement form one Slurm component, and how their ranks are started.
+//! The Slurm components of a placement: which nodes form one, and how ranks are started.
 
 use hsched_model::{GpuType, NodeName, PlacedRank};
 
@@ -22,7 +22,7 @@ pub enum Launcher {
     HostFile,
     /// Under `hsched run`: processes of this machine.
     Local,
-    /// Under `hsched run` in an allocation: one step of it over all nodes of the job.
+    /// Under `hsched run` in an allocation: one step over all nodes of the job.
     Steps,
 }
 
@@ -34,7 +34,7 @@ impl Component {
 }
 
 impl Launcher {
-    /// Returns whether the GPUs are there already, and Slurm is not asked for any.
+    /// Returns whether the GPUs are already allocated, so that none are requested from Slurm.
     pub fn is_inside(self) -> bool {
         matches!(self, Self::Local | Self::Steps)
     }
@@ -51,7 +51,8 @@ impl Launcher {
     }
 }
 
-/// Returns the components of a job's ranks, in rank order: neighbouring nodes with the same GPUs are one.
+/// Returns the components of a job's ranks, in rank order: adjacent nodes with the same GPUs form one
+/// component.
 pub fn components(ranks: &[PlacedRank]) -> Vec<Component> {
     let mut components: Vec<Component> = Vec::new();
     for of_node in ranks.chunk_by(|a, b| a.node == b.node) {

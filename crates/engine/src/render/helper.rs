@@ -1,6 +1,6 @@
-//! The Python package `hsched_ddp`, which lies beside each job script for training programs to import.
+//! The Python package `hsched_ddp`, which is written beside each job script for training programs to import.
 
-/// Puts a file of the package in, under its path beside the script.
+/// Includes a file of the package under its path beside the script.
 macro_rules! package {
     ($($name:literal),* $(,)?) => {
         [$((
@@ -10,7 +10,7 @@ macro_rules! package {
     };
 }
 
-/// The files of the package: paths beside the job script, and texts.
+/// The files of the package: paths beside the job script, and contents.
 pub(super) const PACKAGE: [(&str, &str); 35] = package![
     "__init__.py",
     "accelerated.py",

@@ -1,6 +1,6 @@
 //! Renders job scripts: a placed job and a template become text; undefined variables are errors.
 //!
-//! Decides how a placement becomes Slurm components; never talks to Slurm and reads no file.
+//! Decides how a placement maps to Slurm components; never talks to Slurm and reads no file.
 
 mod batch;
 mod component;
@@ -11,7 +11,7 @@ mod script;
 mod together;
 
 pub(super) use self::batch::is_constraint;
-pub use self::batch::{Batch, BatchError, Facts};
+pub use self::batch::{Batch, BatchError, RunFacts};
 pub use self::component::{Component, Launcher, components};
 pub use self::pieces::Pieces;
 pub use self::script::{RenderError, Template, render};

@@ -1,4 +1,4 @@
-//! The script that runs a script of somebody else in pieces, as a chain of Slurm jobs.
+//! The script that runs a user's script in pieces, as a chain of Slurm jobs.
 
 use serde_json::json;
 
@@ -6,36 +6,36 @@ use crate::render::script::text;
 use crate::render::{RenderError, Template};
 use hsched_model::Seconds;
 
-/// What runs a script in pieces.
+/// Values for the script that runs another script in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pieces<'a> {
-    /// The script's name, which is the job's unless an option says otherwise.
+    /// The script's name, which is the job name unless an option sets one.
     pub name: &'a str,
     /// Unique id of the chain.
     pub run: &'a str,
     /// The comment lines at the beginning of the script, with its options for `sbatch`.
     pub header: &'a str,
-    /// Options of `sbatch` that win over those of the header: words of one line each.
+    /// `sbatch` options that override those of the header, as words without line breaks.
     pub options: Vec<Vec<String>>,
-    /// Where this script, the copy of the original and the chain's files are, absolute.
+    /// Absolute paths of this script, of the copy of the original and of the chain's files.
     pub wrapper: &'a str,
     pub script: &'a str,
     pub report_dir: &'a str,
-    /// Time limit of a piece in seconds, and the part of it in which the script may save.
+    /// Time limit of a piece in seconds, and the part of it reserved for saving.
     pub limit_s: u64,
     pub grace_s: u64,
-    /// The signal on which the script saves, without `SIG`; empty where its processes show it.
+    /// The signal that makes the script save, without `SIG`; empty if it is detected from its processes.
     pub signal: &'a str,
-    /// Pieces in a row that may fail.
+    /// Number of consecutive pieces that may fail.
     pub retries: u32,
     /// Whether the script depends on other jobs.
     pub depends: bool,
-    /// Files that show that it has saved.
+    /// Glob patterns of files that show that the script has saved.
     pub patterns: &'a [String],
 }
 
 impl Pieces<'_> {
-    /// Returns the options that hold for each piece of a limit: they win over those of the script.
+    /// Returns the options for each piece with this limit; they override those of the script.
     pub fn options(limit: Seconds, grace: Seconds) -> Vec<String> {
         let minutes = (limit.0 / 60.0).ceil();
         let signal = format!("--signal=B:USR1@{:.0}", grace.0);
@@ -43,10 +43,10 @@ impl Pieces<'_> {
         vec![format!("--time={minutes:.0}"), signal, "--no-requeue".to_owned()]
     }
 
-    /// Returns the text of the script, with the functions of job scripts.
+    /// Returns the text of the script, including the functions of job scripts.
     ///
     /// # Errors
-    /// Never for the template that comes with hsched.
+    /// Never for the built-in template.
     pub fn render(&self, template: &Template) -> Result<String, RenderError> {
         let Template { rank_functions, fence_functions, batch_functions, end_functions, .. } = template;
         let pieces = include_str!("../../../../templates/pieces.sh");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Returns `word` so that bash reads it as one word on one line and nothing in it acts.
+/// Returns `word` quoted so that bash reads it literally, as one word on one line.
 pub(crate) fn shell(word: &str) -> String {
     if is_plain(word) {
         return word.to_owned();
@@ -10,7 +10,7 @@ pub(crate) fn shell(word: &str) -> String {
     if !word.contains(is_control) {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
-    // sbatch refuses some control characters in scripts; written as escapes they pass.
+    // sbatch refuses some control characters in scripts, but accepts them as escapes.
     let mut quoted = String::from("$'");
     for c in word.chars() {
         match c {
@@ -25,8 +25,8 @@ pub(crate) fn shell(word: &str) -> String {
 
 /// Returns `option` so that sbatch reads it from a `#SBATCH` line as one word.
 ///
-/// sbatch takes a backslash for an escape even inside single quotes, an unquoted `#` for a comment. The
-/// line ends at a line break whatever the quotes: options with one must be refused before.
+/// sbatch treats a backslash as an escape even inside single quotes, and an unquoted `#` as a comment. A line
+/// break ends the option whatever the quotes, so options with one must be refused before.
 pub(super) fn directive(option: &str) -> String {
     if is_plain(option) {
         return option.to_owned();
@@ -34,12 +34,12 @@ pub(super) fn directive(option: &str) -> String {
     format!("'{}'", option.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
-/// Returns whether neither reader sees anything but letters in `word`.
+/// Returns whether both readers take `word` literally.
 fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
 }
 
-/// Returns whether a character would end or garble a line.
+/// Returns whether a character would end or corrupt a line.
 pub(super) fn is_control(c: char) -> bool {
     u32::from(c) < 32 || c == '\u{7f}'
 }

@@ -1,4 +1,4 @@
-//! The job script: everything that was decided about a job, put into its template.
+//! The job script: all decisions about a job, rendered with its template.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,33 +12,34 @@ use crate::render::helper::PACKAGE;
 use crate::render::{Batch, Component, Launcher, components, quote};
 use hsched_model::{Command, GpuType, Job, NodeName, PlacedRank};
 
-/// The texts of which job scripts are made, and the one that goes beside them.
+/// The template texts of job scripts, and the Python package written beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// The name under which errors speak of the template.
+    /// The template's name in error messages.
     pub name: String,
-    /// minijinja text with one run's data.
+    /// minijinja template, rendered with the data of one run.
     pub job: String,
-    /// bash functions of every rank, put in as they are.
+    /// bash functions of every rank, inserted unchanged.
     pub rank_functions: String,
-    /// bash functions by which one submission of a job alone trains, put in behind those of the ranks.
+    /// bash functions that let only one submission of a job train, inserted after those of the ranks.
     pub fence_functions: String,
-    /// bash functions that sample what the ranks of a node do, put in behind those.
+    /// bash functions that sample the activity of a node's ranks, inserted after the fence functions.
     pub sample_functions: String,
-    /// bash functions of the batch shell, put in as they are.
+    /// bash functions of the batch shell, inserted unchanged.
     pub batch_functions: String,
-    /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
+    /// bash functions by which the batch shell judges how its ranks ended, inserted after its other
+    /// functions.
     pub end_functions: String,
-    /// bash functions that check a node before the first step, put in behind those for jobs that want it.
+    /// bash functions that check a node before the first step, inserted last for jobs with a preflight check.
     pub preflight_functions: String,
-    /// bash functions of the batch shell for replicas of several GPUs, put in behind all others.
+    /// bash functions of the batch shell for replicas of several GPUs, inserted after all others.
     pub replica_functions: String,
-    /// The Python package for training programs: paths beside the script, and texts.
+    /// The Python package for training programs: paths beside the script, and contents.
     pub helpers: Vec<(&'static str, String)>,
 }
 
 impl Default for Template {
-    /// The texts that come with hsched.
+    /// Returns the built-in texts.
     fn default() -> Self {
         Self {
             name: "job.sh.j2".into(),
@@ -55,7 +56,7 @@ impl Default for Template {
     }
 }
 
-/// Why a template gives no script.
+/// Why a template cannot be rendered.
 #[derive(Debug, Error)]
 pub enum RenderError {
     #[error("template {name}{place}: {message}")]
@@ -65,18 +66,18 @@ pub enum RenderError {
 /// Returns the text of the job script.
 ///
 /// # Errors
-/// When the template is wrong or uses a variable that does not exist, with its name and line.
+/// If the template is invalid or uses an undefined variable; the error has its name and line.
 pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderError> {
     text(&template.name, &template.job, context(template, batch))
 }
 
-/// Returns the bash functions that ranks need.
+/// Returns the bash functions of the ranks.
 fn functions_of_ranks(template: &Template) -> String {
     let Template { rank_functions, fence_functions, sample_functions, .. } = template;
     [rank_functions.as_str(), fence_functions, sample_functions].join("\n")
 }
 
-/// Returns the text that a template makes of values, by name.
+/// Renders a template with values by name.
 pub(super) fn text(name: &str, template: &str, values: JsonValue) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -102,7 +103,7 @@ fn failure(name: &str, error: &minijinja::Error) -> RenderError {
     RenderError::Template { name: error.name().unwrap_or(name).to_owned(), place, message }
 }
 
-/// Returns a rank's line of the table; its node is a place among those of the job.
+/// Returns a rank's line of the table; the node is an index into the job's nodes.
 fn row(job: &Job, rank: &PlacedRank, nodes: &[&NodeName]) -> JsonValue {
     let (micro_batch, accumulation) = rank.micro_batches(job);
     json!({
@@ -115,7 +116,8 @@ fn row(job: &Job, rank: &PlacedRank, nodes: &[&NodeName]) -> JsonValue {
     })
 }
 
-/// Returns the table of another request; `None` where its nodes differ, which no ordinary job can be given.
+/// Returns the table of another request; `None` if its nodes differ, because no ordinary job can receive
+/// those.
 fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     let parts = components(ranks);
     let [part] = parts.as_slice() else { return None };
@@ -123,7 +125,8 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
     Some(ranks.iter().map(|rank| row(job, rank, &nodes)).collect())
 }
 
-/// Returns the environment of all ranks: what the job's owner says, and what a copy needs to find the others.
+/// Returns the environment of all ranks: the variables from the job file, and those that a copy needs to find
+/// the others.
 fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     let mut env = job.launch.env.clone();
     if let Some((copies, number)) = job.launch.copies.and_then(|copies| Some((copies, copies.number?))) {
@@ -139,7 +142,7 @@ fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     env
 }
 
-/// Returns the GPUs of a replica on each type of the tables; nothing where the job says nothing of replicas.
+/// Returns the number of GPUs per replica on each type of the tables; empty if the job sets no replicas.
 fn replica_sizes(job: &Job, ranks: &[PlacedRank], others: &[Vec<PlacedRank>]) -> Vec<JsonValue> {
     let Some(replica) = &job.replica else { return Vec::new() };
     let types: BTreeSet<&GpuType> =
@@ -152,7 +155,7 @@ fn replica_sizes(job: &Job, ranks: &[PlacedRank], others: &[Vec<PlacedRank>]) ->
     types.into_iter().filter_map(size).collect()
 }
 
-/// Returns what templates can use, by name.
+/// Returns the variables of templates, by name.
 fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let facts = &batch.facts;
     let job = batch.job;
@@ -170,7 +173,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     };
     let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(component, _)| &component.nodes).collect();
     let rank = |rank: &PlacedRank| row(job, rank, &nodes);
-    // A job of several components, or on named nodes, gets what it asked for or nothing.
+    // A job of several components, or on named nodes, gets exactly its request or nothing.
     let has_choice = batch.launcher == Launcher::Plain && !facts.pinned;
     let others = facts.others.iter().filter(|_| has_choice).filter_map(|ranks| choice(job, ranks));
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });

@@ -5,16 +5,16 @@ use serde_json::json;
 use crate::render::RenderError;
 use crate::render::script::text;
 
-/// What the script of an allocation says.
+/// Values for the script of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together {
-    /// sbatch options: words of one line each.
+    /// sbatch options, as words without line breaks.
     pub options: Vec<Vec<String>>,
     /// The state directory of the jobs, absolute.
     pub state: String,
-    /// Where the script itself will be, absolute.
+    /// Absolute path of the script itself.
     pub script: String,
-    /// The hsched that runs the jobs, absolute.
+    /// Absolute path of the hsched that runs the jobs.
     pub program: String,
     /// Words after `hsched run`.
     pub arguments: Vec<String>,
@@ -24,7 +24,7 @@ impl Together {
     /// Returns the text of the script.
     ///
     /// # Errors
-    /// Never for the template that comes with hsched.
+    /// Never for the built-in template.
     pub fn render(&self) -> Result<String, RenderError> {
         let Self { options, state, script, program, arguments } = self;
         let context = json!({

@@ -1,18 +1,18 @@
-//! Healthy trainings, of which nothing may be said, and sick ones.
+//! Healthy trainings, which must raise no alarm, and stuck ones.
 
 use super::*;
-use crate::{RankSample, Sample, Stage, Submission};
+use crate::{NodeSample, RankSample, Stage, Submission};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{GpuType, Job, JobName, NodeName, PlacedRank};
 
 const EVERY: f64 = 60.0;
 
-/// What all ranks do for a while.
+/// Behaviour of all ranks for some time.
 #[derive(Clone)]
 struct Stretch {
     length: f64,
     activity: Activity,
-    /// Utilisation of GPUs and CPUs in use, of rank 0 and of the others.
+    /// GPU utilisation and CPUs in use, of rank 0 and of the others.
     gpu: [f64; 2],
     cpu: [f64; 2],
     state: char,
@@ -27,14 +27,14 @@ impl Stretch {
     }
 }
 
-/// A training as it goes on: what its nodes have written, and what hsched knows of it.
+/// A simulated training: the samples of its nodes, and hsched's state of it.
 struct Story {
     job: JobState,
     nodes: Vec<NodeSamples>,
     ranks: usize,
     has_gpus: bool,
     has_helper: bool,
-    /// A node that writes nothing.
+    /// A node that writes no samples.
     silent: Option<usize>,
     now: f64,
     cpu: Vec<f64>,
@@ -80,7 +80,7 @@ impl Story {
         }
     }
 
-    /// Lets ranks do something, as `of` says of each; looks every 30 s.
+    /// Continues the training with the behaviour that `of` returns for each rank; checks every 30 s.
     fn go_on(&mut self, stretch: &Stretch, of: impl Fn(usize, RankSample) -> RankSample) {
         let until = self.now + stretch.length;
         while self.now < until {
@@ -123,7 +123,7 @@ impl Story {
                 };
                 of(rank, rank_sample)
             });
-            node.samples.push(Sample { at: Time(self.now), ranks: ranks.collect() });
+            node.samples.push(NodeSample { at: Time(self.now), ranks: ranks.collect() });
         }
     }
 
@@ -143,7 +143,7 @@ fn training(length: f64) -> Stretch {
     Stretch { steps_per_s, ..Stretch::new(length, Activity::Step, [90.0, 80.0], [1.0, 1.0]) }
 }
 
-/// Returns numbers below `below` that follow from a seed.
+/// Returns numbers below `below` generated from a seed.
 fn numbers_below(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     move |below| {
@@ -176,7 +176,7 @@ fn nothing_is_said_of_healthy_trainings() {
             }
         }
         assert_eq!(story.seen, [], "seed {seed}");
-        // The same training would be noticed if it did not go on.
+        // The same training counts as stuck if it makes no progress.
         story.go_on(&Stretch::new(3.0 * epoch + 4000.0, Activity::Step, [0.0, 0.0], [0.0, 0.0]), same);
         assert_ne!(story.seen, [], "seed {seed}");
     }
@@ -190,7 +190,8 @@ fn a_stopped_rank_is_noticed_at_the_next_look() {
         state: Some(if rank == 3 { 'T' } else { 'S' }),
         ..sample
     });
-    // The sampler writes a sample as soon as it sees one stopped; here it was due 5 s later.
+    // The sampler writes a sample as soon as it sees a stopped process; the next regular one was due 5 s
+    // later.
     assert_eq!(story.seen[0].0, 630.0);
     assert_eq!(story.text(), "rank 3 was stopped by a signal 85 s ago; SIGCONT resumes");
     story.go_on(&training(30.0), same);
@@ -225,11 +226,11 @@ fn a_hanging_exchange_is_noticed_whether_gpus_spin_or_sleep() {
         story.go_on(&Stretch::new(590.0, Activity::Step, [gpu, gpu], [0.0, 0.0]), same);
         assert_eq!(story.seen, []);
         story.go_on(&Stretch::new(190.0, Activity::Step, [gpu, gpu], [0.0, 0.0]), same);
-        // From the first sample that shows it.
+        // The time counts from the first sample that shows the stop.
         let text = story.text().replace("12 min", "11 min");
         assert_eq!(text, "no step for 11 min: hangs in all-reduce?", "{gpu} {has_gpus} {has_helper}");
     }
-    // Without GPUs and steps, the time of an epoch tells.
+    // Without GPUs and steps, the epoch time decides.
     let mut story = Story::new(2, 300.0, false, false);
     story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
     story.go_on(&Stretch::new(1500.0, Activity::Step, [0.0, 0.0], [1.0, 1.0]), same);
@@ -246,7 +247,7 @@ fn a_node_without_a_sign_of_life_is_named_once_an_epoch_is_late() {
     story.silent = Some(1);
     story.go_on(&training(420.0), same);
     let (at, first) = story.seen.first().expect("a stall");
-    // The next epoch would have come at 900 s.
+    // The next epoch was due at 900 s.
     assert_eq!((*at, first.kind, first.ranks.as_slice()), (1020.0, StallKind::Silent, &[4, 5, 6, 7][..]));
     assert_eq!(first.text(8), "no sign of life from ranks 4, 5, 6, 7 on node n1 for 7 min");
 }

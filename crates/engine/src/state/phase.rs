@@ -1,4 +1,4 @@
-//! Where a job is in its life: waiting, submitted, or over with an outcome.
+//! The phase of a job: waiting, submitted, or ended with an outcome.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::{Stage, Submission, SubmissionRecord};
 use hsched_model::Time;
 
-/// Where a job stands.
+/// The phase of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// In no queue: waits for GPUs, not before the moment given.
+    /// In no queue: waits for GPUs, at least until the given time.
     Waiting {
         not_before: Option<Time>,
         reason: String,
@@ -43,17 +43,18 @@ impl Phase {
         if let Self::Submitted(submissions) = self { submissions } else { &mut [] }
     }
 
-    /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
+    /// Returns the most advanced submission, the first if several are equal; it represents its copies in
+    /// output.
     pub fn foremost(&self) -> Option<&Submission> {
         self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())
     }
 
-    /// Returns the attempt that is farthest.
+    /// Returns the most advanced attempt.
     pub fn attempt(&self) -> Option<&SubmissionRecord> {
         self.foremost().map(|submission| &submission.attempt)
     }
 
-    /// Returns the attempt that runs, the first of several.
+    /// Returns the running attempt, the first of several.
     pub fn running(&self) -> Option<&SubmissionRecord> {
         self.submissions()
             .iter()
@@ -61,7 +62,7 @@ impl Phase {
             .map(|submission| &submission.attempt)
     }
 
-    /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
+    /// Returns why the most advanced submission is pending, in Slurm's words.
     pub fn queue_reason(&self) -> Option<&String> {
         let foremost = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
         foremost.attempt.reason.as_ref()

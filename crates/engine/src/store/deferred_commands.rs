@@ -1,4 +1,4 @@
-//! Deferred commands: files that `add` and `cancel` leave while another hsched holds the lock.
+//! Deferred commands: files that `add` and `cancel` write while another hsched holds the lock.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -13,22 +13,22 @@ use serde_json::Value;
 use crate::Event;
 use crate::store::files::{aside, create, read, sync, write_error};
 use crate::store::names::WISHES;
-use crate::store::seal::{FILE, Verdict};
+use crate::store::seal::{FILE, SealVerdict};
 use crate::store::{StateError, random};
 use hsched_model::formats;
 use hsched_model::{Job, JobName, Time};
 
-/// What an owner wants of jobs.
+/// A change of jobs that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeferredChange {
     Add { jobs: Vec<Job>, restart: bool },
     Cancel { jobs: Vec<JobName> },
 }
 
-/// Something wanted that waits for the lock.
+/// A request that waits for the lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeferredCommand {
-    /// Unique; those of later deferred commands sort after it.
+    /// Unique id; ids of later commands sort after it.
     pub id: String,
     pub at: Time,
     pub wanted: DeferredChange,
@@ -37,17 +37,17 @@ pub struct DeferredCommand {
 /// The deferred commands of a state directory.
 #[derive(Debug, Default)]
 pub(super) struct DeferredCommands {
-    /// In the order in which they were made.
+    /// Readable commands, in the order in which they were made.
     pub whole: Vec<DeferredCommand>,
     /// The names of damaged files, each with the rest of a sentence that begins with it.
     pub damaged: Vec<(String, String)>,
 }
 
-/// A deferred command as its file says it.
+/// A deferred command in its file format.
 #[derive(Serialize, Deserialize)]
 struct CommandFile {
     schema: String,
-    /// Unix seconds.
+    /// Unix time in seconds.
     at: f64,
     wanted: WantedFile,
 }
@@ -55,7 +55,7 @@ struct CommandFile {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WantedFile {
-    /// Each job as a job file would say it.
+    /// Jobs in the format of a job file.
     Add {
         jobs: Vec<Value>,
         restart: bool,
@@ -72,7 +72,7 @@ const SCHEMA: &str = "hsched.wish/1";
 const ENDING: &str = ".json";
 
 impl DeferredChange {
-    /// Returns what it means for the state.
+    /// Returns the events that the command stands for.
     pub fn events(&self) -> Vec<Event> {
         match self {
             Self::Add { jobs, restart } => {
@@ -85,14 +85,14 @@ impl DeferredChange {
 }
 
 impl DeferredCommand {
-    /// Writes a deferred command down, without the lock; whoever holds it next takes it in.
+    /// Stores a deferred command without taking the lock. The next lock holder applies it.
     ///
     /// # Errors
-    /// When it cannot be written: then nothing is wished.
+    /// If it cannot be written; the command then has no effect.
     pub fn leave(root: &Path, at: Time, wanted: DeferredChange) -> Result<Self, StateError> {
         let folder = root.join(WISHES);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
-        // Clocks go back, numbers do not: what is left after another deferred command that is still there sorts after it.
+        // Clocks can go back, but sequence numbers cannot: a new command sorts after every existing one.
         let number = |name: &String| name.split('-').next()?.parse::<u64>().ok();
         let next =
             deferred_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
@@ -117,7 +117,7 @@ impl DeferredCommand {
     }
 
     fn parse(id: &str, text: &[u8]) -> Result<Self, String> {
-        if FILE.check(text) != Verdict::Whole {
+        if FILE.check(text) != SealVerdict::Whole {
             return Err("its checksum is missing or does not match".into());
         }
         let file: CommandFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -139,12 +139,12 @@ impl DeferredCommand {
 }
 
 impl DeferredCommands {
-    /// Reads all deferred commands but those that were `taken` in before; changes nothing.
+    /// Reads all deferred commands except those already `taken`; changes nothing.
     pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
         let mut commands = Self::default();
         for id in deferred_ids(root).difference(taken) {
             let text = match read(&path(root, id)) {
-                // Another hsched has taken it in meanwhile.
+                // Another hsched has applied and removed it in the meantime.
                 Ok(None) => continue,
                 Ok(Some(text)) => Ok(text),
                 Err(error) => Err(error.in_one_line()),
@@ -184,13 +184,13 @@ fn path(root: &Path, id: &str) -> PathBuf {
     root.join(WISHES).join(format!("{id}{ENDING}"))
 }
 
-/// Removes deferred commands that were taken in, for good; returns the ids of those that are still there.
+/// Removes the files of applied deferred commands permanently; returns the ids of those still present.
 pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> {
     let there: BTreeSet<String> = deferred_ids(root).intersection(taken).cloned().collect();
     let stays = |id: &String| fs::remove_file(path(root, id)).is_err();
     let left: BTreeSet<String> = there.iter().filter(|id| stays(id)).cloned().collect();
     if left.len() < there.len() {
-        // The state forgets them next: none may come back after a power cut.
+        // The state drops their ids next, so no file may reappear after a power cut.
         sync(&root.join(WISHES));
     }
     left

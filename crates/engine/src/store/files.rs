@@ -1,4 +1,5 @@
-//! Writing files of the state directory atomically, keeping previous ones, and removing what killed writers left.
+//! Writes files of the state directory atomically, keeps previous versions, and removes what killed writers
+//! left behind.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -16,16 +17,16 @@ use crate::store::names::{LOOKS, WISHES};
 /// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
 const TEMPORARY: (&str, usize) = (".tmp", 6);
 
-/// The age at which nobody writes an incomplete deferred command any more.
+/// Age from which no process is still writing an incomplete deferred command.
 const UNUSED: Duration = Duration::from_secs(3600);
 
 /// How many damaged files of one name are kept.
 const MOST_ASIDE: u32 = 9;
 
-/// Returns a file's bytes; `None` where it is missing.
+/// Returns a file's bytes; `None` if it is missing.
 ///
 /// # Errors
-/// When it is there and cannot be read.
+/// If it exists and cannot be read.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -34,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
     }
 }
 
-/// Returns options that create files accessible to their owner only.
+/// Returns options that create files accessible only to their owner.
 pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600);
@@ -46,11 +47,11 @@ pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
     move |source| StateError::Write { path, source }
 }
 
-/// Replaces a file as a whole or not at all. The previous one is kept under the name `older`, if one is given, and
-/// replaces what had that name.
+/// Replaces a file atomically. If `older` is given, the previous file is kept under that name and replaces
+/// the one there.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn replace(
     path: &Path,
     content: impl AsRef<[u8]>,
@@ -66,10 +67,10 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Creates a file as a whole or not at all.
+/// Creates a file atomically.
 ///
 /// # Errors
-/// When it cannot be written, or is there already.
+/// If it cannot be written or already exists.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let file = temporary_file(folder, text.as_bytes()).map_err(write_error(path))?;
@@ -79,7 +80,7 @@ pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Keeps a file under a second name as well, so that the first one is never missing.
+/// Keeps a file under a second name, so that the first name always exists.
 fn keep(path: &Path, older: &Path) -> io::Result<()> {
     match fs::remove_file(older) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -87,13 +88,14 @@ fn keep(path: &Path, older: &Path) -> io::Result<()> {
     }
     match fs::hard_link(path, older) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // Some file systems have no hard links. If hsched dies before the new file is in place, the older one counts.
+        // Some file systems have no hard links. If hsched dies before the new file is in place, the older one
+        // is used.
         Err(_) => fs::rename(path, older),
         Ok(()) => Ok(()),
     }
 }
 
-/// Returns a free name for a damaged file, or the last one when a failing disk has used them all.
+/// Returns a free name for a damaged file, or the last name if a failing disk has used them all.
 pub(super) fn aside(path: &Path) -> PathBuf {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -106,10 +108,10 @@ pub(super) fn aside(path: &Path) -> PathBuf {
         .unwrap_or_else(|| name(MOST_ASIDE))
 }
 
-/// Makes a folder with these files (path in it, text) as a whole or not at all, accessible to their owner only.
+/// Creates a folder with these files (path in it, text) atomically, accessible only to their owner.
 ///
 /// # Errors
-/// When something cannot be written: no space, no permission, another folder of that name.
+/// If a file cannot be written: no space, no permission, or the folder exists.
 pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<(), StateError> {
     let parent = folder.parent().unwrap_or(Path::new("."));
     let new = temporary_folder(parent).map_err(write_error(folder))?;
@@ -135,8 +137,9 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<()
     Ok(())
 }
 
-/// Removes temporary files and folders that killed writers left. The caller must hold the lock of the state directory:
-/// nobody else writes there then, so none of them is still in use; deferred commands and looks alone are written without it, in no time.
+/// Removes temporary files and folders that killed writers left behind. The caller must hold the lock of the
+/// state directory. Other processes write only deferred commands and looks without it, which takes no time,
+/// so none of the removed files is in use.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();
@@ -151,7 +154,7 @@ pub(super) fn sweep(root: &Path) {
     for (folder, shared) in folders {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(is_temporary);
         for entry in entries.filter(|entry| !shared || is_old(entry)) {
-            // One that cannot be removed does no harm and is tried again next time.
+            // A file that cannot be removed does no harm and is tried again next time.
             let _ = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 fs::remove_dir_all(entry.path())
             } else {
@@ -168,7 +171,8 @@ fn is_temporary(entry: &DirEntry) -> bool {
     letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Writes a new file, down to the disk. Errors do not name that file: the same trouble always reads the same.
+/// Writes a new file and syncs it to disk. Errors do not contain its name, so that the same problem always
+/// has the same message.
 fn temporary_file(folder: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
@@ -184,7 +188,7 @@ fn temporary_folder(folder: &Path) -> io::Result<TempDir> {
     builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(permissions).tempdir_in(folder)
 }
 
-/// Flushes the names in a folder to disk; not every file system supports that.
+/// Flushes the names in a folder to disk, if the file system supports it.
 pub(super) fn sync(folder: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
@@ -212,7 +216,7 @@ mod tests {
         replace(&path, "3", Some(&older)).expect("writes");
         assert_eq!(texts(), [Some("3".into()), Some("2".into())]);
         assert_eq!(names(folder.path()), ["a", "a.old"]);
-        // What cannot take the place of a folder leaves everything as it was.
+        // A file cannot replace a folder; the folder stays unchanged.
         fs::remove_file(&older).expect("is there");
         fs::create_dir_all(older.join("full")).expect("a folder");
         replace(&path, "4", Some(&older)).expect_err("a folder is in the way");

@@ -1,4 +1,5 @@
-//! What one file of a state directory, or a copy of one, holds by itself: to choose from when they disagree.
+//! What one file of a state directory, or a copy of one, contains: the basis for choosing one when files
+//! disagree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,26 +12,26 @@ use crate::store::files::read;
 use crate::store::journal_file::{BEGINNING, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
-use crate::store::snapshot::Snapshot;
+use crate::store::played::JournaledState;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::Claim;
 use crate::{Rules, State};
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_i64};
 
-/// How many jobs of a kind are named.
+/// How many job names are listed per kind.
 const MOST_NAMES: usize = 8;
 
-/// The state that one file holds.
+/// The state in one file.
 #[derive(Debug)]
 pub struct StoredState {
     pub state: State,
-    /// The time that it is from.
+    /// The time of the state.
     pub at: Option<Time>,
     /// What is wrong with the file, if anything: the rest of a sentence that begins with its name.
     pub trouble: Option<String>,
     pub(super) claim: Claim,
-    /// The last line of the journal that it takes in.
+    /// The last journal line that it includes.
     pub(super) seq: u64,
 }
 
@@ -38,15 +39,15 @@ impl StoredState {
     /// Reads a snapshot or a journal, whatever its name.
     ///
     /// # Errors
-    /// When it cannot be read, or no state is in it.
+    /// If it cannot be read or contains no state.
     pub fn read(path: &Path, rules: &Rules) -> Result<Self, StateError> {
         let unusable = |what: String| StateError::Damaged { path: path.to_owned(), what };
         let bytes = read(path)?.ok_or_else(|| StateError::Missing { path: path.to_owned() })?;
         if bytes.starts_with(BEGINNING) || path.file_name().is_some_and(|name| name == JOURNAL) {
             return Self::of_journal(&bytes, rules).map_err(unusable);
         }
-        match Snapshot::parse(path, &bytes)? {
-            Snapshot::Sound(file) | Snapshot::Unsealed(file) => {
+        match StateSnapshot::parse(path, &bytes)? {
+            StateSnapshot::Sound(file) | StateSnapshot::Unsealed(file) => {
                 let at = file.at.or_else(|| changed(path));
                 Ok(Self { state: file.state, at, trouble: None, claim: file.claim, seq: file.seq })
             }
@@ -55,7 +56,7 @@ impl StoredState {
     }
 
     fn of_journal(bytes: &[u8], rules: &Rules) -> Result<Self, String> {
-        let played = Played::of(None, bytes, Writer::Own)?;
+        let played = JournaledState::of(None, bytes, Writer::Own)?;
         let (state, faults) = (played.state(rules), played.journal.faults.join(", "));
         let trouble = (!faults.is_empty()).then(|| format!("is damaged ({faults})"));
         let Some(file) = played.recorded else {
@@ -71,7 +72,7 @@ impl StoredState {
         Ok(Self { state, at: played.at, trouble, claim: file.claim, seq: played.reached })
     }
 
-    /// Returns when it is from and which jobs it knows: the end of a sentence.
+    /// Returns its time and jobs, as the end of a sentence.
     pub fn knows(&self) -> String {
         let from = self.at.and_then(date).map(|at| format!("is from {at} and ")).unwrap_or_default();
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -94,7 +95,7 @@ impl StoredState {
     }
 }
 
-/// Returns the error of a state that cannot be rebuilt, with all that is known of its files.
+/// Returns the error for a state that cannot be rebuilt, with the known facts about its files.
 pub(super) fn lost(root: &Path, newest: Option<Newest>, rules: &Rules) -> StateError {
     let (mut known, mut best): (Vec<String>, Option<(u64, PathBuf)>) = (Vec::new(), None);
     for name in [SNAPSHOT, OLDER, JOURNAL] {
@@ -148,7 +149,7 @@ pub(super) fn changed(path: &Path) -> Option<Time> {
     Some(Time(to_f64(DateTime::<Utc>::from(modified).timestamp_millis()) / 1000.0))
 }
 
-/// Returns a time for people; `None` if it is none.
+/// Returns a readable time; `None` if it is out of range.
 fn date(at: Time) -> Option<String> {
     let moment = DateTime::from_timestamp(to_i64(at.0), 0)?;
     Some(moment.format("%Y-%m-%d %H:%M:%S UTC").to_string())

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::store::deferred_commands::DeferredCommands;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::DirectoryContents;
-use crate::store::snapshot::Snapshot;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::{StateError, run_folder};
 use crate::{Rules, State};
 use hsched_plan::plan_file::PlanFile;
@@ -18,17 +18,17 @@ use hsched_plan::plan_file::PlanFile;
 #[derive(Debug)]
 pub struct Inspection {
     pub state: State,
-    /// How many plans of unfinished jobs are intact.
+    /// Number of intact plans of unfinished jobs.
     pub plans: usize,
-    /// How many deferred commands wait to be taken in.
+    /// Number of deferred commands that wait to be applied.
     pub commands: usize,
     pub findings: Vec<Finding>,
 }
 
-/// Something wrong with a file that does the jobs no harm.
+/// A fault in a file that does not affect the jobs.
 #[derive(Debug)]
 pub struct Finding {
-    /// Relative to the state directory.
+    /// Path relative to the state directory.
     pub file: String,
     /// The rest of a sentence that begins with the file's name.
     pub what: String,
@@ -36,22 +36,22 @@ pub struct Finding {
     pub advice: &'static str,
 }
 
-/// How the line of a job script that names its plan begins.
+/// Beginning of the line in a job script that names its plan.
 const NAMES_PLAN: &str = "hs_plan=";
 
 impl Inspection {
     /// Checks the files of a state directory.
     ///
     /// # Errors
-    /// When the state cannot be used.
+    /// If the state cannot be used.
     pub fn of(root: &Path, rules: &Rules) -> Result<Self, StateError> {
         let contents = DirectoryContents::read(root, rules)?;
         let finding = |file: &str, what: String, advice| Finding { file: file.to_owned(), what, advice };
         let repaired = "nothing to do: the next hsched watch, add, submit or cancel repairs it";
         let troubles = contents.troubles().into_iter();
         let mut findings: Vec<Finding> = troubles.map(|(file, what)| finding(file, what, repaired)).collect();
-        match Snapshot::read(&root.join(OLDER)) {
-            Ok(Snapshot::Damaged(what)) => findings.push(finding(
+        match StateSnapshot::read(&root.join(OLDER)) {
+            Ok(StateSnapshot::Damaged(what)) => findings.push(finding(
                 OLDER,
                 format!("is damaged ({what})"),
                 "nothing to do: the next change of the state replaces it",
@@ -92,7 +92,7 @@ fn damaged(root: &Path) -> Vec<String> {
     names
 }
 
-/// Returns how many plans of unfinished jobs are intact, and what is wrong with the others.
+/// Returns the number of intact plans of unfinished jobs, and what is wrong with the others.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
     let submissions = state.jobs.iter().flat_map(|tracked| {
         tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))
@@ -113,10 +113,10 @@ fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
     (whole.len(), findings)
 }
 
-/// Checks a run's plan and the script of one of its submissions, which names the plan's id.
+/// Checks a run's plan and the script of one of its submissions, which contains the plan's id.
 ///
 /// # Errors
-/// The file that is damaged, and how.
+/// Which file is damaged, and how.
 fn plan(folder: &Path, name: &str) -> Result<(), (String, String)> {
     let read = |file: &str| match fs::read_to_string(folder.join(file)) {
         Ok(text) => Ok(unmarked(&text).to_owned()),
@@ -125,7 +125,7 @@ fn plan(folder: &Path, name: &str) -> Result<(), (String, String)> {
     let (text, script) = (read("plan.json")?, format!("{name}.sbatch"));
     let id = PlanFile::parse(&text).and_then(|file| file.id());
     let id = id.map_err(|error| ("plan.json".to_owned(), format!("is damaged ({})", chain(&error))))?;
-    // A custom template may leave that line out.
+    // A custom template may omit that line.
     match read(&script)?.lines().find_map(|line| line.strip_prefix(NAMES_PLAN)) {
         Some(named) if named != id => {
             Err(("plan.json".to_owned(), format!("is not the plan that {script} was made from")))

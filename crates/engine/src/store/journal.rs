@@ -1,11 +1,11 @@
-//! The words of the journal: a JSON object for everything that happened, was meant and was answered.
+//! The format of the journal: a JSON object for each event, intent and answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{Action, Answer, End, Event, News, PlannedSubmission, SubmissionKey};
 
-/// A line about the answer to what hsched did: the only lines that are read back.
+/// A line with the answer to a request: only these lines are read back.
 #[derive(Serialize, Deserialize)]
 struct AnswerLine {
     #[serde(flatten)]
@@ -14,7 +14,7 @@ struct AnswerLine {
     of: SubmissionKey,
 }
 
-/// Returns the answer to what hsched did that a line of the journal tells, if it tells one.
+/// Returns the answer in a line of the journal, if it contains one.
 pub(super) fn answer(what: &Map<String, Value>) -> Option<Event> {
     let AnswerLine { answer, of } = AnswerLine::deserialize(what).ok()?;
     Some(Event::Answer { of, answer })
@@ -40,7 +40,7 @@ pub(super) fn event_line(event: &Event) -> Value {
     }
 }
 
-/// Returns a line with the submission that it is about.
+/// Adds the submission to a line about it.
 fn about(of: &SubmissionKey, mut line: Value) -> Value {
     if let Value::Object(line) = &mut line {
         line.insert("job".into(), of.job.as_str().into());
@@ -86,7 +86,7 @@ fn exit(end: &End) -> Option<u8> {
     }
 }
 
-/// Returns what is meant as lines of the journal: one for each job that it concerns.
+/// Returns an action as lines of the journal, one for each affected job.
 pub(super) fn action_lines(action: &Action) -> Vec<Value> {
     let request =
         |word: &str, of: &SubmissionKey, why: &str| about(of, json!({ "action": word, "why": why }));
@@ -110,7 +110,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
             let what = json!({ "action": "share", "why": why, "version": shares.version, "batches": shares.batches, "micro": shares.micro });
             vec![about(of, what)]
         }
-        // The state says why jobs wait; a thousand of them would fill the journal.
+        // The state records why jobs wait; a thousand such lines would fill the journal.
         Action::Wait { .. } => Vec::new(),
         Action::GiveUp { job, why } => {
             vec![json!({ "action": "give_up", "job": job.as_str(), "why": why })]

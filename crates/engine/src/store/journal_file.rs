@@ -1,4 +1,4 @@
-//! The journal's file: numbered lines with checksums; only the last may be cut off.
+//! The journal's file: numbered lines with checksums; only the last line may be truncated.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::seal::{LINE, Verdict};
+use crate::store::seal::{LINE, SealVerdict};
 use hsched_model::Time;
 
 /// One line.
 #[derive(Debug, Deserialize)]
 pub(super) struct JournalLine {
-    /// Counts from 1 across all journals of a state directory.
+    /// Line number, from 1 across all journals of a state directory.
     pub seq: u64,
     /// Unix seconds.
     pub at: f64,
@@ -29,46 +29,46 @@ struct NewLine<T> {
     what: T,
 }
 
-/// A line's number, whatever else it says.
+/// A line's number; other keys are ignored.
 #[derive(Deserialize)]
 struct Number {
     seq: u64,
 }
 
-/// What can be read of a journal.
+/// The readable part of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// The lines after the requested one.
     pub lines: Vec<JournalLine>,
-    /// The number of the last line; 0 where there is none.
+    /// The number of the last line; 0 if there is none.
     pub last: u64,
-    /// What is wrong with it, for people.
+    /// The faults found, as messages.
     pub faults: Vec<String>,
-    /// Length of the complete lines in bytes; the rest was cut off.
+    /// Length of the complete lines in bytes; the rest is truncated.
     pub length: u64,
-    /// Whether the line before was one of hsched's.
+    /// Whether the previous line was written by hsched.
     is_sound: bool,
 }
 
-/// Who wrote a journal.
+/// The version that wrote a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     /// This version: every line has a checksum.
     Own,
-    /// The previous version, which had no checksums and ended a cut-off line with a newline.
+    /// The previous version, which had no checksums and ended a truncated line with a newline.
     Before,
 }
 
-/// How every line begins.
+/// Beginning of every line.
 pub(super) const BEGINNING: &[u8] = b"{\"seq\":";
 
-/// How many faults are reported one by one.
+/// How many faults are reported individually.
 const MOST_FAULTS: usize = 3;
 
-/// Returns entries, which are objects, as lines of the journal after line `seq`, and the number of the last.
+/// Returns entries (JSON objects) as lines of the journal after line `seq`, and the number of the last line.
 ///
 /// # Errors
-/// When one cannot be written as JSON.
+/// If one cannot be written as JSON.
 pub(super) fn text(
     mut seq: u64,
     at: Time,
@@ -84,10 +84,10 @@ pub(super) fn text(
     Ok((text, seq))
 }
 
-/// Adds lines to the file and waits until they are on the disk.
+/// Appends lines to the file and waits until they are on disk.
 ///
 /// # Errors
-/// When they cannot be written; the file is then unchanged.
+/// If they cannot be written; the file is then unchanged.
 pub(super) fn append(file: &mut File, text: &str) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
@@ -95,7 +95,7 @@ pub(super) fn append(file: &mut File, text: &str) -> io::Result<()> {
     let length = file.metadata()?.len();
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
     if written.is_err() {
-        // If this fails too, the next reader ignores what is left of the line.
+        // If this also fails, the next reader ignores the incomplete line.
         let _ = file.set_len(length);
     }
     written
@@ -122,14 +122,14 @@ impl Journal {
         journal
     }
 
-    /// Returns whether it is empty, or has only the beginning of its first line.
+    /// Returns whether it is empty or contains only part of its first line.
     pub(super) fn is_blank(&self) -> bool {
         self.last == 0 && self.faults.is_empty()
     }
 
-    /// Takes what follows the last newline: a cut-off line, or a complete one whose newline is damaged.
+    /// Reads the text after the last newline: a truncated line, or a complete one with a damaged newline.
     fn take_end(&mut self, raw: &[u8], number: usize, after: u64, writer: Writer) {
-        let whole = raw.split_last().filter(|(_, line)| LINE.check(line) == Verdict::Whole);
+        let whole = raw.split_last().filter(|(_, line)| LINE.check(line) == SealVerdict::Whole);
         if let Some((_, line)) = whole {
             self.take(line, number, after, writer);
             self.fault(format!("the end of line {number} is damaged"));
@@ -138,9 +138,9 @@ impl Journal {
         }
     }
 
-    /// Takes one line.
+    /// Reads one line.
     fn take(&mut self, line: &[u8], number: usize, after: u64, writer: Writer) {
-        let is_right = writer == Writer::Before || LINE.check(line) == Verdict::Whole;
+        let is_right = writer == Writer::Before || LINE.check(line) == SealVerdict::Whole;
         let seq = is_right.then(|| serde_json::from_slice::<Number>(line).ok()).flatten();
         let Some(Number { seq }) = seq else {
             return self.fault(format!("line {number} does not match its checksum"));
@@ -197,7 +197,7 @@ mod tests {
         let second = whole.lines().nth(1).expect("a line");
         check("", Writer::Own, &[], 0);
         check(&whole, Writer::Own, &[], 3);
-        // The last one may be cut off, anywhere.
+        // The last line may be truncated anywhere.
         for cut in 1..=lines(3, 1).len() {
             let text = whole.clone() + &lines(3, 1);
             let length = text.len() - cut;

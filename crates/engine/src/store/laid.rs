@@ -1,4 +1,4 @@
-//! Refuses paths that another user has prepared, so that output does not go where that user wants it.
+//! Refuses paths prepared by another user, so that output does not go where that user wants it.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -7,10 +7,10 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-/// Returns why a path must not be written to, in a sentence: it, or a directory on the way to it, is a symbolic link (or
-/// no ordinary file) of another user, in a directory that others may write.
+/// Returns a sentence on why a path must not be written: the path, or a directory on the way to it, is
+/// another user's symbolic link (or special file) in a directory that others may write.
 ///
-/// The administrator, and whoever owns the directory, could do worse.
+/// The administrator and the directory's owner are excluded, because they could do worse anyway.
 pub fn laid_by_another(path: &Path) -> Option<String> {
     let user = geteuid().as_raw();
     path.ancestors().find_map(|part| {
@@ -29,23 +29,24 @@ pub fn laid_by_another(path: &Path) -> Option<String> {
     })
 }
 
-/// Makes the file to which Slurm will append what a job prints, unless it is there: a job may wait for days, and in a sticky
-/// directory nobody can put a link into the place of a file that is there. Returns what its owner should know.
+/// Creates the file to which Slurm appends the output of a job, unless it exists. A job may wait for days,
+/// and in a sticky directory no other user can replace an existing file with a link. Returns a note for the
+/// user.
 ///
 /// # Errors
-/// With the reason why the path must not be written to, in a sentence.
+/// A sentence on why the path must not be written.
 #[expect(clippy::disallowed_methods, reason = "the job writes to it")]
 pub fn lay_output(path: &Path) -> Result<Option<String>, String> {
     let laid = || laid_by_another(path).map_or(Ok(()), Err);
     laid()?;
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    // If this fails, the node on which the job runs may still be able to.
+    // If this fails, the node of the job may still be able to create it.
     let _ = OpenOptions::new().append(true).create(true).mode(0o666).custom_flags(flags.bits()).open(path);
     laid()?;
     let above = path.parent().and_then(|folder| Some((folder, fs::metadata(folder).ok()?)));
     let (Some((folder, above)), Ok(data)) = (above, fs::symlink_metadata(path)) else { return Ok(None) };
     let user = geteuid().as_raw();
-    // On many systems each user has a group of the same number, with nobody else in it.
+    // On many systems each user has a private group with the same number.
     let is_private = above.mode() & 0o002 == 0 && above.gid() == user;
     if above.mode() & 0o022 == 0 || is_private {
         return Ok(None);
@@ -86,12 +87,12 @@ mod tests {
         fs::write(&output, "of the submission before\n").expect("written");
         assert_eq!(lay_output(&output), Ok(None));
         assert_eq!(fs::read(&output).expect("is there"), b"of the submission before\n");
-        // The owner's own link stays what it is.
+        // A link that belongs to the user is allowed.
         let link = shared.join("link.out");
         symlink(folder.path().join("elsewhere"), &link).expect("a link");
         assert_eq!(lay_output(&link), Ok(None));
         assert!(link.is_symlink() && !folder.path().join("elsewhere").exists());
-        // Others can remove the file and put a link there.
+        // Others can remove the file and put a link in its place.
         mode(0o777);
         let note = lay_output(&output).expect("may be written").expect("a note");
         assert!(note.starts_with(&format!("other users can write to {} and", shared.display())), "{note}");
@@ -112,7 +113,7 @@ mod tests {
         }
         let why = lay_output(&output).expect_err("is refused");
         assert!(why.contains("a.out belongs to user 65534"), "{why}");
-        // Nobody else can have put it there.
+        // No other user can have put it there.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
         assert_eq!(lay_output(&output), Ok(None));
     }
@@ -135,7 +136,7 @@ mod tests {
         assert!(why.contains("a.out is a symbolic link of user 65534"), "{why}");
         assert_eq!(laid_by_another(&link.join("below")), Some(why));
         assert_eq!(laid_by_another(&shared.join("b.out")), None);
-        // Nobody else can have put it there, or its owner could do worse.
+        // No other user can have put it there, except the directory's owner, who could do worse.
         mode(0o755);
         assert_eq!(laid_by_another(&link), None);
         mode(0o1777);

@@ -1,4 +1,5 @@
-//! When the jobs were last observed: the time of an empty file, because most observations change nothing else.
+//! Time of the last observation of the jobs, stored as the time of an empty file, because most observations
+//! change nothing else.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -12,7 +13,7 @@ fn path(root: &Path) -> PathBuf {
     root.join("looked")
 }
 
-/// Notes a look. A note that cannot be written is left out: the next look makes another.
+/// Records an observation. A failure is ignored, because the next observation records another.
 pub(super) fn note(root: &Path, at: Time) {
     let Ok(since) = Duration::try_from_secs_f64(at.0) else { return };
     if let Ok(file) = private().append(true).open(path(root)) {
@@ -20,7 +21,7 @@ pub(super) fn note(root: &Path, at: Time) {
     }
 }
 
-/// Returns when somebody last looked; `None` if never.
+/// Returns the time of the last observation; `None` if there was none.
 pub fn last_look(root: &Path) -> Option<Time> {
     let modified = path(root).metadata().ok()?.modified().ok()?;
     Some(Time(modified.duration_since(UNIX_EPOCH).ok()?.as_secs_f64()))

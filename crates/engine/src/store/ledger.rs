@@ -16,7 +16,7 @@ use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
 use crate::store::recovery::{Condition, DirectoryContents};
 use crate::store::state_file::{Claim, StateFile};
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::store::{
     DeferredCommand, SpeedFile, StateDir, StateError, journal, journal_file, old_runs, results, snapshot,
 };
@@ -30,25 +30,25 @@ pub struct Ledger<'a> {
     journal: File,
     /// The last line written.
     seq: u64,
-    /// The last line that the snapshot takes in.
+    /// The last line included in the snapshot.
     kept: u64,
     /// The state according to the journal's records.
     recorded: Option<StateFile>,
-    /// The speeds as they are on disk.
+    /// The speeds stored on disk.
     speeds: SpeedFile,
-    /// What is known beside the state.
+    /// Facts about the state directory besides the jobs' state.
     claim: Claim,
-    /// What was damaged and has been repaired, for people.
+    /// Messages on damage that was repaired.
     repaired: Vec<String>,
 }
 
-/// Journal space set aside for each job before anything is submitted, in bytes.
+/// Journal space in bytes reserved for each job before anything is submitted.
 const RESERVED_PER_JOB: i64 = 4096;
 
-/// Length from which a new journal is begun, in bytes.
+/// Length in bytes from which a new journal may be started.
 const LONGEST_JOURNAL: u64 = 4 << 20;
 
-/// It is also at least as long as this many snapshots by then, for a new one begins with the whole state.
+/// A new journal begins with the whole state, so the old one must also be at least this many snapshots long.
 const SNAPSHOTS: u64 = 4;
 
 impl Keeper for Ledger<'_> {
@@ -83,13 +83,13 @@ impl Keeper for Ledger<'_> {
     }
 }
 
-/// Returns how many jobs and scripts a state remembers.
+/// Returns the number of jobs and scripts in a state.
 fn count(state: &State) -> usize {
     state.jobs.len() + state.scripts.len()
 }
 
 impl<'a> Ledger<'a> {
-    /// Reads the state and opens the journal; repairs what is damaged.
+    /// Reads the state, opens the journal and repairs damage.
     pub(super) fn open(
         directory: &'a StateDir,
         rules: &Rules,
@@ -126,12 +126,13 @@ impl<'a> Ledger<'a> {
         Ok((contents.state, ledger))
     }
 
-    /// Returns what was damaged and has been repaired, for people: a sentence for each file.
+    /// Returns messages on damage that was repaired, a sentence for each file.
     pub fn repaired(&self) -> &[String] {
         &self.repaired
     }
 
-    /// Returns the deferred commands that wait, in order. Damaged ones are set aside; a sentence about each comes second.
+    /// Returns the deferred commands in order. Damaged ones are set aside; the second value has a sentence
+    /// about each.
     pub fn deferred_commands(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
         let commands = DeferredCommands::read(root, &self.claim.taken);
@@ -139,10 +140,11 @@ impl<'a> Ledger<'a> {
         (commands.whole, troubles)
     }
 
-    /// Writes down the state that takes in these deferred commands, each with what of it was impossible, then removes their files.
+    /// Stores the state with these deferred commands applied, together with their impossible parts, then
+    /// removes their files.
     ///
     /// # Errors
-    /// When it cannot be written: then the deferred commands still wait.
+    /// If it cannot be written; the deferred commands then stay.
     pub fn take(
         &mut self,
         at: Time,
@@ -156,7 +158,7 @@ impl<'a> Ledger<'a> {
         let before = self.claim.taken.clone();
         self.claim.taken.extend(taken.iter().map(|(command, _)| command.id.clone()));
         let kept = self.record(at, state, entries, &[], Some(&self.path(OLDER)));
-        // Killed from here on, the next hsched finds their ids in the state.
+        // If this process is killed from here on, the next hsched finds the commands' ids in the state.
         self.claim.taken = if kept.is_ok() {
             deferred_commands::remove(&self.directory.root, &self.claim.taken)
         } else {
@@ -165,10 +167,10 @@ impl<'a> Ledger<'a> {
         kept
     }
 
-    /// Takes the state for the cluster that Slurm calls so: its jobs are there, or all have ended.
+    /// Claims the state for the cluster with this name in Slurm: its jobs are there, or all have ended.
     ///
     /// # Errors
-    /// When jobs that have not ended are on another cluster, or the name cannot be written down.
+    /// If jobs that have not ended are on another cluster, or if the name cannot be written.
     pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
         match &self.claim.cluster {
             Some(known) if known.eq_ignore_ascii_case(cluster) => Ok(()),
@@ -179,7 +181,7 @@ impl<'a> Ledger<'a> {
             }),
             _ => {
                 self.claim.cluster = Some(cluster.to_owned());
-                // Known before the queue is looked at: what is missing there would count as gone.
+                // The cluster must be known before the queue is read: jobs missing there would count as gone.
                 if state.is_over() {
                     return Ok(());
                 }
@@ -188,12 +190,12 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` if not given.
+    /// Returns Slurm's name of the cluster with the state's jobs; `None` if not given.
     pub fn cluster(&self) -> Option<&str> {
         self.claim.cluster.as_deref()
     }
 
-    /// Writes down the measured speeds where they changed.
+    /// Writes the measured speeds if they have changed.
     fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
         if self.speeds.cache != state.cache {
             let contributor = self.speeds.contributor.clone();
@@ -210,16 +212,16 @@ impl<'a> Ledger<'a> {
         Newest { line: self.seq, state: self.kept }
     }
 
-    /// Writes down those numbers; `sync` also waits until they are on the disk.
+    /// Writes those numbers; `sync` also waits until they are on disk.
     fn note_newest(&self, sync: bool) {
         self.newest().write(&self.directory.root, sync);
     }
 
-    /// Adds entries and a record of the state to the journal, then replaces the snapshot. The previous one is kept
-    /// under the name `older`, if there is one.
+    /// Adds entries and a record of the state to the journal, then replaces the snapshot. The previous
+    /// snapshot is kept under the name `older`, if one is given.
     ///
     /// # Errors
-    /// When one of them cannot be written; the state on disk is then unchanged.
+    /// If a file cannot be written; the state on disk is then unchanged.
     fn record(
         &mut self,
         at: Time,
@@ -232,7 +234,7 @@ impl<'a> Ledger<'a> {
             results::keep(&self.directory.root, &before.state, state, at)?;
         }
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
-        let record = Record::of(&file, self.recorded.as_ref());
+        let record = StateRecord::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);
         let length = self.journal.metadata().map_err(write_error(&path))?.len();
         let (mut text, seq) = journal_file::text(self.seq, at, entries).map_err(write_error(&path))?;
@@ -240,7 +242,7 @@ impl<'a> Ledger<'a> {
         text.push_str(&last);
         journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
         file.seq = seq;
-        // Space is reserved before the snapshot says that anything is meant.
+        // Space is reserved before the snapshot contains the intent.
         let written = self
             .reserve(&path, actions)
             .and_then(|()| replace(&self.path(SNAPSHOT), &snapshot::text(&file)?, older));
@@ -249,7 +251,7 @@ impl<'a> Ledger<'a> {
                 (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
                 self.note_newest(true);
             }
-            // The next reader must not take it as meant.
+            // The next reader must not take it for an intent.
             Err(_) => {
                 let _ = self.journal.set_len(length);
             }
@@ -257,20 +259,21 @@ impl<'a> Ledger<'a> {
         written
     }
 
-    /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
+    /// Begins a new journal with the whole state. The previous journal is kept under the name `older`, if one
+    /// is given.
     fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
         let path = self.path(JOURNAL);
         let file = StateFile::new(state, self.seq + 1, at, self.claim.clone());
         let (text, seq) =
-            journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
+            journal_file::text(self.seq, at, StateRecord::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;
         self.journal = private().append(true).open(&path).map_err(write_error(&path))?;
         (self.seq, self.recorded) = (seq, Some(file));
         Ok(())
     }
 
-    /// Rewrites what is damaged, outdated or too long, and notes what was damaged. `asides` has the names under which
-    /// damaged files are kept.
+    /// Rewrites damaged, outdated or overlong files and records the damage. `asides` has the names under
+    /// which damaged files are kept.
     fn repair(
         &mut self,
         contents: &DirectoryContents,
@@ -285,7 +288,7 @@ impl<'a> Ledger<'a> {
             Condition::Sound if self.is_long() => {
                 self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
             }
-            // A line that was cut off must not spoil the next one.
+            // A truncated line must not corrupt the next one.
             Condition::Sound => self.journal.set_len(contents.length).map_err(write_error(&path))?,
         }
         let troubles = contents.troubles();
@@ -309,7 +312,7 @@ impl<'a> Ledger<'a> {
         for (name, what) in troubles {
             let is_older = |condition: &Condition| matches!(condition, Condition::Older(_));
             let what_is_kept = match name {
-                // It stays where it is.
+                // The file stays in its place.
                 SPEEDS if is_older(&contents.speeds) => None,
                 SNAPSHOT if is_older(&contents.snapshot) => Some("that copy"),
                 _ => Some("the damaged file"),
@@ -330,8 +333,8 @@ impl<'a> Ledger<'a> {
         length(self.journal.metadata()) >= LONGEST_JOURNAL.max(SNAPSHOTS * snapshot)
     }
 
-    /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between
-    /// sbatch's answer and its record.
+    /// Reserves disk space for the answers to planned submissions: the disk must not fill up between sbatch's
+    /// answer and its record.
     fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
         let jobs = actions.iter().map(|action| match action {
             Action::Submit(run) => run.submissions.len(),
@@ -343,7 +346,7 @@ impl<'a> Ledger<'a> {
         }
         let length = self.journal.metadata().map_err(write_error(path))?.len();
         let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
-        // Not every file system can set space aside: other errors are no reason to stop.
+        // Some file systems cannot reserve space; such errors are ignored.
         match fallocate(&self.journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
             Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
                 Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })

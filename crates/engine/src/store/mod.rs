@@ -1,6 +1,6 @@
 //! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
-//! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
+//! Contains every on-disk type. Each has a version, and a newer version is refused.
 
 mod deferred_commands;
 mod files;
@@ -51,7 +51,7 @@ pub use self::pool_files::PoolFolder;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};
 pub use self::restore::Replaced;
-pub use self::results::{Curve, Results};
+pub use self::results::{MetricCurves, Results};
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;

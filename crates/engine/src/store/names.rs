@@ -1,4 +1,4 @@
-//! The names of the files in the state directory, and two small rules about texts in them.
+//! The names of the files in the state directory, and two small helpers for text in them.
 
 pub(super) const SNAPSHOT: &str = "state.json";
 pub(super) const OLDER: &str = "state.json.old";
@@ -7,7 +7,8 @@ pub(super) const OLD_JOURNAL: &str = "journal.old";
 pub(super) const NEWEST: &str = "newest";
 pub(super) const SPEEDS: &str = "throughput.json";
 
-/// Returns whether a file of that name in the state directory may hold a state: one of them, or what was set aside as `NAME.damaged`.
+/// Returns whether a file with that name in the state directory may contain a state: a state file, or one set
+/// aside as `NAME.damaged`.
 pub fn is_name_of_state(name: &str) -> bool {
     let first = name.split_once(".damaged").map_or(name, |(first, _)| first);
     [SNAPSHOT, OLDER, JOURNAL, OLD_JOURNAL].contains(&first)
@@ -16,7 +17,7 @@ pub fn is_name_of_state(name: &str) -> bool {
 /// The folder of deferred commands.
 pub(super) const WISHES: &str = "wishes";
 
-/// The folder of what looks at the queue have shown.
+/// The folder of recorded looks at the queue.
 pub(super) const LOOKS: &str = "looks";
 
 /// Returns an error with its causes, in one line.
@@ -27,7 +28,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Returns a text without the byte order mark that an editor may have put before it.
+/// Returns a text without the byte order mark that an editor may have added.
 pub(super) fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

@@ -1,8 +1,8 @@
-//! The numbers of the newest line of the journal and of the newest snapshot, in a file of their own: what the other
-//! files have to reach. A journal that was cut and an older copy of a file look whole by themselves.
+//! The numbers of the newest journal line and the newest snapshot, in a separate file: the other files must
+//! reach them. A truncated journal and an older copy of a file look intact by themselves.
 //!
-//! It is written last and read first, so it never says more than the other files do. It has a fixed length and is
-//! overwritten in place.
+//! It is written last and read first, so it never claims more than the other files contain. It has a fixed
+//! length and is overwritten in place.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -15,14 +15,14 @@ use serde::Deserialize;
 
 use crate::store::files::private;
 use crate::store::names::NEWEST;
-use crate::store::seal::{LINE, Verdict};
+use crate::store::seal::{LINE, SealVerdict};
 
 /// Line numbers of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Newest {
     /// The last line.
     pub line: u64,
-    /// The last line that the newest snapshot takes in.
+    /// The last line included in the newest snapshot.
     pub state: u64,
 }
 
@@ -31,11 +31,11 @@ impl Newest {
     pub(super) fn read(root: &Path) -> Option<Self> {
         let text = fs::read(root.join(NEWEST)).ok()?;
         let line = text.strip_suffix(b"\n")?;
-        (LINE.check(line) == Verdict::Whole).then(|| serde_json::from_slice(line).ok()).flatten()
+        (LINE.check(line) == SealVerdict::Whole).then(|| serde_json::from_slice(line).ok()).flatten()
     }
 
-    /// Writes the numbers; `sync` also waits until they are on the disk. No numbers are better than old ones, so a file
-    /// that cannot be written is removed.
+    /// Writes the numbers; `sync` also waits until they are on disk. If the file cannot be written, it is
+    /// removed, because missing numbers are better than old ones.
     pub(super) fn write(self, root: &Path, sync: bool) {
         let path = root.join(NEWEST);
         let text = LINE.put(format!("{{\"line\":{:>20},\"state\":{:>20}}}", self.line, self.state)) + "\n";

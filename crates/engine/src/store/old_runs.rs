@@ -1,4 +1,4 @@
-//! Removing the folders of runs and jobs that nobody remembers.
+//! Removes the folders of forgotten runs and jobs.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -13,12 +13,13 @@ use crate::{Rules, State};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// How a run's id begins: when it was made.
+/// Beginning of a run's id: its creation time.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 
-/// Removes runs that are as old as jobs that are forgotten and of which no job has an attempt, and the fences of such jobs.
+/// Removes runs older than the time for which jobs are kept that belong to no attempt of a job, and the
+/// fences of such jobs.
 ///
-/// Whatever else lies there stays. A folder that cannot be removed is tried again another time.
+/// Other files stay. A folder that cannot be removed is tried again later.
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
     let attempts = state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
@@ -38,14 +39,14 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
         let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
         let is_known =
             job.is_none_or(|job| state.jobs.iter().any(|candidate| candidate.job.name.as_str() == job));
-        // When the last of its submissions began; what is younger may be of a job that only this state does not know.
+        // The time of its last submission; a newer fence may belong to a job missing only in this state.
         if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Returns when a run was made, by its id.
+/// Returns the creation time in a run's id.
 fn made_at(run: &str) -> Option<Time> {
     let (time, _random) = run.split_once('-')?;
     let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();

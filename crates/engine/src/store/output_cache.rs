@@ -1,4 +1,4 @@
-//! Answers of Slurm that are used for a while: one file each, with its time.
+//! Slurm's answers that are reused for some time: one file each, with its time.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -12,48 +12,48 @@ use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
 use hsched_model::{Seconds, Time};
 
-/// The last answer to a question, and the last attempt to ask it.
+/// The last answer to a query, and the last attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CachedOutput {
-    /// What was printed, and when; `None` where it never was.
+    /// The output and its time; `None` if there never was any.
     #[serde(default)]
     pub text: Option<String>,
     #[serde(default)]
     pub at: Time,
-    /// The last attempt, whether or not it gave an answer, and how long it took.
+    /// Time and duration of the last attempt, successful or not.
     #[serde(default)]
     pub tried: Time,
     #[serde(default)]
     pub took: Seconds,
-    /// Why the last attempt gave none.
+    /// Why the last attempt failed.
     #[serde(default)]
     pub failure: Option<String>,
 }
 
 /// A folder of answers: `STATE/queue/NAME.json`.
 ///
-/// It is written without the lock: each file is replaced as a whole, and any of two answers will do.
+/// Files are written without the lock: each is replaced atomically, and either of two answers is valid.
 #[derive(Clone, Debug)]
 pub struct OutputCache {
     folder: PathBuf,
 }
 
 impl OutputCache {
-    /// Returns the answers of a state directory; nothing is read or made yet.
+    /// Returns the cache of a state directory; reads and creates nothing yet.
     pub fn of(root: &Path) -> Self {
         Self { folder: root.join("queue") }
     }
 
-    /// Returns what is known of a question; one that cannot be read was never asked.
+    /// Returns the cached output of a query; an unreadable file counts as missing.
     pub fn get(&self, name: &str) -> CachedOutput {
         let bytes = read(&self.path(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn keep(&self, name: &str, answer: &CachedOutput) -> Result<(), StateError> {
         let path = self.path(name);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;

@@ -1,33 +1,33 @@
-//! The lines of a journal, applied to the state before them.
+//! The lines of a journal, applied to an earlier state.
 
 use crate::store::journal;
 use crate::store::journal_file::{Journal, JournalLine, Writer};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::{Event, Rules, State, apply};
 use hsched_model::Time;
 
-/// A state, and how far the journal leads it.
-pub(super) struct Played {
+/// A state with the journal applied as far as possible.
+pub(super) struct JournaledState {
     /// The state according to the last record, without the answers after it; `None` if there is no record.
     pub recorded: Option<StateFile>,
-    /// The last line up to which no line is missing; 0 if there is none.
+    /// The last line before the first gap; 0 if there is none.
     pub reached: u64,
     /// The time of that line, or of the snapshot if there is no line after it.
     pub at: Option<Time>,
-    /// Whether the journal gave the whole state, so that the snapshot did not matter.
+    /// Whether the journal contained the whole state, so that the snapshot was not needed.
     pub is_of_journal: bool,
-    /// The journal, without the lines that were applied.
+    /// The journal, without the applied lines.
     pub journal: Journal,
     answers: Vec<(Time, Event)>,
 }
 
-impl Played {
-    /// Applies the lines after a snapshot. Behind a gap nothing counts until the next record of the whole state, except
-    /// for answers: those about submissions that the state does not know change nothing.
+impl JournaledState {
+    /// Applies the lines after a snapshot. After a gap, nothing but answers counts until the next record of
+    /// the whole state; answers about submissions unknown to the state change nothing.
     ///
     /// # Errors
-    /// When this version cannot read a line; the text says which.
+    /// If this version cannot read a line; the text says which.
     pub(super) fn of(start: Option<StateFile>, text: &[u8], writer: Writer) -> Result<Self, String> {
         let known = start.as_ref().map_or(0, |file| file.seq);
         let mut journal = Journal::read(text, known, writer);
@@ -38,12 +38,12 @@ impl Played {
             Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
         for JournalLine { seq, at, what } in lines {
             let (at, answer) = (Time(at), journal::answer(&what));
-            let record = Record::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
-            let is_whole = matches!(record, Some(Record::State(_)));
+            let record = StateRecord::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
+            let is_whole = matches!(record, Some(StateRecord::State(_)));
             is_gapless = is_whole || (is_gapless && seq == played.reached + 1);
             match record {
                 Some(record) if is_gapless => {
-                    // It includes the answers before it.
+                    // The record includes the earlier answers.
                     played.answers.clear();
                     record.play(&mut played.recorded, seq, at);
                     played.is_of_journal |= is_whole;

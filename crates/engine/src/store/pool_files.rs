@@ -3,12 +3,12 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::pool::{POOL, PoolFiles, PoolPlan};
+use crate::pool::{self, POOL, PoolFiles, PoolPlan};
 use crate::store::StateError;
 use crate::store::files::{create, read, replace};
 use crate::store::state_dir::make;
 
-/// The file that says how the pool was submitted.
+/// The file with the parameters of the pool's submission.
 const PLAN: &str = "plan";
 
 /// The files of a pool in a state directory.
@@ -23,10 +23,10 @@ impl PoolFolder {
         root.join(POOL).is_dir().then(|| Self { root: root.to_owned() })
     }
 
-    /// Makes a state directory one of a pool.
+    /// Turns a state directory into that of a pool.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// If the folder cannot be created.
     pub fn create(root: &Path) -> Result<Self, StateError> {
         make(root, &root.join(POOL))?;
         Ok(Self { root: root.to_owned() })
@@ -37,25 +37,25 @@ impl PoolFolder {
         self.root.join(POOL).join(path)
     }
 
-    /// Writes down how the pool was submitted.
+    /// Writes how the pool was submitted.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_plan(&self, plan: &PoolPlan) -> Result<(), StateError> {
-        let text = serde_json::to_string_pretty(plan).map_err(|source| StateError::Json { source })?;
+        let text = pool::write(plan).map_err(|what| self.damaged(PLAN, &what))?;
         self.replace(PLAN, &text)
     }
 
     /// Returns how the pool was submitted.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// If it cannot be read.
     pub fn plan(&self) -> Result<PoolPlan, StateError> {
         let Some(text) = self.read(PLAN)? else { return Err(StateError::Missing { path: self.path(PLAN) }) };
-        serde_json::from_str(&text).map_err(|error| self.damaged(PLAN, &error.to_string()))
+        pool::parse(&text).map_err(|what| self.damaged(PLAN, &what))
     }
 
-    /// Makes the folder of a file.
+    /// Creates the folder of a file.
     fn make_parent(&self, path: &Path) -> Result<(), StateError> {
         path.parent().map_or(Ok(()), |folder| make(&self.root, folder))
     }

@@ -1,4 +1,4 @@
-//! Start estimates of submissions and the real starts: one file for each run, kept for ninety days.
+//! Start estimates of submissions and their actual starts: one file for each run, kept for 90 days.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -12,41 +12,42 @@ use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
 use crate::{State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Seconds, Time};
-use hsched_queue::Prediction;
+use hsched_queue::StartPrediction;
 
 /// How long predictions are kept.
 const KEPT: Seconds = Seconds(90.0 * 86_400.0);
 
-/// What was foretold of a submission.
+/// The prediction for one submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     pub of: SubmissionKey,
     /// The GPUs in words.
     pub gpus: String,
-    pub prediction: Prediction,
-    /// Whether it left the queue without having started.
+    pub prediction: StartPrediction,
+    /// Whether it left the queue without starting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
 }
 
 /// A folder of predictions: `STATE/foretold/RUN.json`.
 ///
-/// Files are replaced as a whole and need no lock: whoever fills in what became of a run writes the same.
+/// Files are replaced atomically and need no lock, because every process that adds the outcome of a run
+/// writes the same data.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     folder: PathBuf,
 }
 
 impl Predictions {
-    /// Returns the predictions of a state directory; nothing is read or made yet.
+    /// Returns the predictions of a state directory; reads and creates nothing yet.
     pub fn of(root: &Path) -> Self {
         Self { folder: root.join("foretold") }
     }
 
-    /// Keeps what was foretold of the submissions of a run, and removes what is too old.
+    /// Stores the predictions for the submissions of a run, and removes old ones.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn keep(&self, run: &str, list: &[Predicted]) -> Result<(), StateError> {
         let path = self.path(run);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
@@ -55,21 +56,21 @@ impl Predictions {
         let now = list.iter().map(|predicted| predicted.prediction.at.0).fold(0.0, f64::max);
         for (run, old) in self.files() {
             if old.iter().all(|predicted| now - predicted.prediction.at.0 > KEPT.0) {
-                // What stays is tried again another time.
+                // A file that stays is tried again later.
                 let _ = fs::remove_file(self.path(&run));
             }
         }
         Ok(())
     }
 
-    /// Returns all that was foretold in the last ninety days, with what has become of it as the state knows it; what is new of
-    /// that is written down, for the state forgets jobs.
+    /// Returns the predictions of the last 90 days with their outcomes known to the state; new outcomes are
+    /// written, because the state forgets jobs.
     pub fn known(&self, state: &State, now: Time) -> Vec<Predicted> {
         let mut all = Vec::new();
         for (run, mut list) in self.files() {
             let is_new = list.iter_mut().filter_map(|predicted| predicted.settle(state)).count() > 0;
             if is_new && let Ok(text) = serde_json::to_string(&list) {
-                // Without it, the next look fills it in.
+                // If this fails, the next call writes it.
                 let _ = replace(&self.path(&run), &text, None);
             }
             all.extend(list.into_iter().filter(|predicted| now.since(predicted.prediction.at).0 <= KEPT.0));
@@ -78,7 +79,7 @@ impl Predictions {
         all
     }
 
-    /// Returns the predictions by run; a file that cannot be read has none.
+    /// Returns the predictions by run; an unreadable file counts as empty.
     fn files(&self) -> Vec<(String, Vec<Predicted>)> {
         let run = |name: &str| name.strip_suffix(".json").map(str::to_owned);
         let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -96,12 +97,12 @@ impl Predictions {
 }
 
 impl Predicted {
-    /// Returns whether it is still to be seen what becomes of it.
+    /// Returns whether its outcome is still unknown.
     pub fn is_open(&self) -> bool {
         self.prediction.started.is_none() && !self.withdrawn
     }
 
-    /// Records what became of the submission, where that is new.
+    /// Records the submission's outcome if it is new.
     fn settle(&mut self, state: &State) -> Option<()> {
         if !self.is_open() {
             return None;
@@ -131,7 +132,7 @@ mod tests {
         Predicted {
             of: SubmissionKey { copy, ..SubmissionKey::new(job, "r") },
             gpus: "1 t4".to_owned(),
-            prediction: Prediction {
+            prediction: StartPrediction {
                 at: Time(at),
                 gpus: 1,
                 start: Estimate::of(&starts, None),
@@ -163,7 +164,7 @@ mod tests {
         };
         assert_eq!(known(&state, 1020.0), [Some(Time(1015.0)), None]);
         assert_eq!(known(&State::default(), 1020.0), [Some(Time(1015.0)), None]);
-        // Ninety days later nobody asks.
+        // After 90 days the predictions are dropped.
         assert_eq!(known(&State::default(), 1020.0 + 91.0 * 86_400.0), []);
         predictions.keep("s", &[told(0, 1000.0 + 91.0 * 86_400.0)]).expect("written");
         assert_eq!(fs::read_dir(root.path().join("foretold")).expect("a folder").count(), 1);

@@ -5,7 +5,7 @@ use std::io;
 /// Returns a random number.
 ///
 /// # Errors
-/// When the system has none.
+/// If the system has none.
 pub(super) fn number() -> io::Result<u64> {
     getrandom::u64().map_err(io::Error::from)
 }

@@ -1,8 +1,8 @@
 //! Reads the state from the files of a state directory, even when one of them is damaged.
 //!
-//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone. Whichever it
-//! is, it must reach the newest state that was ever kept; `newest` has its number. If that is not certain, reading fails
-//! and a person has to decide. Nothing here writes.
+//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone.
+//! Each must reach the newest state ever stored, whose number is in `newest`. If that is not certain, reading
+//! fails and a person has to decide. This module writes nothing.
 
 use std::path::Path;
 
@@ -11,27 +11,27 @@ use crate::store::held::lost;
 use crate::store::journal_file::Writer;
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
-use crate::store::seal::Verdict;
-use crate::store::snapshot::Snapshot;
+use crate::store::played::JournaledState;
+use crate::store::seal::SealVerdict;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
 
-/// What the files of a state directory say.
+/// The contents of a state directory's files.
 pub(super) struct DirectoryContents {
     pub state: State,
     /// The state according to the journal's records, without the answers after them; `None` before the first record.
     pub recorded: Option<StateFile>,
     /// The number of the journal's last entry.
     pub seq: u64,
-    /// What `newest` says.
+    /// The content of `newest`.
     pub newest: Option<Newest>,
-    /// The last entry that the snapshot takes in; 0 if there is no usable one.
+    /// The last entry included in the snapshot; 0 if there is no usable snapshot.
     pub kept: u64,
     /// Length of the journal's complete lines in bytes.
     pub length: u64,
-    /// How often the measured speeds had been saved.
+    /// How often the measured speeds have been saved.
     pub saves: u64,
     /// The condition of the snapshot, the journal and the measured speeds.
     pub snapshot: Condition,
@@ -43,16 +43,16 @@ pub(super) struct DirectoryContents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Sound,
-    /// Its content is right, but it has to be rewritten: the previous version or a person wrote it.
+    /// The content is valid but must be rewritten, because the previous version or a person wrote it.
     Outdated,
-    /// It is damaged or missing; the text says how, and what follows from it.
+    /// It is damaged or missing; the text says how, and the consequence.
     Damaged(String),
-    /// It is whole, and older than the other files; the text says what follows from it.
+    /// It is intact but older than the other files; the text has the consequence.
     Older(String),
 }
 
 impl Condition {
-    /// Returns what is wrong with the file, if it is not as hsched left it.
+    /// Returns what is wrong with the file, unless it is as hsched left it.
     pub(super) fn trouble(&self) -> Option<&str> {
         match self {
             Self::Sound | Self::Outdated => None,
@@ -61,34 +61,35 @@ impl Condition {
     }
 }
 
-/// The files that the state is read from.
-struct Files<'a> {
+/// The files from which the state is read.
+struct StateFiles<'a> {
     root: &'a Path,
     newest: Option<Newest>,
-    older: Snapshot,
-    snapshot: Snapshot,
+    older: StateSnapshot,
+    snapshot: StateSnapshot,
     journal: Option<Vec<u8>>,
 }
 
-impl<'a> Files<'a> {
-    /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
+impl<'a> StateFiles<'a> {
+    /// Reads them in an order in which each contains at least what the earlier ones say, even if another
+    /// process writes at the same time.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
-        let older = Snapshot::read(&root.join(OLDER));
+        let older = StateSnapshot::read(&root.join(OLDER));
         Ok(Self {
             root,
             newest,
-            older: older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error))),
-            snapshot: Snapshot::read(&root.join(SNAPSHOT))?,
+            older: older.unwrap_or_else(|error| StateSnapshot::Damaged(chain(&error))),
+            snapshot: StateSnapshot::read(&root.join(SNAPSHOT))?,
             journal: read(&root.join(JOURNAL))?,
         })
     }
 
-    /// Returns the state, if it is certain that there was never a newer one.
+    /// Returns the state, provided that no newer one ever existed.
     fn contents(self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
-            && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
+            && matches!((&self.snapshot, &self.older), (StateSnapshot::Missing, StateSnapshot::Missing))
             && self.played(None, Writer::Own)?.journal.is_blank();
         let due = due.max(self.older.file().map_or(0, |file| file.seq));
         match self.snapshot.file() {
@@ -98,7 +99,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Returns the newest snapshot with what came after it.
+    /// Returns the newest snapshot with the later changes.
     fn after(&self, file: &StateFile, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let writer = if file.is_unsealed() { Writer::Before } else { Writer::Own };
         let played = self.played(Some(file), writer)?;
@@ -107,10 +108,10 @@ impl<'a> Files<'a> {
         if played.journal.last < known {
             faults.push(format!("it ends with entry {} of {known}", played.journal.last));
         }
-        let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
+        let is_sealed = matches!(self.snapshot, StateSnapshot::Sound(_));
         let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
         let journal = match (&self.journal, writer) {
-            // It left unreadable lines whenever it was killed.
+            // The previous version left unreadable lines each time it was killed.
             (_, Writer::Before) => Condition::Outdated,
             (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
             (Some(_), Writer::Own) => Condition::Damaged(format!(
@@ -134,11 +135,11 @@ impl<'a> Files<'a> {
     /// Rebuilds the state without the newest snapshot.
     fn recovered(&self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let copied = self.older.file().map_or(0, |file| file.seq);
-        // Numbers that are older than the older copy are a copy themselves.
+        // Numbers lower than those of the older copy come from a copy themselves.
         let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
             return Err(lost(self.root, self.newest, rules));
         };
-        // The older copy, nothing but the journal, and what is there in place of the newest snapshot.
+        // The older copy, the journal alone, and the content found in place of the newest snapshot.
         let starts = [
             (self.older.file(), "it is rebuilt from state.json.old and the journal"),
             (None, "it is rebuilt from the journal"),
@@ -158,7 +159,7 @@ impl<'a> Files<'a> {
             Some(what) => Condition::Damaged(format!("{what}; nothing is lost: {source}")),
             None => Condition::Older(format!("is an older copy; nothing is lost: {source}")),
         };
-        // Damage before what was needed does no harm; it is repaired all the same.
+        // Damage before the needed part does no harm, but is repaired.
         let journal = match played.journal.faults.join(", ") {
             _ if self.journal.is_none() => Condition::Damaged("is missing; nothing is lost".into()),
             faults if faults.is_empty() => Condition::Sound,
@@ -171,19 +172,19 @@ impl<'a> Files<'a> {
     }
 
     /// Applies the journal's lines to a snapshot.
-    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<Played, StateError> {
-        let played = Played::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
+    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<JournaledState, StateError> {
+        let played = JournaledState::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
         played.map_err(|what| StateError::Damaged { path: self.root.join(JOURNAL), what })
     }
 }
 
 impl DirectoryContents {
-    /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
+    /// Reads the snapshot, the later changes and the measured speeds; changes nothing.
     ///
     /// # Errors
-    /// When a file cannot be read or is another version's, or the newest state cannot be rebuilt.
+    /// If a file cannot be read or belongs to another version, or if the newest state cannot be rebuilt.
     pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        let mut contents = Files::read(root)?.contents(rules)?;
+        let mut contents = StateFiles::read(root)?.contents(rules)?;
         let what = "hsched uses the speeds of the job files until it has measured new ones";
         let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
         let speeds = match SpeedFile::load_checked(root) {
@@ -197,7 +198,7 @@ impl DirectoryContents {
                     Some(_) if speeds.saves < known => Condition::Older(
                         "is an older copy; hsched uses it and measures the missing speeds again".into(),
                     ),
-                    Some(Verdict::Unsealed) => Condition::Outdated,
+                    Some(SealVerdict::Unsealed) => Condition::Outdated,
                     _ => Condition::Sound,
                 };
                 Ok(speeds)
@@ -219,10 +220,10 @@ impl DirectoryContents {
         files.into_iter().filter_map(trouble).collect()
     }
 
-    /// Returns what a journal led to, with all files sound.
-    fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
+    /// Returns the result of a journal, with all files sound.
+    fn of(played: JournaledState, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);
-        let Played { recorded, reached, journal, .. } = played;
+        let JournaledState { recorded, reached, journal, .. } = played;
         Self {
             state,
             recorded,

@@ -1,4 +1,4 @@
-//! A rank's report file as hsched itself writes it, for programs that do not.
+//! A rank's report file as hsched writes it for programs that write none.
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
 
@@ -12,16 +12,16 @@ use serde::Serialize;
 
 use hsched_plan::plan_file::PlanFile;
 
-/// A rank's line about one epoch; what is not known is left out.
+/// A rank's line about one epoch; unknown values are omitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReportLine {
-    /// Counts from 1.
+    /// Epoch number, from 1.
     pub epoch: u64,
     pub rank: usize,
     /// Samples of the epoch that this rank trained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Time that it computed, without waiting for others.
+    /// Compute time, without waiting for other ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compute_s: Option<f64>,
     /// Length of the epoch.
@@ -35,10 +35,10 @@ pub struct ReportLine {
 }
 
 impl ReportLine {
-    /// Adds the line to a rank's file with one write: a reader sees all of it or no whole line.
+    /// Appends the line to a rank's file with one write: a reader sees the whole line or an incomplete one.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn append(&self, path: &Path) -> io::Result<()> {
         let mut text = serde_json::to_string(self).map_err(io::Error::other)?;
         text.push('\n');
@@ -48,7 +48,7 @@ impl ReportLine {
         if length > 0 {
             file.read_exact_at(&mut last, length - 1)?;
         }
-        // A line that a crash cut off must not spoil this one.
+        // A truncated line after a crash must not corrupt this one.
         if last != [b'\n'] {
             text.insert(0, '\n');
         }
@@ -56,8 +56,8 @@ impl ReportLine {
     }
 }
 
-/// Returns the samples that a rank's plan gives it in an epoch; `None` where the plan is not beside the report or
-/// does not know the rank. `report` is the rank's file in the folder of its run.
+/// Returns the number of samples per epoch that the plan gives a rank; `None` if there is no plan beside the
+/// report or the plan does not contain the rank. `report` is the rank's file in the folder of its run.
 pub fn planned_samples(report: &Path, job: &str, rank: usize) -> Option<u64> {
     let plan = report.ancestors().nth(3)?.join("plan.json");
     let plan = PlanFile::parse(&fs::read_to_string(plan).ok()?).ok()?;

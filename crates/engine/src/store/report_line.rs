@@ -1,4 +1,4 @@
-//! A line of a rank's report. What is wrong in one field does not void the others.
+//! A line of a rank's report. An error in one field does not invalidate the others.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use hsched_model::Seconds;
 use hsched_model::formats::{history, loose};
 use hsched_model::number::to_u64;
 
-/// Characters of a wrong value that are shown.
+/// Maximum number of characters shown of an invalid value.
 const LONGEST_VALUE: usize = 30;
 
-/// A line of a rank about one epoch; keys that are not known here are for others.
+/// A rank's line about one epoch; unknown keys are ignored.
 #[derive(Debug, Default)]
 pub(super) struct EpochLine {
-    /// Counts from 1; a line without one tells of something else.
+    /// Epoch number, from 1; a line without one is about something else.
     pub epoch: Option<u64>,
     pub samples: Option<u64>,
     pub compute: Option<Seconds>,
@@ -24,13 +24,13 @@ pub(super) struct EpochLine {
     pub step: Option<Timed>,
     /// The rank's share of each global batch.
     pub batch: Option<u64>,
-    /// Version of the shares that the ranks took while they ran.
+    /// Version of the shares that the ranks adopted while running.
     pub shares: Option<u64>,
     /// Sizes and times of trial steps.
     pub probes: Vec<Timed>,
-    /// What the training says of itself, in finite numbers.
+    /// Metrics of the training, as finite numbers.
     pub metrics: BTreeMap<String, f64>,
-    /// Fields that say nothing, by name, with what is in them.
+    /// Ignored fields by name, with their values.
     pub ignored: Vec<(String, String)>,
 }
 
@@ -38,7 +38,7 @@ impl EpochLine {
     /// Parses a line.
     ///
     /// # Errors
-    /// When it is no JSON object, or its epoch is no whole number; in words.
+    /// If it is not a JSON object, or if its epoch is not an integer; as a message.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let value = loose::parse(text).map_err(|error| {
             let error = error.to_string();
@@ -65,7 +65,7 @@ impl EpochLine {
         Ok(line)
     }
 
-    /// Returns a number that is not negative; `null` says nothing.
+    /// Returns a non-negative number; `null` counts as missing.
     fn number(&mut self, fields: &Map<String, Value>, name: &str) -> Option<f64> {
         let value = fields.get(name).filter(|value| !value.is_null())?;
         let number = value.as_f64().filter(|number| *number >= 0.0);
@@ -88,7 +88,7 @@ impl EpochLine {
         pairs.into_iter().filter_map(|(batch, time)| timed(count(batch)?, time)).collect()
     }
 
-    /// Takes all metrics; one that is in both places counts as under `metrics`.
+    /// Reads all metrics; if one is in both places, the value under `metrics` counts.
     fn read_metrics(&mut self, fields: &Map<String, Value>) {
         self.metrics = history::beside(fields)
             .filter(|(_, number)| number.is_finite())
@@ -120,7 +120,7 @@ impl EpochLine {
     }
 }
 
-/// Returns a value as it is written, or its begin.
+/// Returns a value as written, or its beginning.
 fn shown(value: &Value) -> String {
     let text = match value.as_str() {
         Some(word) if loose::is_not_finite(value) => word.to_owned(),
@@ -133,7 +133,7 @@ fn shown(value: &Value) -> String {
     begin
 }
 
-/// Returns a number that counts something: what is not whole is a mean, and rounded.
+/// Returns a number as a count; a fraction is the mean over ranks and is rounded.
 fn count(number: f64) -> Option<u64> {
     (0.0..1e15).contains(&number).then(|| to_u64(number.round()))
 }

@@ -1,4 +1,5 @@
-//! What a run's ranks report: a file per rank with a JSON object a line, and the word that a batch script leaves.
+//! Reports of a run's ranks: a file per rank with a JSON object per line, and the last word of a batch
+//! script.
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
 
@@ -13,35 +14,35 @@ use crate::store::report_line::EpochLine;
 use crate::{End, EpochReport, RankReport, ReportedShare, Timed};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
-/// Epochs after which a metric that is in no report is missed.
+/// Number of epochs after which a warning is given that a metric is in no report.
 const EPOCHS_WITHOUT: u64 = 6;
 
-/// Fields that were ignored and that are named.
+/// Maximum number of ignored fields to name.
 const MOST_IGNORED: usize = 4;
 
-/// Characters of a line that are shown.
+/// Maximum number of characters shown of a line.
 const LONGEST_EXCERPT: usize = 60;
 
-/// Returns the epochs after `done` that rank 0 has reported, in order, with what the other ranks say of them.
+/// Returns the epochs after `done` that rank 0 has reported, in order, with the other ranks' reports of them.
 ///
-/// No file is no report. Lines that cannot be read are passed over: the last may be half written.
+/// A missing file counts as no report. Unreadable lines are skipped, because the last one may be incomplete.
 ///
 /// # Errors
-/// When a file is there and cannot be read.
+/// If a file exists and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for Said { epoch, length, report, metrics } in
+    for RankLine { epoch, length, report, metrics } in
         lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
-        // What is reported twice counts once, as it was reported first.
+        // If an epoch is reported twice, the first report counts.
         new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks, metrics });
     }
     if new.is_empty() {
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for Said { epoch, report, .. } in lines(folder, rank)? {
+        for RankLine { epoch, report, .. } in lines(folder, rank)? {
             if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
@@ -52,12 +53,14 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
     Ok(new.into_values().collect())
 }
 
-/// Returns the metrics of the last epoch that rank 0 has reported; none where there are none or they cannot be read.
+/// Returns the metrics of the last epoch that rank 0 has reported; empty if there are none or they cannot be
+/// read.
 pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
     last_line(folder).map(|line| line.metrics).unwrap_or_default()
 }
 
-/// Returns what rank 0's report of its last epoch lacks for a speed, as the end of a sentence; nothing if it has all, or there is none.
+/// Returns what rank 0's report of its last epoch lacks for a speed measurement, as the end of a sentence;
+/// `None` if it is complete or missing.
 pub fn lacking(folder: &Path) -> Option<&'static str> {
     let line = last_line(folder)?;
     match (line.samples.filter(|samples| *samples > 0), line.compute) {
@@ -68,7 +71,8 @@ pub fn lacking(folder: &Path) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a submission has come to an end or done an epoch, and none of its ranks has said its share of a batch.
+/// Returns whether a submission has ended or finished an epoch while none of its ranks has reported its share
+/// of a batch.
 pub fn is_silent(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -81,7 +85,7 @@ pub fn is_silent(folder: &Path) -> bool {
     has_done && lines.iter().all(|line| line.batch.is_none())
 }
 
-/// Returns what rank 0 has reported of its last epoch; none where there is none or it cannot be read.
+/// Returns rank 0's report of its last epoch; `None` if there is none or it cannot be read.
 fn last_line(folder: &Path) -> Option<EpochLine> {
     let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
     let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
@@ -91,7 +95,7 @@ fn last_line(folder: &Path) -> Option<EpochLine> {
 /// Returns the trial steps that rank 0 has reported so far.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -99,12 +103,12 @@ pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     Ok(lines.flat_map(|line| line.probes).collect())
 }
 
-/// Returns what is odd about rank 0's report of a job with so many epochs: the first line that cannot be read, and the
-/// first of an epoch that the job does not have. Such lines do not count. Also the fields that are ignored, each where it is first, and
-/// that the metric that the job is judged by is in no line.
+/// Returns unexpected content of rank 0's report for a job with this number of epochs: the first unreadable
+/// line and the first line of an epoch that the job does not have, both of which are ignored; the ignored
+/// fields, each at its first occurrence; and whether no line contains the metric that the job is judged by.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Option<String>> {
     let path = folder.join("rank-0.jsonl");
     let text = read(&path)?.unwrap_or_default();
@@ -137,7 +141,7 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
     Ok((!odd.is_empty()).then(|| odd.join("; ")))
 }
 
-/// Returns which fields of a report are ignored, by their names: the number of the first line, and what is in it.
+/// Returns a message on the ignored fields of a report by name, with the first line number and value.
 fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
     let one =
         |(name, (line, value)): (&String, &(usize, String))| format!("{name} is {value} in line {line}");
@@ -148,7 +152,8 @@ fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
     format!("ignored in {}: {}", path.display(), list.join(", "))
 }
 
-/// Returns that a metric is in no report, once so many epochs are there that it should be: some measure it not after each.
+/// Returns a message that no report contains a metric, once enough epochs are reported; some programs do not
+/// measure it after each epoch.
 fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
@@ -165,18 +170,17 @@ fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     Some(format!("the target metric is {metric}, but the reports have {has}"))
 }
 
-/// What a rank says of an epoch.
-struct Said {
+/// A rank's data about an epoch.
+struct RankLine {
     epoch: u64,
     length: Option<Seconds>,
-    /// Where it computed.
+    /// Present if the rank computed in this epoch.
     report: Option<RankReport>,
     metrics: Vec<(String, f64)>,
 }
 
-/// Returns what a rank says of each epoch. What it measured before its first
-/// epoch belongs to that.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
+/// Returns a rank's data about each epoch. Measurements before its first epoch belong to that epoch.
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<RankLine>> {
     let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -186,7 +190,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
         let metrics = line.metrics.into_iter().collect();
-        epochs.push(Said { epoch, length: line.length, report, metrics });
+        epochs.push(RankLine { epoch, length: line.length, report, metrics });
     }
     Ok(epochs)
 }
@@ -211,23 +215,24 @@ pub struct LastWord {
     pub job_id: JobId,
     /// Exit status of the script.
     pub status: u8,
-    /// Whether the submission reported a new epoch or wrote a checkpoint; `None` if the script does not say.
+    /// Whether the submission reported a new epoch or wrote a checkpoint; `None` if the script does not
+    /// record it.
     pub saved: Option<bool>,
-    /// Whether the signal to stop killed its commands, which do not handle it.
+    /// Whether the stop signal killed its commands, which do not handle it.
     pub unhandled: bool,
 }
 
-/// Returns the last word that a batch script left when it ended, of one Slurm job if that is known.
+/// Returns the last word of a batch script, for one Slurm job if its id is known.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>> {
     let text = read(&folder.join("ends"))?.unwrap_or_default();
     let mut words = text.lines().rev().filter_map(LastWord::parse);
     Ok(words.find(|word| job_id.is_none_or(|wanted| wanted == word.job_id)))
 }
 
-/// Returns why the check before the first step failed, as its end; `None` unless a rank says so.
+/// Returns the failure of the check before the first step as an end; `None` unless a rank reports one.
 pub fn unfit(folder: &Path) -> Option<End> {
     #[derive(serde::Deserialize)]
     struct Unfit {
@@ -239,11 +244,11 @@ pub fn unfit(folder: &Path) -> Option<End> {
     Some(End::Unfit { node: NodeName::new(&node).ok(), why })
 }
 
-/// Returns whether the commands of all ranks had returned 0 before anybody asked them to stop: the script was killed before it left
-/// its last word.
+/// Returns whether the commands of all ranks returned 0 before any request to stop; in that case the script
+/// was killed before it wrote its last word.
 ///
 /// # Errors
-/// When the folder is there and cannot be read.
+/// If the folder exists and cannot be read.
 pub fn all_returned(folder: &Path, ranks: usize) -> io::Result<bool> {
     let mut returned = 0;
     let entries = match fs::read_dir(folder) {
@@ -262,7 +267,8 @@ pub fn all_returned(folder: &Path, ranks: usize) -> io::Result<bool> {
 }
 
 impl LastWord {
-    /// Parses a line of `ends`: `123 0`, `123 85 saved`, `123 85 interrupted` or `123 85 interrupted unhandled`; scripts of 0.1.0 wrote no third word.
+    /// Parses a line of `ends`: `123 0`, `123 85 saved`, `123 85 interrupted` or `123 85 interrupted
+    /// unhandled`; scripts of version 0.1.0 wrote no third word.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (job_id, status) = (JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
@@ -276,12 +282,13 @@ impl LastWord {
     }
 }
 
-/// Returns which Slurm job took a job for which several raced; `None` while none has, or none is known to have.
+/// Returns which Slurm job took a job with several competing submissions; `None` if none has, or if it is
+/// unknown.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn claimed(claim: &Path) -> io::Result<Option<JobId>> {
-    // A symbolic link to the number; a file with it in 0.1.0.
+    // A symbolic link to the number; in version 0.1.0, a file that contains it.
     let text = match fs::read_link(claim) {
         Ok(number) => number.to_str().map(str::to_owned),
         Err(_) => read(claim)?,
@@ -289,42 +296,44 @@ pub fn claimed(claim: &Path) -> io::Result<Option<JobId>> {
     Ok(text.and_then(|text| text.trim().parse().ok()).map(JobId))
 }
 
-/// Returns at which byte of its file a batch script's output begins, where it has said so.
+/// Returns the byte offset in its file at which a batch script's output begins, if the script recorded it.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
-    // A script that Slurm starts again says it again; all that it prints is this submission's.
+    // A script that Slurm requeues records it again; the first offset counts, because all output belongs to
+    // this submission.
     let text = read(&folder.join("begins"))?.unwrap_or_default();
     Ok(text.lines().find_map(|line| line.parse().ok()))
 }
 
-/// Returns when rank 0 has written its report last, where it has.
+/// Returns when rank 0's report was last written, if it exists.
 pub fn written(folder: &Path) -> Option<Time> {
     modified(&folder.join("rank-0.jsonl"))
 }
 
-/// Returns when the batch script began, where it has.
+/// Returns when the batch script began, if it has.
 pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }
 
-/// Returns when a file was written last, if it is there.
+/// Returns when a file was last written, if it exists.
 pub(super) fn modified(path: &Path) -> Option<Time> {
     let at = fs::metadata(path).ok()?.modified().ok()?;
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Time(since.as_secs_f64()))
 }
 
-/// Lets the processes of a submission go on for another one, with a folder of its own: where its output `begins`, and that
-/// their script's last word and samples are still written into the folder `before`.
+/// Hands the processes of a submission over to another submission with a separate folder: records where its
+/// output `begins`, and links the script's last word and samples, which are still written into the folder
+/// `before`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
     let before = fs::canonicalize(before)?;
-    // Their samples, too, go on where they were.
+    // Their samples also continue in the old folder.
     for name in ["ends", "samples"] {
         match symlink(before.join(name), folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

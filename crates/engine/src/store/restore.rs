@@ -1,4 +1,4 @@
-//! Puts the state that a person has chosen in place of files that disagree.
+//! Replaces files that disagree with the state that a person chose.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -13,20 +13,20 @@ use crate::store::journal_file::{self, Journal, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
 use crate::store::recovery::DirectoryContents;
-use crate::store::snapshot::{self, Snapshot};
+use crate::store::snapshot::{self, StateSnapshot};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
-/// What [`StateDir::restore`] replaces: each file, and the name under which it is kept.
+/// What [`StateDir::restore`] replaces: each file and the name under which it is kept.
 pub type Replaced = Vec<(PathBuf, PathBuf)>;
 
 impl StateDir {
-    /// Returns what the restoration of a file replaces; changes nothing.
+    /// Returns the files that restoring from a file would replace; changes nothing.
     ///
     /// # Errors
-    /// When the state can be used as it is, or a file cannot be read.
+    /// If the state is usable as it is, or a file cannot be read.
     pub fn would_replace(root: &Path, rules: &Rules) -> Result<Replaced, StateError> {
         match DirectoryContents::read(root, rules) {
             Ok(_) => Err(StateError::Whole { path: root.to_owned() }),
@@ -39,10 +39,10 @@ impl StateDir {
         }
     }
 
-    /// Goes on from the state that a file holds, and keeps what it replaces.
+    /// Continues from the state in a file, and keeps the replaced files.
     ///
     /// # Errors
-    /// When the state can be used as it is, or a file cannot be written.
+    /// If the state is usable as it is, or a file cannot be written.
     pub fn restore(
         &self,
         from: &Path,
@@ -52,23 +52,23 @@ impl StateDir {
     ) -> Result<Replaced, StateError> {
         let root = &self.root;
         let replaced = Self::would_replace(root, rules)?;
-        // No number is given twice, so that what is replaced now stays older than what comes.
+        // No number is used twice, so the replaced files stay older than all new ones.
         let seq = highest(root)?.max(held.seq);
         let entry = json!({ "event": "restored", "file": from.display().to_string() });
         let path = root.join(JOURNAL);
         let (mut text, seq) = journal_file::text(seq, at, [entry]).map_err(write_error(&path))?;
         let file = StateFile::new(&held.state, seq + 1, at, held.claim.clone());
-        let record = Record::of(&file, None);
+        let record = StateRecord::of(&file, None);
         let (record, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
         text.push_str(&record);
         for (path, kept) in &replaced {
             fs::copy(path, kept).map_err(write_error(kept))?;
         }
-        // The journal is as good as the snapshot if hsched dies in between.
+        // If hsched dies in between, the journal is as good as the snapshot.
         replace(&path, &text, None)?;
         replace(&root.join(SNAPSHOT), &snapshot::text(&file)?, None)?;
         Newest { line: seq, state: seq }.write(root, true);
-        // The next snapshot would replace it; it is kept under its other name.
+        // The next snapshot would overwrite it, so it is kept under its other name.
         let older = root.join(OLDER);
         match fs::remove_file(&older) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write_error(&older)(error)),
@@ -77,12 +77,12 @@ impl StateDir {
     }
 }
 
-/// Returns the highest line number that a file of the state tells.
+/// Returns the highest line number in any file of the state.
 fn highest(root: &Path) -> Result<u64, StateError> {
     let newest = Newest::read(root).map_or(0, |newest| newest.line);
     let journal = read(&root.join(JOURNAL))?.unwrap_or_default();
     let snapshots = [SNAPSHOT, OLDER].map(|name| {
-        Snapshot::read(&root.join(name))
+        StateSnapshot::read(&root.join(name))
             .ok()
             .and_then(|snapshot| snapshot.file().map(|file| file.seq))
             .unwrap_or(0)

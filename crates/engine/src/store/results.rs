@@ -1,7 +1,8 @@
-//! Results of jobs that are forgotten: the file `results` of the state directory, a line of JSON each, oldest first.
+//! Results of forgotten jobs: the file `results` of the state directory, one JSON object per line, oldest
+//! first.
 //!
-//! A result is written before the job leaves the state, and a job leaves it with its reports. Killed in between, the next turn
-//! writes the same line again: of two lines of one key the later counts.
+//! A result is written before its job and the job's reports are removed from the state. If hsched is killed
+//! in between, the next turn writes the same line again; of two lines with one key, the later counts.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -18,28 +19,28 @@ use hsched_model::{JobName, Time};
 
 const NAME: &str = "results";
 
-/// Longest file, in bytes: some ten thousand results. Beyond it the oldest half is dropped.
+/// Maximum length of the file in bytes, about 10,000 results. Beyond it, the oldest half is dropped.
 const LONGEST: usize = 16 << 20;
 
 /// Metrics of a training by epoch.
-pub type Curve = BTreeMap<u64, Vec<(String, f64)>>;
+pub type MetricCurves = BTreeMap<u64, Vec<(String, f64)>>;
 
 /// Results of a state directory.
 #[derive(Debug, Default)]
 pub struct Results {
-    /// Of forgotten jobs in the order in which they were forgotten, then of those in the state.
+    /// Results of forgotten jobs in the order in which they were forgotten, then of those in the state.
     pub runs: Vec<RunResult>,
-    /// Metrics by epoch of the jobs in the state; those of forgotten jobs are gone with their reports.
-    pub curves: BTreeMap<JobName, Curve>,
-    /// Numbers of lines that cannot be read, from 1.
+    /// Metrics by epoch of the jobs in the state; those of forgotten jobs were removed with their reports.
+    pub curves: BTreeMap<JobName, MetricCurves>,
+    /// Numbers of unreadable lines, from 1.
     pub damaged: Vec<usize>,
 }
 
 impl Results {
-    /// Reads what is kept of forgotten jobs, and adds the jobs of a state.
+    /// Reads the stored results of forgotten jobs, and adds the jobs of a state.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn read(root: &Path, state: &State, now: Time) -> Result<Self, StateError> {
         let text = read(&root.join(NAME))?.unwrap_or_default();
         let mut results = Self::default();
@@ -67,10 +68,10 @@ impl Results {
     }
 }
 
-/// Keeps the results of jobs that have run or ended in `before` and are not in `after`.
+/// Stores the results of jobs that have run or ended in `before` and are missing in `after`.
 ///
 /// # Errors
-/// When they cannot be written: then the jobs should stay.
+/// If they cannot be written; the jobs must then stay in the state.
 pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Result<(), StateError> {
     let stays = |tracked: &&JobState| {
         after.find(&tracked.job.name).is_some_and(|job| job.added.0.to_bits() == tracked.added.0.to_bits())
@@ -93,7 +94,7 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
         let whole = later.iter().position(|byte| *byte == b'\n').map_or(later, |end| &later[end + 1..]);
         return replace(&path, [whole, &text].concat(), None);
     }
-    // A line that was cut off must not spoil the next one.
+    // A truncated line must not corrupt the next one.
     if known.last().is_some_and(|last| *last != b'\n') {
         text.insert(0, b'\n');
     }
@@ -105,8 +106,8 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
-/// Returns what the files of each submission say: those of the past ones, then those of the others. Files that cannot be read tell
-/// nothing.
+/// Returns the report files of each submission: past ones first, then current ones. Unreadable files count as
+/// empty.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Reports> {
     let past = tracked.past.iter().map(|past| &past.attempt);
     let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);

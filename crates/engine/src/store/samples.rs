@@ -1,9 +1,9 @@
-//! The samples that job scripts write: a file for each node in the folder `samples` of a submission's reports.
+//! Samples written by job scripts: a file for each node in the folder `samples` of a submission's reports.
 //!
-//! Its first line is `{"schema": "hsched.samples/1", "node": "n1", "interval_s": 60}`. Each other line is a sample, with lists
-//! that have an entry for each rank of the node: `{"at": 1795700676, "ranks": [0, 1], "state": ["R", "S"], "cpu_s": [0.4, 0.1],
-//! "gpu": [97, 0], "memory_mib": [10240, 12], "power_w": [61.2, null], "steps": [12, 12], "phase": ["step", "data"]}`.
-//! What nobody measured is null or left out.
+//! Its first line is `{"schema": "hsched.samples/1", "node": "n1", "interval_s": 60}`. Each other line is a
+//! sample, whose lists have an entry for each rank of the node: `{"at": 1795700676, "ranks": [0, 1], "state":
+//! ["R", "S"], "cpu_s": [0.4, 0.1], "gpu": [97, 0], "memory_mib": [10240, 12], "power_w": [61.2, null],
+//! "steps": [12, 12], "phase": ["step", "data"]}`. Values that were not measured are null or omitted.
 
 #![expect(clippy::disallowed_methods, reason = "the samples are state, and this module owns it")]
 
@@ -14,36 +14,36 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::samples::{Activity, NodeSamples, RankSample, Sample};
+use crate::samples::{Activity, NodeSample, NodeSamples, RankSample};
 use crate::store::reports::modified;
 use hsched_model::{NodeName, Seconds, Time};
 
-/// The first word of the schema that this version reads.
+/// The schema that this version reads.
 const SCHEMA: &str = "hsched.samples/1";
 
-/// The end of a file that tells of the last hours.
+/// Bytes at the end of a file that cover the last hours.
 const TAIL: u64 = 64 * 1024;
 
-/// The most of a file that its first line takes.
+/// Maximum length of a file's first line in bytes.
 const HEAD: u64 = 512;
 
 /// How much of the samples is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     All,
-    /// The last hours.
+    /// Only the last hours.
     Recent,
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct SampleHeader {
     schema: String,
     node: String,
     interval_s: f64,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct SampleLine {
     at: f64,
     ranks: Vec<usize>,
     #[serde(default)]
@@ -62,13 +62,13 @@ struct Line {
     phase: Vec<Option<Activity>>,
 }
 
-/// Returns the samples of a submission, by node; none where there are none. Lines that cannot be read are passed over, and so are
-/// files of another schema: nothing depends on them.
+/// Returns the samples of a submission, by node; empty if there are none. Unreadable lines and files of
+/// another schema are skipped, because no decision depends on them.
 pub fn samples(folder: &Path, extent: Extent) -> Vec<NodeSamples> {
     files(folder).iter().filter_map(|path| node_samples(path, extent)).collect()
 }
 
-/// The recent samples of running submissions: a file is read again when it has grown.
+/// The recent samples of running submissions; a file is read again after it has grown.
 #[derive(Debug, Default)]
 pub struct RecentSamples {
     known: BTreeMap<PathBuf, (u64, Option<NodeSamples>)>,
@@ -96,7 +96,7 @@ impl RecentSamples {
     }
 }
 
-/// Returns the files of samples below a folder, in order.
+/// Returns the sample files below a folder, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder.join("samples")) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -110,20 +110,20 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let head = read_part(&mut file, 0, Some(HEAD)).ok()?;
-    let header: Header = serde_json::from_str(head.lines().next()?).ok()?;
+    let header: SampleHeader = serde_json::from_str(head.lines().next()?).ok()?;
     if header.schema != SCHEMA {
         return None;
     }
     let start = if extent == Extent::All { 0 } else { length.saturating_sub(TAIL) };
     let text = read_part(&mut file, start, None).ok()?;
-    // The first line may be cut, the last one still being written.
+    // The first line may be truncated, and the last one incomplete.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let lines = whole.filter_map(|line| serde_json::from_str::<SampleLine>(line).ok());
     Some(NodeSamples {
         node: NodeName::new(&header.node).ok()?,
         interval: Seconds(header.interval_s),
         written: modified(path),
-        samples: lines.map(Line::into_sample).collect(),
+        samples: lines.map(SampleLine::into_sample).collect(),
     })
 }
 
@@ -134,8 +134,8 @@ fn read_part(file: &mut File, start: u64, most: Option<u64>) -> io::Result<Strin
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Line {
-    fn into_sample(self) -> Sample {
+impl SampleLine {
+    fn into_sample(self) -> NodeSample {
         fn of<T: Copy>(list: &[Option<T>], place: usize) -> Option<T> {
             list.get(place).copied().flatten()
         }
@@ -149,7 +149,7 @@ impl Line {
             steps: of(&self.steps, place),
             activity: of(&self.phase, place),
         };
-        Sample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
+        NodeSample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
     }
 }
 
@@ -181,6 +181,6 @@ mod tests {
             ..RankSample::default()
         };
         let second = RankSample { rank: 3, activity: Some(Activity::Data), ..RankSample::default() };
-        assert_eq!(*samples, [Sample { at: Time(100.0), ranks: vec![first, second] }]);
+        assert_eq!(*samples, [NodeSample { at: Time(100.0), ranks: vec![first, second] }]);
     }
 }

@@ -1,4 +1,4 @@
-//! Scripts that run in pieces, as their folders in the state directory show them: Slurm is not asked.
+//! Scripts that run in pieces, read from their folders in the state directory without asking Slurm.
 
 #![expect(clippy::disallowed_methods, reason = "store alone reads and writes the state directory")]
 
@@ -18,20 +18,20 @@ pub struct ScriptChain {
     /// Unique id of the chain.
     pub run: String,
     pub folder: PathBuf,
-    /// The directory in which it was submitted; older versions did not keep it.
+    /// The directory in which it was submitted; older versions did not store it.
     pub workdir: Option<PathBuf>,
-    /// The Slurm jobs of its pieces that have ended, with their exit statuses, in this order.
+    /// The Slurm jobs of its ended pieces with their exit statuses, in order.
     ended: Vec<(JobId, u32)>,
-    /// Those that have started,
+    /// The Slurm jobs of its started pieces.
     started: Vec<JobId>,
-    /// and those that were submitted.
+    /// The Slurm jobs of its submitted pieces.
     queued: Vec<JobId>,
     is_cancelled: bool,
-    /// Whether the piece after the last one found that it had been cancelled.
+    /// Whether the next piece after the last one found that the chain had been cancelled.
     is_left: bool,
 }
 
-/// Where a chain stands.
+/// The state of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainState {
     Pending,
@@ -39,7 +39,7 @@ pub enum ChainState {
     Completed,
     Failed,
     Cancelled,
-    /// The last piece has ended, and no further one is in the queue.
+    /// The last piece has ended, and no other piece is in the queue.
     Stopped,
 }
 
@@ -72,7 +72,7 @@ impl ChainState {
 }
 
 impl ScriptChain {
-    /// Returns where it stands. A piece that was killed as a whole counts as running until the next one starts.
+    /// Returns its state. A piece that was killed completely counts as running until the next one starts.
     pub fn state(&self) -> ChainState {
         let end =
             |job: JobId| self.ended.iter().find(|(job_id, _)| *job_id == job).map(|(_, status)| *status);
@@ -99,7 +99,7 @@ impl ScriptChain {
         &self.started
     }
 
-    /// Returns the Slurm job of the piece that runs, else of the next one.
+    /// Returns the Slurm job of the running piece, else of the next one.
     pub fn job(&self) -> Option<JobId> {
         match self.state() {
             ChainState::Running => self.started.last().copied(),
@@ -117,7 +117,7 @@ impl ScriptChain {
     /// Marks it as cancelled: no further piece runs the script.
     ///
     /// # Errors
-    /// When its folder cannot be written.
+    /// If its folder cannot be written.
     pub fn cancel(&self) -> Result<(), StateError> {
         let report = self.folder.join("report");
         let path = report.join(CANCELLED);
@@ -125,7 +125,7 @@ impl ScriptChain {
     }
 }
 
-/// Returns the chains of a state directory, the oldest first. One whose files cannot be read is left out.
+/// Returns the chains of a state directory, the oldest first. Chains with unreadable files are omitted.
 pub fn script_chains(root: &Path) -> Vec<ScriptChain> {
     let entries = fs::read_dir(pieces_folder(root, "")).into_iter().flatten();
     let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -142,7 +142,7 @@ fn chain(folder: &Path) -> Option<ScriptChain> {
         Some((JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?))
     };
     let started: Vec<JobId> = jobs("started");
-    // Such a piece takes the claim for the cancelled one, and ends without a word.
+    // Such a piece takes the claim of the cancelled chain and exits without recording its end.
     let is_left = started.last().is_some_and(|job| {
         let claim = folder.join("report").join(format!("claim-after-{job}"));
         fs::read_link(claim).is_ok_and(|of| of.as_os_str() == job.to_string().as_str())
@@ -160,14 +160,14 @@ fn chain(folder: &Path) -> Option<ScriptChain> {
     })
 }
 
-/// Keeps the Slurm job of the first piece.
+/// Stores the Slurm job of the first piece.
 ///
 /// # Errors
-/// When its folder cannot be written.
+/// If its folder cannot be written.
 pub fn keep_first_piece(root: &Path, run: &str, job: JobId) -> Result<(), StateError> {
     let report = pieces_folder(root, run).join("report");
     let path = report.join("queued");
-    // The piece may have begun, and submitted the next one.
+    // The piece may already have started and submitted the next one.
     let mut options = fs::OpenOptions::new();
     let file = fs::create_dir_all(&report).and_then(|()| options.create(true).append(true).open(&path));
     file.and_then(|mut file| writeln!(file, "{job}")).map_err(write_error(&path))

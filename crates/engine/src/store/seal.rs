@@ -1,38 +1,38 @@
 //! A checksum as the last field of a JSON object, so that damage is noticed.
 //!
-//! It is the SHA-256 of all text before that field. A seal only wraps text and knows nothing about its meaning; the
+//! It is the SHA-256 of all text before that field. A seal only wraps text and does not interpret it; the
 //! sealed text is still JSON, with one more field.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// How an object is sealed.
+/// Format of a seal.
 pub(super) struct Seal {
-    /// How the unsealed object ends.
+    /// End of the unsealed object.
     close: &'static str,
     /// The text before and after the digits.
     open: &'static str,
     end: &'static str,
-    /// How many hexadecimal digits of the checksum are written.
+    /// Number of hexadecimal digits of the checksum.
     digits: usize,
 }
 
-/// The seal of a file for people: on a line of its own.
+/// The seal of a readable file, on a separate line.
 pub(super) const FILE: Seal =
     Seal { close: "\n}\n", open: ",\n  \"sha256\": \"", end: "\"\n}\n", digits: 64 };
 
-/// The seal of an object on one line: the first digits suffice against chance.
+/// The seal of a one-line object; the first digits suffice against accidental damage.
 pub(super) const LINE: Seal = Seal { close: "}", open: ",\"sha256\":\"", end: "\"}", digits: 12 };
 
-/// What the checksum says about a text.
+/// The result of a checksum test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is as it was written.
+pub(super) enum SealVerdict {
+    /// The text is unchanged.
     Whole,
-    /// It has changed.
+    /// The text has changed.
     Damaged,
-    /// It has no checksum.
+    /// The text has no checksum.
     Unsealed,
 }
 
@@ -49,15 +49,15 @@ impl Seal {
     }
 
     /// Checks a text against its checksum.
-    pub(super) fn check(&self, text: &[u8]) -> Verdict {
+    pub(super) fn check(&self, text: &[u8]) -> SealVerdict {
         let sealed = text.strip_suffix(self.end.as_bytes()).and_then(|rest| {
             let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(self.digits)?)?;
             Some((rest.strip_suffix(self.open.as_bytes())?, digits))
         });
         match sealed {
-            None => Verdict::Unsealed,
-            Some((body, digits)) if self.checksum(body).as_bytes() == digits => Verdict::Whole,
-            Some(_) => Verdict::Damaged,
+            None => SealVerdict::Unsealed,
+            Some((body, digits)) if self.checksum(body).as_bytes() == digits => SealVerdict::Whole,
+            Some(_) => SealVerdict::Damaged,
         }
     }
 
@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_noticed() {
         for (seal, text) in [(FILE, "{\n  \"a\": 1\n}\n"), (LINE, "{\"a\":1}")] {
-            assert_eq!(seal.check(text.as_bytes()), Verdict::Unsealed);
+            assert_eq!(seal.check(text.as_bytes()), SealVerdict::Unsealed);
             let sealed = seal.put(text.to_owned()).into_bytes();
-            assert_eq!(seal.check(&sealed), Verdict::Whole);
+            assert_eq!(seal.check(&sealed), SealVerdict::Whole);
             for bit in 0..8 * sealed.len() {
                 let mut flipped = sealed.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                assert_ne!(seal.check(&flipped), Verdict::Whole, "bit {bit}");
+                assert_ne!(seal.check(&flipped), SealVerdict::Whole, "bit {bit}");
             }
             for length in 0..sealed.len() {
-                assert_ne!(seal.check(&sealed[..length]), Verdict::Whole, "{length} bytes");
+                assert_ne!(seal.check(&sealed[..length]), SealVerdict::Whole, "{length} bytes");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The file of new shares beside a submission's reports, where its ranks look for them.
+//! The file of new shares beside a submission's reports, in which its ranks look for them.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use crate::store::{StateDir, StateError};
 use crate::{NewShares, SubmissionKey};
 
 impl StateDir {
-    /// Puts new shares where the ranks of a running submission look for them (`HSCHED_SHARES`): as a whole or not at all.
+    /// Writes new shares atomically where the ranks of a running submission look for them (`HSCHED_SHARES`).
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write_shares(&self, of: &SubmissionKey, shares: &NewShares) -> Result<(), StateError> {
         let folder = self.make_report_folder(&of.run, &of.name())?;
         let content = json!({

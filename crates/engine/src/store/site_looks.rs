@@ -1,4 +1,4 @@
-//! What looks at the site's queue have shown: one compressed file for each day, and the jobs of the last look.
+//! Results of looks at the site's queue: one compressed file for each day, and the jobs of the last look.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -26,7 +26,7 @@ use hsched_queue::learnt::{PastScore, SeenJob, SiteLog};
 /// How long jobs are kept after they have left the queue.
 const KEPT: Seconds = Seconds(90.0 * 86_400.0);
 
-/// The space that all files may take; the oldest go first.
+/// Maximum size of all files in bytes; the oldest are removed first.
 const MOST: u64 = 50_000_000;
 
 /// The file of the last look.
@@ -37,15 +37,16 @@ const SCHEMA: &str = "hsched.looks/1";
 
 const DAY_SUFFIX: &str = ".json.gz";
 
-/// A folder of what looks have shown: `STATE/looks`. Names of users, accounts, partitions and jobs are in it as salted hashes.
+/// A folder of recorded looks: `STATE/looks`. It contains names of users, accounts, partitions and jobs only
+/// as salted hashes.
 ///
-/// Files are replaced as a whole and need no lock: of two looks at the same time, one is lost.
+/// Files are replaced atomically and need no lock; of two simultaneous looks, one is lost.
 #[derive(Clone, Debug)]
 pub struct SiteLooks {
     folder: PathBuf,
 }
 
-/// The jobs of the last look, and how right what was learnt has been.
+/// The jobs of the last look, and how accurate the learnt estimates have been.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastLook {
     pub log: SiteLog,
@@ -53,7 +54,7 @@ pub struct LastLook {
     salt: u64,
 }
 
-/// How much is kept, and of what time.
+/// Size and time range of the stored looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LooksSize {
     pub bytes: Bytes,
@@ -76,7 +77,7 @@ struct Last {
 }
 
 impl LastLook {
-    /// Returns a number that stands for a name on this state directory alone.
+    /// Returns a number that represents a name in this state directory only.
     pub fn number(&self, name: &str) -> u64 {
         let hash =
             Sha256::new().chain_update(self.salt.to_le_bytes()).chain_update(name.as_bytes()).finalize();
@@ -85,15 +86,15 @@ impl LastLook {
 }
 
 impl SiteLooks {
-    /// Returns the looks of a state directory; nothing is read or made yet.
+    /// Returns the looks of a state directory; reads and creates nothing yet.
     pub fn of(root: &Path) -> Self {
         Self { folder: root.join(LOOKS) }
     }
 
-    /// Returns the last look; a file that cannot be read counts as missing, and then what follows stands for other names.
+    /// Returns the last look. An unreadable file counts as missing; later looks then use new hashes.
     ///
     /// # Errors
-    /// When the operating system has no random numbers.
+    /// If the operating system has no random numbers.
     pub fn last(&self) -> Result<LastLook, StateError> {
         let path = self.folder.join(OPEN);
         if let Some(Last { salt, score, log }) = unpacked(&path) {
@@ -103,10 +104,10 @@ impl SiteLooks {
         Ok(LastLook { log: SiteLog::default(), score: None, salt })
     }
 
-    /// Keeps a look, and the jobs that have left the queue since the one before.
+    /// Stores a look, and the jobs that have left the queue since the previous one.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn keep(&self, last: &LastLook, settled: Vec<SeenJob>) -> Result<(), StateError> {
         let now = last.log.looked_at.unwrap_or_default();
         DirBuilder::new()
@@ -120,16 +121,16 @@ impl SiteLooks {
             jobs.extend(settled);
             write(&path, &Day { jobs })?;
         }
-        // After the day: who is killed in between has jobs twice, and they count once.
+        // This follows the day's file: if hsched is killed in between, jobs are stored twice and count once.
         self.keep_last(last)?;
         self.remove_old(now);
         Ok(())
     }
 
-    /// Keeps the last look alone, unless another process has kept a newer one since this one was read.
+    /// Stores only the last look, unless another process has stored a newer one since this one was read.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn keep_last(&self, last: &LastLook) -> Result<(), StateError> {
         let path = self.folder.join(OPEN);
         let kept = unpacked::<Last>(&path).and_then(|kept| kept.log.looked_at);
@@ -140,7 +141,8 @@ impl SiteLooks {
         write(&path, &Last { salt, score, log })
     }
 
-    /// Returns the latest jobs that have left the queue, of whole days; of those of older days, none from so many on.
+    /// Returns the most recent jobs that have left the queue, in whole days; older days are skipped once
+    /// `enough` jobs are found.
     pub fn settled(&self, enough: usize) -> Vec<SeenJob> {
         let mut jobs = Vec::new();
         for (_, path) in self.days().into_iter().rev() {
@@ -152,7 +154,7 @@ impl SiteLooks {
         jobs
     }
 
-    /// Returns how much is kept; `None` if there is nothing.
+    /// Returns the size of the stored looks; `None` if there are none.
     pub fn size(&self) -> Option<LooksSize> {
         let last = unpacked::<Last>(&self.folder.join(OPEN)).and_then(|last| date(last.log.looked_at?));
         let mut dates: Vec<NaiveDate> = self.days().into_iter().map(|(date, _)| date).collect();
@@ -161,10 +163,10 @@ impl SiteLooks {
         Some(LooksSize { bytes: Bytes(self.bytes()), first, last })
     }
 
-    /// Removes everything that looks have shown; returns whether there was anything.
+    /// Removes all stored looks; returns whether there were any.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If it cannot be removed.
     pub fn remove(&self) -> Result<bool, StateError> {
         match fs::remove_dir_all(&self.folder) {
             Ok(()) => Ok(true),
@@ -173,7 +175,7 @@ impl SiteLooks {
         }
     }
 
-    /// Returns the files of days, the oldest first.
+    /// Returns the day files, the oldest first.
     fn days(&self) -> Vec<(NaiveDate, PathBuf)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let day = |path: PathBuf| {
@@ -190,26 +192,26 @@ impl SiteLooks {
         entries.filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).sum()
     }
 
-    /// Removes days that are too old, and the oldest while there is too much.
+    /// Removes files that are too old, and the oldest ones while the total is too large.
     fn remove_old(&self, now: Time) {
         let oldest = date(Time(now.0 - KEPT.0));
         let mut bytes = self.bytes();
         for (day, path) in self.days() {
             if bytes > MOST || oldest.is_some_and(|oldest| day < oldest) {
                 bytes -= path.metadata().map_or(0, |data| data.len()).min(bytes);
-                // What stays is tried again another time.
+                // A file that stays is tried again later.
                 let _ = fs::remove_file(path);
             }
         }
     }
 }
 
-/// Returns the day of a moment, UTC.
+/// Returns the UTC day of a time.
 fn date(time: Time) -> Option<NaiveDate> {
     Some(DateTime::from_timestamp(to_i64(time.0), 0)?.date_naive())
 }
 
-/// Replaces a file by a list of the schema and a content, compressed.
+/// Replaces a file with the compressed list of schema and content.
 fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), StateError> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     let text = serde_json::to_vec(&(SCHEMA, content)).map_err(|source| StateError::Json { source })?;
@@ -233,7 +235,8 @@ mod tests {
 
     const DAY: f64 = 86_400.0;
 
-    /// Looks at a queue in which ten jobs come and go between any two looks; returns the last.
+    /// Records looks at a queue in which ten jobs come and go between consecutive looks; returns the last
+    /// look.
     fn looks(looks: &SiteLooks, count: u32) -> LastLook {
         let mut last = looks.last().expect("a look");
         for number in 0..count {
@@ -263,7 +266,7 @@ mod tests {
         let last = looks(&store, 30);
         assert_eq!(store.last().expect("a look"), last);
         assert_eq!(store.settled(usize::MAX).len(), 290);
-        // The latest whole days, as many as it takes.
+        // The most recent whole days, as many as needed.
         assert_eq!(store.settled(1).len(), 60);
         let size = store.size().expect("some");
         assert_eq!(size.last.signed_duration_since(size.first).num_days(), 1);
@@ -312,7 +315,7 @@ mod tests {
         let store = SiteLooks::of(root.path());
         let last = looks(&store, 3);
         std::fs::remove_file(&store.days()[0].1).expect("removed");
-        // Three fifths of the most, twice, within the 90 days.
+        // Two files of three fifths of the maximum size, both within the 90 days.
         for day in ["2024-09-01", "2024-09-02"] {
             let file = std::fs::File::create(store.folder.join(format!("{day}{DAY_SUFFIX}"))).expect("made");
             file.set_len(MOST * 3 / 5).expect("long");

@@ -5,21 +5,21 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::store::files::read;
-use crate::store::seal::{FILE, Verdict};
-use crate::store::state_file::{StateFile, Unusable};
+use crate::store::seal::{FILE, SealVerdict};
+use crate::store::state_file::{StateFile, UnusableState};
 use crate::store::{StateError, state_before};
 
-/// A snapshot as it was found.
-pub(super) enum Snapshot {
+/// The content of a snapshot file.
+pub(super) enum StateSnapshot {
     Missing,
     Sound(StateFile),
-    /// Without a checksum: the previous version wrote it, or a person changed it.
+    /// Without a checksum, because the previous version wrote it or a person changed it.
     Unsealed(StateFile),
     /// How it is damaged.
     Damaged(String),
 }
 
-/// What a person who changes a snapshot writes in place of its checksum.
+/// Written by a person in place of the checksum after changing a snapshot.
 pub const BY_HAND: &str = "edited";
 
 #[derive(Deserialize)]
@@ -28,11 +28,11 @@ struct SealFields {
     sha256: Option<String>,
 }
 
-impl Snapshot {
+impl StateSnapshot {
     /// Reads a snapshot.
     ///
     /// # Errors
-    /// When it cannot be read or used although it is intact: another version wrote it, for example.
+    /// If it cannot be read, or is intact but unusable, for example because another version wrote it.
     pub(super) fn read(path: &Path) -> Result<Self, StateError> {
         match read(path)? {
             Some(bytes) => Self::parse(path, &bytes),
@@ -40,26 +40,27 @@ impl Snapshot {
         }
     }
 
-    /// Reads the text of a snapshot, which is in the file `path`.
+    /// Parses the text of the snapshot in the file `path`.
     ///
     /// # Errors
-    /// When it cannot be used although it is intact.
+    /// If it is intact but unusable.
     pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StateError> {
-        // An editor may have put a byte order mark before it.
+        // An editor may have added a byte order mark.
         let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let verdict = FILE.check(text);
-        if verdict == Verdict::Damaged {
+        if verdict == SealVerdict::Damaged {
             return Ok(Self::Damaged("its checksum does not match".into()));
         }
         let unusable = |what| StateError::Damaged { path: path.to_owned(), what };
         Ok(match (StateFile::parse(text), verdict) {
-            // It is as it was written, so an older copy would be no better.
-            (Err(Unusable::Foreign(what)), _) | (Err(Unusable::Wrong(what)), Verdict::Whole) => {
+            // The file is unchanged since it was written, so an older copy would be no better.
+            (Err(UnusableState::Foreign(what)), _)
+            | (Err(UnusableState::Wrong(what)), SealVerdict::Whole) => {
                 return Err(unusable(what));
             }
-            (Err(Unusable::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
-            (Err(Unusable::Wrong(what)), _) => Self::Damaged(what),
-            (Ok(file), Verdict::Whole) => Self::Sound(file),
+            (Err(UnusableState::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
+            (Err(UnusableState::Wrong(what)), _) => Self::Damaged(what),
+            (Ok(file), SealVerdict::Whole) => Self::Sound(file),
             (Ok(file), _) if is_unsealed(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),
         })
@@ -86,12 +87,13 @@ impl Snapshot {
 /// Returns the text of a snapshot with its checksum.
 ///
 /// # Errors
-/// When it cannot be written as JSON.
+/// If it cannot be written as JSON.
 pub(super) fn text(file: &StateFile) -> Result<String, StateError> {
     file.to_json().map(|text| FILE.put(text))
 }
 
-/// Returns whether a text is right without a checksum: a version wrote it that knew none, or a person changed it.
+/// Returns whether a text is valid without a checksum, because a version without checksums wrote it or a
+/// person changed it.
 fn is_unsealed(text: &[u8]) -> bool {
     let seal = serde_json::from_slice::<SealFields>(text);
     seal.is_ok_and(|seal| seal.sha256.as_deref() == Some(BY_HAND) || seal.schema == state_before::UNSEALED)

@@ -1,14 +1,14 @@
-//! States of earlier versions, rewritten as this version writes them.
+//! Converts states of earlier versions to the current format.
 
 use serde_json::{Map, Value, json};
 
-/// The schemas of previous versions: one submission a job; the first also had no checksum and other fingerprints of
-/// decisions.
+/// The schemas of previous versions, which had one submission per job; the first also had no checksum and
+/// other decision fingerprints.
 const ONE_SUBMISSION: &str = "hsched.state/2";
 pub(super) const UNSEALED: &str = "hsched.state/1";
 
-/// Rewrites a state, or a change of one in a journal, if a previous version wrote it; returns whether one did. Its schema
-/// stays. What does not have the form that it should have is left for the reader to refuse.
+/// Converts a state, or a change of one in a journal, if a previous version wrote it; returns whether it did.
+/// The schema stays unchanged. Malformed parts are left for the reader to refuse.
 pub(super) fn upgrade(state: &mut Value) -> bool {
     let schema = state.get("schema").and_then(Value::as_str).unwrap_or_default();
     let (is_unsealed, is_before) = (schema == UNSEALED, [ONE_SUBMISSION, UNSEALED].contains(&schema));
@@ -21,7 +21,7 @@ pub(super) fn upgrade(state: &mut Value) -> bool {
     is_before
 }
 
-/// Rewrites the jobs of a state or of a change.
+/// Converts the jobs of a state or of a change.
 pub(super) fn upgrade_jobs(state: &mut Value) {
     for job in state.get_mut("jobs").and_then(Value::as_array_mut).into_iter().flatten() {
         let pasts = job.get_mut("past").and_then(Value::as_array_mut);
@@ -37,7 +37,7 @@ pub(super) fn upgrade_jobs(state: &mut Value) {
     }
 }
 
-/// Returns a job's phase, whose parts stood beside it.
+/// Returns a job's phase, whose parts were stored as separate keys.
 fn phase(job: &mut Map<String, Value>) -> Option<Value> {
     let word = job.get("phase")?.as_str()?.to_owned();
     let mut take = |key: &str| job.remove(key).unwrap_or_default();
@@ -62,7 +62,7 @@ fn phase(job: &mut Map<String, Value>) -> Option<Value> {
     })
 }
 
-/// Rewrites the types on trial, which had whether their speed was estimated.
+/// Converts the types on trial, which recorded whether their speed was estimated.
 fn upgrade_attempt(attempt: &mut Value) {
     let trials = attempt.get_mut("trials").and_then(Value::as_object_mut);
     for (_, trial) in trials.into_iter().flatten() {

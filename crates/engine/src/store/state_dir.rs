@@ -26,8 +26,8 @@
 //! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
 //! ```
 //!
-//! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
-//! scripts that hsched submits and the commands that it submits again are in it.
+//! Folders are accessible only to their owner (0700), as are files (0600). A state directory that others may
+//! write is refused, because it contains the scripts and commands that hsched submits.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -59,52 +59,52 @@ use hsched_model::{JobId, Time};
 #[derive(Debug)]
 pub struct StateDir {
     pub(super) root: PathBuf,
-    /// Holds the lock until it is dropped; empty where another member of the pool may have it.
+    /// The lock, held until it is dropped; empty if another member of the pool may have it.
     lock: Mutex<Option<File>>,
 }
 
-/// What can be seen of a state directory without its lock.
+/// The contents of a state directory, read without its lock.
 #[derive(Debug)]
 pub struct Peeked {
-    /// Without the deferred commands.
+    /// The state without the deferred commands.
     pub state: State,
-    /// What is wanted and was not taken in yet, in order.
+    /// Commands that were not applied yet, in order.
     pub deferred_commands: Vec<DeferredCommand>,
     /// A sentence about each damaged file of the state.
     pub troubles: Vec<String>,
     /// A sentence about each damaged deferred command.
     pub lost: Vec<String>,
-    /// The cluster that the jobs are on; `None` if not given.
+    /// The cluster of the jobs; `None` if not given.
     pub cluster: Option<String>,
 }
 
 impl StateDir {
-    /// Opens and locks the state directory, making it if need be.
+    /// Opens and locks the state directory, and creates it if necessary.
     ///
     /// # Errors
-    /// When another hsched holds the lock, or the directory cannot be made or is not its owner's alone to write.
+    /// If another hsched holds the lock, or if the directory cannot be created or is writable by others.
     pub fn open(root: &Path) -> Result<Self, StateError> {
         make(root, &root.join("runs"))?;
         let lock = lock(&root.join("lock"))?;
-        // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
-        // before it is done. Where that cannot be said, the lock is ours alone.
+        // Programs started by hsched inherit the lock: if hsched dies while sbatch runs, no other process
+        // submits the same job before sbatch ends. If this call fails, only hsched holds the lock.
         let _ = fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()));
         Ok(Self { root: root.to_owned(), lock: Mutex::new(Some(lock)) })
     }
 
-    /// Returns the directory for a member of a pool, without the lock: it may make folders of reports, and nothing else.
+    /// Returns the directory for a pool member without the lock; it may only create report folders.
     ///
     /// # Errors
-    /// When the directory cannot be made or is not its owner's alone to write.
+    /// If the directory cannot be created or is writable by others.
     pub fn of_member(root: &Path) -> Result<Self, StateError> {
         make(root, &root.join("runs"))?;
         Ok(Self { root: root.to_owned(), lock: Mutex::default() })
     }
 
-    /// Takes the lock for this process alone, as [`Self::keep_lock`] leaves it; returns whether it has it.
+    /// Takes the lock for this process alone, as after [`Self::keep_lock`]; returns whether it succeeded.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn try_lock(&self) -> Result<bool, StateError> {
         let mut held = self.held();
         if held.is_none() {
@@ -117,7 +117,7 @@ impl StateDir {
         Ok(held.is_some())
     }
 
-    /// Gives the lock back before the end of this process.
+    /// Releases the lock before this process ends.
     pub fn unlock(&self) {
         drop(self.held().take());
     }
@@ -126,52 +126,65 @@ impl StateDir {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the lock to this process: programs that it starts from now on do not hold it. For who ends all that it has
-    /// started together with itself.
+    /// Keeps the lock to this process: programs started from now on do not inherit it. For callers whose
+    /// child processes end together with them.
     pub fn keep_lock(&self) {
         let _ = self.held().as_ref().map(|lock| fcntl(lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)));
     }
 
-    /// Makes the folder in which the ranks of a run's job report; returns its path.
+    /// Creates the folder for the reports of a job's ranks in a run; returns its path.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn make_report_folder(&self, run: &str, job: &str) -> Result<PathBuf, StateError> {
         let folder = report_folder(&self.root, run, job);
         make(&self.root, &folder)?;
         Ok(folder)
     }
 
-    /// Makes the folder of deferred commands; returns its path.
+    /// Creates the folder of deferred commands; returns its path.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn make_wishes_folder(&self) -> Result<PathBuf, StateError> {
         let folder = self.root.join(WISHES);
         make(&self.root, &folder)?;
         Ok(folder)
     }
 
-    /// Takes the lock of those that go on watching; it is given back when the file is closed.
+    /// Takes the lock that only one `watch` may hold; it is released when the file is closed.
     ///
     /// # Errors
-    /// When another one watches, or the directory cannot be made or is not its owner's alone to write.
+    /// If another `watch` holds it, or if the directory cannot be created or is writable by others.
     pub fn lock_watch(root: &Path) -> Result<File, StateError> {
         make(root, root)?;
         lock(&root.join("watch.lock"))
     }
 
-    /// Returns whether an hsched is at work there now; also where that cannot be told.
+    /// Waits for the lock of those that add jobs by what is known: without the lock of the state directory, two of them could each take
+    /// a name for free. It is given back when the file is closed.
+    ///
+    /// # Errors
+    /// When it cannot be had, or the directory cannot be made or is not its owner's alone to write.
+    pub fn lock_add(root: &Path) -> Result<File, StateError> {
+        make(root, root)?;
+        let path = root.join("add.lock");
+        let lock = private().append(true).open(&path).map_err(write_error(&path))?;
+        lock.lock().map_err(write_error(&path))?;
+        Ok(lock)
+    }
+
+    /// Returns whether another hsched holds the lock; also true if that is unknown.
     pub fn is_held(root: &Path) -> bool {
         lock(&root.join("lock")).is_err()
     }
 
-    /// Reads the state without the lock: as it was at some moment, whoever is at work there.
+    /// Reads a consistent state without the lock, even while another hsched is at work.
     ///
     /// # Errors
-    /// When a file cannot be used and the others cannot replace it.
+    /// If a file cannot be used and the other files cannot replace it.
     pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
-        // Before the state: what is taken in meanwhile is told twice rather than never.
+        // This precedes the state: a command applied in the meantime appears twice rather than never.
         let there = DeferredCommands::read(root, &BTreeSet::new());
         let contents = DirectoryContents::read(root, rules)?;
         let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
@@ -183,11 +196,11 @@ impl StateDir {
         Ok(Peeked { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
     }
 
-    /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.
+    /// Reads the state and opens the journal. Damaged files and files of the previous version are rewritten.
     ///
     /// # Errors
-    /// When a file cannot be used and the others cannot replace it; then nothing is changed. When one cannot be
-    /// written.
+    /// If a file cannot be used and the others cannot replace it, in which case nothing is changed; or if a
+    /// file cannot be written.
     pub fn ledger(&self, rules: &Rules, at: Time) -> Result<(State, Ledger<'_>), StateError> {
         Ledger::open(self, rules, at)
     }
@@ -197,7 +210,7 @@ impl StateDir {
         &self.root
     }
 
-    /// Notes that all jobs were looked at, and that the state is as they were then.
+    /// Records that all jobs were observed and that the state reflects the observation.
     pub fn looked(&self, at: Time) {
         last_look::note(&self.root, at);
     }
@@ -207,11 +220,11 @@ impl StateDir {
         replace(&self.root.join(SPEEDS), text, None)
     }
 
-    /// Makes the folder of a new run with these files, by name and text. Leaves nothing behind when one cannot
-    /// be written.
+    /// Creates the folder of a new run with these files, by name and text. Leaves nothing behind if a file
+    /// cannot be written.
     ///
     /// # Errors
-    /// When the run exists, or a file cannot be written: no space, no permission.
+    /// If the run exists, or a file cannot be written: no space, no permission.
     pub fn create_run(&self, id: &str, files: &[(String, &[u8])]) -> Result<PathBuf, StateError> {
         let folder = run_folder(&self.root, id);
         if folder.symlink_metadata().is_ok() {
@@ -221,18 +234,19 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Writes a script of this directory, as a whole.
+    /// Writes a script of this directory atomically.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_script(&self, path: &Path, text: &str) -> Result<(), StateError> {
         replace(path, text, None)
     }
 
-    /// Makes the folder of a chain of pieces of a script, which is no run: nothing removes it. Its files are programs.
+    /// Creates the folder for a script's chain of pieces. It is not a run and is never removed automatically.
+    /// Its files are executable.
     ///
     /// # Errors
-    /// When it exists, or a file cannot be written.
+    /// If it exists, or a file cannot be written.
     pub fn create_pieces(&self, id: &str, files: &[(&Path, &[u8])]) -> Result<PathBuf, StateError> {
         let folder = pieces_folder(&self.root, id);
         if folder.symlink_metadata().is_ok() {
@@ -247,20 +261,21 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Removes a chain of pieces of which nothing was submitted.
+    /// Removes a chain of pieces without any submission.
     pub fn remove_pieces(&self, id: &str) {
-        // As for a run: the error that brought us here says more.
+        // As for a run, the caller's error is more informative.
         let _ = fs::remove_dir_all(pieces_folder(&self.root, id));
     }
 
-    /// Removes a run of which nothing was submitted: it must not look like one.
+    /// Removes a run without any submission, so that it is not mistaken for one.
     pub fn remove_run(&self, id: &str) {
-        // Who cannot write may be unable to remove as well; the error that brought us here says more.
+        // This may fail for the same reason as the write before it, and that error is more informative.
         let _ = fs::remove_dir_all(run_folder(&self.root, id));
     }
 }
 
-/// Returns what differs between two states on disk that differ: the snapshot's length and time; `None` where there is none.
+/// Returns a value that differs between different states on disk: the snapshot's length and time; `None` if
+/// there is no snapshot.
 pub fn state_stamp(root: &Path) -> Option<(u64, SystemTime)> {
     let data = root.join(SNAPSHOT).metadata().ok()?;
     Some((data.len(), data.modified().ok()?))
@@ -269,7 +284,7 @@ pub fn state_stamp(root: &Path) -> Option<(u64, SystemTime)> {
 /// Returns a new run's id: the time and six random hexadecimal digits.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// If the system has no random numbers.
 pub fn new_run_id(now: DateTime<Utc>) -> Result<String, StateError> {
     let random = random::number().map_err(|source| StateError::Random { source })? & 0x00ff_ffff;
     Ok(format!("{}-{random:06x}", now.format(old_runs::RUN_TIME)))
@@ -285,30 +300,31 @@ pub fn pieces_folder(root: &Path, id: &str) -> PathBuf {
     root.join("pieces").join(id)
 }
 
-/// Returns the folder in which the ranks of a run's job report.
+/// Returns the folder for the reports of a job's ranks in a run.
 pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
 }
 
-/// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
+/// Returns the file by which one of several competing submissions takes a job of a run: it holds the number
+/// of its Slurm job.
 ///
-/// Those that go on `after` another Slurm job take it from that one.
+/// Submissions that continue `after` another Slurm job use a claim named after that job.
 pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> PathBuf {
     let after = after.map_or_else(String::new, |id| format!("-after-{id}"));
-    // No job has such a name: the report folders of others are beside it.
+    // No job can have this name, so it does not collide with the report folders beside it.
     run_folder(root, run).join("report").join(format!("{job}:claim{after}"))
 }
 
-/// Returns the folder in which each submission of a job takes a number when it begins: those of lower numbers end. One of
-/// several copies that train at the same time has its own.
+/// Returns the folder in which each submission of a job takes a number when it begins; submissions with lower
+/// numbers end. Copies that train at the same time have separate folders.
 pub(crate) fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
     let copy = copy.map_or_else(String::new, |copy| format!(":c{copy}"));
     root.join("fences").join(format!("{job}{copy}"))
 }
 
-/// Makes a folder of the state directory, or that itself, unless it is there.
+/// Creates a folder of the state directory, or the directory itself, unless it exists.
 pub(super) fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
-    // Whoever may write the scripts and commands in it has them run as this user.
+    // Other users with write access could run scripts and commands as this user.
     if let Ok(data) = fs::metadata(root)
         && data.is_dir()
         && data.permissions().mode() & 0o022 != 0
@@ -323,7 +339,7 @@ fn lock(path: &Path) -> Result<File, StateError> {
     let mut lock = private().append(true).open(path).map_err(write_error(path))?;
     match lock.try_lock() {
         Ok(()) => {
-            // For people: who may write the lock may also be unable to, on a full disk.
+            // This text is only informative, and writing it may fail on a full disk.
             let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", process::id()));
             Ok(lock)
         }

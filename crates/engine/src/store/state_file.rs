@@ -16,45 +16,45 @@ const SCHEMA: &str = "hsched.state/3";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct StateFile {
     pub(super) schema: String,
-    /// The last line of the journal that it takes in.
+    /// The last journal line that it includes.
     pub(super) seq: u64,
-    /// When it was written; version 0.1.0 did not say.
+    /// When it was written; version 0.1.0 did not record this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<Time>,
     #[serde(flatten)]
     pub(super) claim: Claim,
-    /// With an empty cache.
+    /// The state with an empty cache.
     #[serde(flatten)]
     pub(super) state: State,
 }
 
-/// What a state directory knows beside the state of the jobs.
+/// Data of a state directory besides the jobs' state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Claim {
-    /// Slurm's name of the cluster that the jobs are on.
+    /// Slurm's name of the cluster with the jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<String>,
-    /// The deferred commands that it takes in and whose files may still be there.
+    /// The applied deferred commands whose files may still exist.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
-    /// How often the measured speeds that it was written beside had been saved; 0 if there were none.
+    /// The number of saves of the measured speeds at the time; 0 if there were none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) speeds: u64,
 }
 
-/// Why a text is no state that this version can use.
+/// Why a text is not a state that this version can use.
 #[derive(Debug)]
-pub(super) enum Unusable {
+pub(super) enum UnusableState {
     /// Another version wrote it.
     Foreign(String),
-    /// It is damaged, or something else.
+    /// It is damaged or contains something else.
     Wrong(String),
 }
 
 impl StateFile {
-    /// Returns the snapshot of a state as of line `seq` of the journal.
+    /// Returns the snapshot of a state at line `seq` of the journal.
     pub(super) fn new(state: &State, seq: u64, at: Time, claim: Claim) -> Self {
-        // The speeds have a file of their own.
+        // The speeds are stored in a separate file.
         let state = State {
             nodes_down: state.nodes_down.clone(),
             memory: state.memory.clone(),
@@ -73,18 +73,18 @@ impl StateFile {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, Unusable> {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, UnusableState> {
         let file = match serde_json::from_slice::<Self>(text) {
             Ok(file) if file.schema == SCHEMA => file,
             other => Self::parse_before(text, other.err())?,
         };
-        file.check().map_err(Unusable::Wrong)?;
+        file.check().map_err(UnusableState::Wrong)?;
         Ok(file)
     }
 
-    /// Reads a snapshot that is not one of this version, or is damaged: then the error is what is wrong with it.
-    fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, Unusable> {
-        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+    /// Parses a snapshot that is damaged or not of this version; in that case `error` says why.
+    fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, UnusableState> {
+        let wrong = |error: serde_json::Error| UnusableState::Wrong(error.to_string());
         let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing").to_owned();
         match error {
@@ -92,15 +92,19 @@ impl StateFile {
             _ if state_before::upgrade(&mut value) => serde_json::from_value(value).map_err(wrong),
             _ => {
                 let what = format!("its schema is {schema}; this version reads {SCHEMA}");
-                Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) })
+                Err(if is_foreign(&schema) {
+                    UnusableState::Foreign(what)
+                } else {
+                    UnusableState::Wrong(what)
+                })
             }
         }
     }
 
-    /// Checks what the types cannot.
+    /// Checks constraints that the types do not express.
     ///
     /// # Errors
-    /// What cannot be.
+    /// The violated constraint.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for tracked in &self.state.jobs {
@@ -115,7 +119,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Returns whether a version wrote it that knew no checksums.
+    /// Returns whether a version without checksums wrote it.
     pub(super) fn is_unsealed(&self) -> bool {
         self.schema == state_before::UNSEALED
     }
@@ -123,7 +127,7 @@ impl StateFile {
     /// Returns the file's text.
     ///
     /// # Errors
-    /// When a number is not finite.
+    /// If a number is not finite.
     pub(super) fn to_json(&self) -> Result<String, StateError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })?;
         text.push('\n');
@@ -136,7 +140,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Returns whether a schema is that of a state, of whatever version.
+/// Returns whether a schema is that of a state in any version.
 fn is_foreign(schema: &str) -> bool {
     let version = schema.strip_prefix("hsched.state/").unwrap_or_default();
     !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! What the location of the state directory is like: whether it can be written, locked and seen by other nodes.
+//! Properties of the state directory's location: whether it is writable, lockable and visible to other nodes.
 
 use std::fs::{self, TryLockError};
 use std::io::{self, Write};
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::statfs;
 
-/// A location for a state directory; looking at it changes nothing.
+/// A location for a state directory; inspecting it changes nothing.
 #[derive(Debug)]
 pub struct StateLocation {
-    /// The directory itself, or the nearest one above it where it does not exist yet.
+    /// The directory itself, or its nearest existing parent.
     pub existing: PathBuf,
     /// Permission bits of that directory.
     pub mode: u32,
-    /// Why no file can be written there.
+    /// Why files cannot be written there.
     pub unwritable: Option<io::Error>,
     /// Why files there cannot be locked.
     pub unlockable: Option<io::Error>,
-    /// Bytes that this user can still write, where the system tells.
+    /// Bytes that this user can still write, if the system reports it.
     pub free: Option<u64>,
     /// Its file system's name, and whether other nodes can see it; `None` if unknown.
     pub file_system: Option<(&'static str, bool)>,
 }
 
-/// File systems by the number that the kernel gives them; whether it is one over the network.
+/// File systems by the kernel's number, and whether each is a network file system.
 const FILE_SYSTEMS: [(u64, &str, bool); 16] = [
     (0x6969, "NFS", true),
     (0x0BD0_0BD0, "Lustre", true),
@@ -45,12 +45,12 @@ const FILE_SYSTEMS: [(u64, &str, bool); 16] = [
 ];
 
 impl StateLocation {
-    /// Looks at a directory, or where it would be made.
+    /// Inspects a directory, or the place where it would be created.
     ///
-    /// Writing and locking are tried with a file that has no name and is gone at once.
+    /// Tests writing and locking with an unnamed file that disappears immediately.
     ///
     /// # Errors
-    /// When no directory above it can be looked at.
+    /// If no parent directory can be inspected.
     pub fn look(directory: &Path) -> io::Result<Self> {
         let existing = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned();
         let data = fs::metadata(&existing)?;

@@ -1,4 +1,4 @@
-//! The state in the journal: all of it, or what has changed.
+//! The state in the journal: the whole state or a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use crate::store::state_file::{Claim, StateFile};
 use crate::{JobState, State};
 use hsched_model::{JobName, Time};
 
-/// An entry of the journal about the state as it was kept at that moment.
+/// A journal entry with the state stored at that time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Record {
-    /// All of it.
+pub(super) enum StateRecord {
+    /// The whole state.
     State(StateFile),
-    /// What has changed since the previous record.
+    /// The changes since the previous record.
     Change(StateDifference),
 }
 
-/// The keys of records in the journal's entries; the first is that of the whole state.
+/// The keys of records in journal entries; the first is that of the whole state.
 const KEYS: [&str; 2] = ["state", "change"];
 
 /// The difference between two states.
@@ -28,34 +28,34 @@ const KEYS: [&str; 2] = ["state", "change"];
 pub(super) struct StateDifference {
     #[serde(flatten)]
     claim: Claim,
-    /// The state, with only the jobs that are new or different.
+    /// The state with only its new or changed jobs.
     #[serde(flatten)]
     state: State,
-    /// The names of jobs that are no longer known.
+    /// The names of removed jobs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     forgotten: BTreeSet<JobName>,
 }
 
-impl Record {
-    /// Returns the record of a state that follows an earlier one; `None` when they are equal.
+impl StateRecord {
+    /// Returns the record of a state that follows an earlier one; `None` if they are equal.
     pub(super) fn of(file: &StateFile, earlier: Option<&StateFile>) -> Option<Self> {
         let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
         if earlier.state == file.state && earlier.claim == file.claim {
             return None;
         }
         let change = StateDifference::between(earlier, file);
-        // A change cannot express that jobs have changed places.
+        // A change cannot express a new order of jobs.
         Some(if change.keeps_order(earlier, file) { Self::Change(change) } else { Self::State(file.clone()) })
     }
 
-    /// Returns the record in an entry of the journal; `None` when the entry is about something else.
+    /// Returns the record in a journal entry; `None` if the entry is about something else.
     ///
     /// # Errors
-    /// When this version cannot read it.
+    /// If this version cannot read it.
     pub(super) fn read(mut what: Map<String, Value>) -> Result<Option<Self>, String> {
         let Some(key) = KEYS.into_iter().find(|key| is_record(&what, key)) else { return Ok(None) };
         let Some(mut value) = what.remove(key) else { return Ok(None) };
-        // A change does not say which version wrote it.
+        // A change does not state which version wrote it.
         if key == KEYS[1] {
             state_before::upgrade_jobs(&mut value);
         } else {
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// Applies the record, which line `seq` of the journal holds; a change needs the state before it.
+    /// Applies the record from line `seq` of the journal; a change needs the preceding state.
     pub(super) fn play(self, file: &mut Option<StateFile>, seq: u64, at: Time) {
         match self {
             Self::State(whole) => *file = Some(whole),
@@ -85,7 +85,8 @@ impl Record {
     }
 }
 
-/// Returns whether an entry has a record by this key: what happened to a node has a state of its own, in one word.
+/// Returns whether an entry has a record under this key; events of nodes also have a `state`, which is one
+/// word.
 fn is_record(what: &Map<String, Value>, key: &str) -> bool {
     what.get(key).is_some_and(Value::is_object)
 }
@@ -142,6 +143,6 @@ mod tests {
     fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {
         let entry = serde_json::json!({ "event": "node_down", "node": "v1", "state": "drained" });
         let Value::Object(what) = entry else { panic!() };
-        assert!(matches!(Record::read(what), Ok(None)));
+        assert!(matches!(StateRecord::read(what), Ok(None)));
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines that commands leave for `watch` or `run`.
+//! Log lines that commands store for `watch` or `run`.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use crate::store::files::{read, replace, write_error};
 use crate::store::{StateDir, StateError};
 
-/// A line of the log that nobody has told yet.
+/// A log line that has not been shown yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Untold {
-    /// When it was noticed, in Unix seconds.
+    /// When the event was noticed, in Unix seconds.
     pub at: f64,
     pub job: Option<String>,
-    /// What it is about, in one word.
+    /// Its topic, in one word.
     pub topic: String,
     pub text: String,
 }
 
 const NAME: &str = "untold";
 
-/// The most lines that are kept, for somebody who never starts `watch`.
+/// Maximum number of stored lines, for users who never start `watch`.
 const MOST: usize = 1000;
 
 impl StateDir {
-    /// Returns what is yet to be told, the oldest first.
+    /// Returns the lines not shown yet, the oldest first.
     ///
     /// # Errors
-    /// When the file is there and cannot be read, or is damaged.
+    /// If the file exists and cannot be read, or is damaged.
     pub fn unread(&self) -> Result<Vec<Untold>, StateError> {
         let path = self.root.join(NAME);
         let text = read(&path)?.unwrap_or_default();
@@ -41,10 +41,10 @@ impl StateDir {
             .map_err(|error: serde_json::Error| StateError::Read { path, source: error.into() })
     }
 
-    /// Keeps more to be told; of very many lines the newest.
+    /// Stores more lines; beyond the maximum, only the newest.
     ///
     /// # Errors
-    /// When it cannot be written: then what was kept before is still there.
+    /// If it cannot be written; earlier lines are then still stored.
     pub fn leave_untold(&self, more: Vec<Untold>) -> Result<(), StateError> {
         if more.is_empty() {
             return Ok(());
@@ -59,10 +59,10 @@ impl StateDir {
         replace(&self.root.join(NAME), &text, None)
     }
 
-    /// Forgets what has been told.
+    /// Removes the lines that have been shown.
     ///
     /// # Errors
-    /// When the file cannot be removed: then it is told again.
+    /// If the file cannot be removed; the lines are then shown again.
     pub fn forget_untold(&self) -> Result<(), StateError> {
         let path = self.root.join(NAME);
         match fs::remove_file(&path) {

@@ -1,9 +1,10 @@
-//! The cache of measured speeds: what samples teach it, what they do not, and merging.
+//! The cache of measured speeds: which samples change it, which do not, and merging.
 
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Lesson, MeasuredSpeed, Sample, SampleRefusal, SampleSource, SpeedCell, SpeedKey,
+    ThroughputMatrix,
 };
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ fn sample(batch: u64, seconds: f64) -> Sample {
     Sample { key: key(), batch, seconds, steps: 100, at: 1e9, source: SampleSource::Report }
 }
 
-/// Returns a cache that has seen these batches and seconds.
+/// Returns a cache with samples of these batches and times in seconds.
 fn seen(samples: &[(u64, f64)]) -> Cache {
     let mut cache = Cache::default();
     for &(batch, seconds) in samples {
@@ -26,11 +27,11 @@ fn seen(samples: &[(u64, f64)]) -> Cache {
     cache
 }
 
-fn known(cache: &Cache) -> Measured {
+fn known(cache: &Cache) -> MeasuredSpeed {
     cache.estimate(&key()).expect("a speed")
 }
 
-/// Returns the time of a step with true values, as a double.
+/// Returns the time of a step computed from the true values.
 fn step(alpha: f64, beta: f64, batch: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let samples = batch as f64;
@@ -38,7 +39,7 @@ fn step(alpha: f64, beta: f64, batch: u64) -> f64 {
 }
 
 #[track_caller]
-fn assert_near(measured: &Measured, expected: f64, batch: u64, tolerance: f64) {
+fn assert_near(measured: &MeasuredSpeed, expected: f64, batch: u64, tolerance: f64) {
     let time = measured.speed.step(batch, None);
     assert!(
         (time / expected - 1.0).abs() <= tolerance,
@@ -74,7 +75,7 @@ fn a_stalled_file_system_teaches_nothing() {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
         assert!(matches!(lesson, Lesson::Outlier { .. }), "{lesson:?}");
     }
-    // Nor does one that comes again and again between steps of the usual length.
+    // Nor does an outlier that recurs between steps of the usual length.
     for _ in 0..5 {
         cache.learn(&sample(64, 3.0), RULE);
         cache.learn(&sample(64, 0.3), RULE);
@@ -89,7 +90,7 @@ fn three_that_agree_are_a_change() {
     cache.learn(&sample(64, 0.62), RULE);
     let lesson = cache.learn(&sample(64, 0.61), RULE);
     let Lesson::Learnt { before: Some(_), after } = lesson else { panic!("{lesson:?}") };
-    // What was known at another batch size is of the time before.
+    // Records of other batch sizes are outdated.
     assert_eq!(after.batches, 1);
     assert_near(&after, 0.61, 64, 0.01);
 }
@@ -114,10 +115,10 @@ fn nonsense_is_refused() {
         [(0, 0.3), (64, 0.0), (64, -1.0), (64, f64::NAN), (64, f64::INFINITY), (64, 1e-300), (64, 1e30)];
     for (batch, seconds) in wrong {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
-        assert_eq!(lesson, Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(lesson, Lesson::Refused(SampleRefusal::Nonsense));
     }
     for other in [Sample { steps: 0, ..sample(64, 0.3) }, Sample { at: f64::NAN, ..sample(64, 0.3) }] {
-        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(SampleRefusal::Nonsense));
     }
     assert_eq!(cache, before);
 }
@@ -130,7 +131,7 @@ fn what_epochs_tell_gives_way_to_reports() {
     assert_eq!(known(&cache).source, SampleSource::Epoch);
     cache.learn(&sample(64, 0.3), RULE);
     assert_near(&known(&cache), 0.3, 64, 1e-9);
-    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(Refusal::LessExact));
+    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(SampleRefusal::LessExact));
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn the_cache_comes_before_the_job_file() {
     let text = speeds(&cache);
     assert!(text.contains("t4: 200 samples/s measured, used instead of the job file's 100"), "{text}");
     assert!(speeds(&seen(&[(64, 0.65)])).contains("remarks: []"));
-    // A job in another precision has not been measured.
+    // A job with another precision has no measurement.
     let mut other = Cache::default();
     let key = SpeedKey { precision: Some(Precision::Fp32), ..key() };
     other.learn(&Sample { key, ..sample(64, 0.32) }, RULE);
@@ -173,11 +174,11 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
     let jobs = hsched_model::formats::jobs::parse(text).expect("a job");
     let step = |cache: &Cache, batch| {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache, Estimates::Off);
-        let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
+        let SpeedCell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
         known.speed.step(batch, None)
     };
     let near = |actual: f64, expected: f64| (actual / expected - 1.0).abs() < 1e-9;
-    // The job file says 160 ms for 40 samples: all of it takes twice as long.
+    // The job file says 160 ms for 40 samples; all steps take twice as long.
     let one = seen(&[(40, 0.32)]);
     assert!(near(step(&one, 40), 0.32) && near(step(&one, 10), 0.2), "{one:?}");
     let two = seen(&[(40, 0.32), (80, 0.48)]);
@@ -210,7 +211,7 @@ fn merged(caches: &[&Cache]) -> Cache {
 proptest! {
     #[test]
     fn the_order_of_merging_does_not_matter(samples in prop::collection::vec(any_sample(), 0..60)) {
-        // Two states of the first contributor, and one of each other.
+        // Two states of the first contributor, and one of each other contributor.
         let mut caches = vec![Cache::default(); 3];
         let mut early = Cache::default();
         for (number, (who, sample)) in samples.iter().enumerate() {
@@ -225,7 +226,7 @@ proptest! {
         prop_assert_eq!(&all, &merged(&[&early, c, b, a]));
         prop_assert_eq!(&all, &merged(&[&merged(&[a, b]), &merged(&[&early, c])]));
         prop_assert_eq!(&all, &merged(&[&all, &all, b]));
-        // Nothing is lost: every contributor's last record is there.
+        // No data is lost: every contributor's last record is present.
         for (key, contributor, record) in caches.iter().flat_map(Cache::records) {
             prop_assert!(all.records().any(|other| other == (key.clone(), contributor, record)));
         }
@@ -274,7 +275,7 @@ proptest! {
             let off = known.speed.step(batch, None) / step(alpha, beta, batch) - 1.0;
             prop_assert!(off.abs() < 0.04, "{off} at {batch}: {known:?}");
         }
-        // The slope itself is as sure as the noise lets it be over an eightfold range.
+        // The slope is as accurate as the noise allows over an eightfold range.
         let scale = step(alpha, beta, 256) / 256.0;
         prop_assert!((known.speed.beta() - beta).abs() < 0.06 * scale, "{known:?}");
         prop_assert!(known.error < 0.04, "{known:?}");
@@ -326,9 +327,9 @@ fn a_replica_of_four_says_nothing_of_one_of_two() {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], &cache, Estimates::All);
         matrix.row(0)[0].clone()
     };
-    let measured = |cell: Cell| match cell {
-        Cell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
-        Cell::Unusable(_) => false,
+    let measured = |cell: SpeedCell| match cell {
+        SpeedCell::Known(known) => matches!(known.source, hsched_plan::throughput::SpeedOrigin::Measured(_)),
+        SpeedCell::Unusable(_) => false,
     };
     assert!(measured(cell(", replica: {gpus: 4}")) && measured(cell(", replica: {gpus: {t4: 4, v100: 2}}")));
     assert!(

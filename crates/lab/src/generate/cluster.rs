@@ -1,4 +1,4 @@
-//! A made-up cluster: equal nodes, divided evenly among the GPU types.
+//! A generated cluster: equal nodes, divided evenly among the GPU types.
 
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
@@ -7,11 +7,11 @@ use hsched_model::{Cluster, GpuStock, Node, NodeName};
 
 /// Returns the cluster of a recipe.
 ///
-/// Nodes of one type stand together. In a mixed cluster types take turns, and each node gives some of its GPUs' places
-/// to a second type.
+/// Nodes of one type are adjacent. In a mixed cluster, the types alternate, and some GPUs of each node are of
+/// a second type.
 ///
 /// # Errors
-/// When there are fewer nodes than GPU types.
+/// If there are fewer nodes than GPU types.
 pub fn cluster(recipe: &Recipe) -> Result<Cluster, RecipeError> {
     let count = recipe.node_count()?;
     let mut random = Random::new(recipe.seed, 1);
@@ -25,7 +25,7 @@ pub fn cluster(recipe: &Recipe) -> Result<Cluster, RecipeError> {
             mixed_node(recipe, number, size, &mut random)
         } else {
             let types = recipe.types.len() as u64;
-            // Node 0 of 7 is of the first type of 3, node 6 of the last.
+            // With 7 nodes and 3 types, node 0 has the first type and node 6 the last.
             let index = usize::try_from(u64::from(number) * types / u64::from(count)).unwrap_or(0);
             vec![stock(&recipe.types[index], size)]
         };
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::generate::jobs::tests::recipe;
 
-    /// Nodes as text: the counts of their types.
+    /// The GPU counts of the nodes by type, as text.
     fn shape(recipe: &Recipe) -> Vec<String> {
         let entry = |stock: &GpuStock| format!("{} {}", stock.total, stock.gpu_type);
         let node = |node: &Node| node.gpus.iter().map(entry).collect::<Vec<_>>().join(" + ");

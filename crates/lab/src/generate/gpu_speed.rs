@@ -1,21 +1,22 @@
-//! How fast kinds of GPUs train, relative to a V100.
+//! Training speeds of GPU models relative to a V100.
 
 use hsched_model::{Bytes, GpuType};
 
-/// A GPU type and how fast it trains.
+/// A GPU type and its training speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSpeed {
     pub gpu_type: GpuType,
     /// Training speed as a multiple of a V100's, above zero.
     pub speed: f64,
-    /// Memory of one GPU, where known.
+    /// Memory of one GPU, if known.
     pub memory: Option<Bytes>,
 }
 
-/// Type, speed, memory in GiB; in the order in which the first few are taken.
+/// Type, speed, memory in GiB; in the order in which types are added to recipes.
 ///
-/// V100, A10, A100 and H100: `ResNet-50` in fp16 on one GPU (833, 638, 1582 and 2791 images/s) in Lambda's published
-/// `PyTorch` benchmarks. P100 and T4: the mean over the models of the TPDS 2024 paper (ARCHITECTURE.md).
+/// V100, A10, A100 and H100: `ResNet-50` in fp16 on one GPU (833, 638, 1582 and 2791 images/s) in Lambda's
+/// published `PyTorch` benchmarks. P100 and T4: mean over the models of the TPDS 2024 paper
+/// (ARCHITECTURE.md).
 const KNOWN: [(&str, f64, u64); 6] = [
     ("v100", 1.0, 32),
     ("p100", 0.71, 16),
@@ -26,7 +27,7 @@ const KNOWN: [(&str, f64, u64); 6] = [
 ];
 
 impl GpuSpeed {
-    /// Returns the types whose speeds are known: a V100 first, then what is often found beside it.
+    /// Returns the types with known speeds: a V100 first, then types that are often combined with it.
     pub fn known() -> Vec<Self> {
         let known = |&(name, speed, memory): &(&str, f64, u64)| {
             Some(Self { gpu_type: GpuType::new(name)?, speed, memory: Some(Bytes(memory << 30)) })

@@ -1,4 +1,4 @@
-//! Made-up training jobs, of the sizes that published training jobs have.
+//! Generated training jobs with the sizes of published ones.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use hsched_model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 
 /// Returns the jobs of a recipe.
 ///
-/// A job's speed on a GPU type is `base * speed^e`, ±10 %, with 60–2000 samples/s for `base` (by factors) and 0.4–1.15
-/// for `e`: some jobs gain more from fast GPUs than others. Epochs 3–200, samples 36 718–1 281 167 (evenly), global
-/// batch 128, 256, 512 or 1024, model 3 MB–1 GB (by factors).
+/// The speed of a job on a GPU type is `base * speed^e`, ±10 %, with `base` from 60 to 2000 samples/s
+/// (log-uniform) and `e` from 0.4 to 1.15: some jobs gain more from fast GPUs than others. Epochs 3–200,
+/// samples 36 718–1 281 167 (uniform), global batch 128, 256, 512 or 1024, model 3 MB–1 GB (log-uniform).
 pub fn jobs(recipe: &Recipe) -> Vec<Job> {
     let (mut random, mut more) = (Random::new(recipe.seed, 2), Random::new(recipe.seed, 3));
     let digits = recipe.jobs.to_string().len();
@@ -48,15 +48,15 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
     if recipe.sync == SyncEvery::Epoch {
         job.syncs_per_epoch = 1;
     }
-    // A stand-in for a training program.
+    // A placeholder for a training program.
     job.launch.command = Command::Words(vec!["sleep".to_owned(), "60".to_owned()]);
     job
 }
 
-/// Gives the job some of what else a job file can say.
+/// Adds some of the other properties that a job file can have.
 fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     if random.once_in(2) {
-        // Measured fixed parts of a step hardly differ between GPUs.
+        // The measured fixed part of a step hardly differs between GPUs.
         let alpha = random.between(5.0, 100.0);
         for speed in job.throughput.values_mut() {
             let fixed = short(alpha * random.between(0.9, 1.1)) / 1e3;
@@ -93,7 +93,7 @@ fn enrich(job: &mut Job, recipe: &Recipe, random: &mut Random) {
     job.weight = f64::from(random.whole(1, 5));
 }
 
-/// Returns the number with four digits: what a person would write, and the same on every machine, whose `exp` and
+/// Rounds a number to four digits: as a person would write it, and equal on all machines, whose `exp` and
 /// `pow` may differ in the last bit.
 pub(super) fn short(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)

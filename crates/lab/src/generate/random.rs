@@ -1,40 +1,40 @@
-//! Numbers drawn from a seed, of the few kinds that made-up jobs need.
+//! Random numbers from a seed, with the few distributions that generated jobs need.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A sequence of numbers that its seed fixes.
+/// A sequence of numbers that is determined by its seed.
 pub(super) struct Random(Pcg64Mcg);
 
 impl Random {
-    /// Returns the sequence of a seed and what it is for: no two uses of a seed see the same numbers.
+    /// Returns the sequence for a seed and a purpose: different purposes get different numbers.
     pub(super) fn new(seed: u64, purpose: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed ^ (purpose << 56)))
     }
 
-    /// Draws evenly between two numbers.
+    /// Draws uniformly between two numbers.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.random::<f64>()
     }
 
-    /// Draws between two numbers above zero so that each factor is as likely as any other.
+    /// Draws log-uniformly between two positive numbers.
     pub(super) fn log_between(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
 
-    /// Draws a gap between independent events with a mean gap of 1.
+    /// Draws the interval between independent events with a mean of 1.
     pub(super) fn exponential(&mut self) -> f64 {
         -(1.0 - self.0.random::<f64>()).ln()
     }
 
-    /// Draws a whole number from `low` to `high`, both included.
+    /// Draws an integer from `low` to `high`, both included.
     pub(super) fn whole(&mut self, low: u32, high: u32) -> u32 {
         let count = u64::from(high - low) + 1;
         // The bias of the remainder is below 2^-32.
         low + u32::try_from(self.0.next_u64() % count).unwrap_or(0)
     }
 
-    /// Draws yes once in `times`.
+    /// Draws `true` with probability 1/`times`.
     pub(super) fn once_in(&mut self, times: u32) -> bool {
         self.whole(1, times) == 1
     }

@@ -1,20 +1,20 @@
-//! What to make: the size and shape of a cluster, the number of jobs, and the seed.
+//! The parameters of generation: size and shape of the cluster, number of jobs, and seed.
 
 use thiserror::Error;
 
 use super::gpu_speed::GpuSpeed;
 use hsched_model::BitRate;
 
-/// What kind of cluster and jobs to make.
+/// Properties of the generated cluster and jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// GPUs of the whole cluster, at least 1.
+    /// Total number of GPUs, at least 1.
     pub gpus: u32,
-    /// GPUs of a node, at least 1; the last node has what remains.
+    /// GPUs per node, at least 1; the last node has the remaining ones.
     pub gpus_per_node: u32,
-    /// GPU types, each once; nodes are divided among them evenly.
+    /// GPU types without duplicates, each with the same number of nodes.
     pub types: Vec<GpuSpeed>,
-    /// Whether a node may hold two types.
+    /// Whether a node may have two types.
     pub mixed: bool,
     /// Rate between nodes.
     pub network: BitRate,
@@ -22,21 +22,21 @@ pub struct Recipe {
     pub intra_node: BitRate,
     pub jobs: u32,
     pub sync: SyncEvery,
-    /// Whether jobs have more than speeds: fixed step times, limits, memory, weights, overlap.
+    /// Whether jobs have more properties than speeds: fixed step times, limits, memory, weights, overlap.
     pub rich: bool,
     pub seed: u64,
 }
 
-/// When the ranks of a job exchange their gradients.
+/// When the ranks of a job exchange gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncEvery {
     /// After each global batch, as data-parallel training does.
     Step,
-    /// Once an epoch, as the paper charges it.
+    /// Once per epoch, as the paper's cost model assumes.
     Epoch,
 }
 
-/// Why a recipe makes no cluster.
+/// Why a recipe does not give a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecipeError {
     #[error("{gpus} GPUs make {nodes} nodes of up to {gpus_per_node}, too few for {types} GPU types")]
@@ -47,7 +47,7 @@ impl Recipe {
     /// Returns the number of nodes.
     ///
     /// # Errors
-    /// When there are fewer nodes than GPU types.
+    /// If there are fewer nodes than GPU types.
     pub(super) fn node_count(&self) -> Result<u32, RecipeError> {
         let Self { gpus, gpus_per_node, .. } = *self;
         let (nodes, types) = (gpus.div_ceil(gpus_per_node.max(1)), self.types.len());

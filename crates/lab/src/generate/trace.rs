@@ -1,4 +1,4 @@
-//! Made-up traces: jobs with the times at which they arrive, after the rules of published studies.
+//! Generated traces: jobs with arrival times by the rules of published studies.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,48 @@ use crate::trace::GavelSpeeds;
 use hsched_model::number::{to_f64, to_u64, to_usize};
 use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 
-/// What kind of trace to make.
+/// Properties of a generated trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRecipe {
-    pub rules: Rules,
-    pub arrivals: Arrivals,
-    /// Whether jobs may run on other numbers of GPUs than they ask for.
+    pub rules: TraceRules,
+    pub arrivals: ArrivalPattern,
+    /// Whether jobs may run on other numbers of GPUs than requested.
     pub mouldable: bool,
     pub seed: u64,
 }
 
-/// What the jobs are, how long they run, and how many GPUs they ask for.
+/// The distributions of jobs, run times and requested GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rules {
-    /// Gavel's: all kinds of its table alike; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15, 0.05; 10^U(1.5, 3) minutes on a
-    /// V100, one in five 10^U(3, 4).
+pub enum TraceRules {
+    /// Gavel: all kinds of its table with equal probability; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1,
+    /// 0.15, 0.05; 10^U(1.5, 3) minutes on a V100, and 10^U(3, 4) for one in five.
     Gavel {
         speeds: GavelSpeeds,
-        /// Whether all jobs ask for one GPU.
+        /// Whether all jobs request one GPU.
         single: bool,
     },
-    /// The workload of the TPDS 2024 paper as a trace: `ResNet-101`, `ResNet-18`, VGG-19 and `AlexNet` with a batch of 500,
-    /// 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
+    /// The workload of the TPDS 2024 paper as a trace: `ResNet-101`, `ResNet-18`, VGG-19 and `AlexNet` with a
+    /// batch of 500, 10·40^U(0, 1) epochs, 1, 2 or 5 GPUs with probability 0.5, 0.25, 0.25.
     Paper { sync: SyncEvery },
-    /// Lengths with heavy tails: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1; speeds as those of
-    /// [`super::jobs()`].
+    /// Heavy-tailed lengths: 1 minute to 30 days with P(longer than x) about x^-0.5; 1 to 16 GPUs, mostly 1;
+    /// speeds as in [`super::jobs()`].
     HeavyTails { types: Vec<GpuSpeed> },
-    /// Like those of the papers on Hare and HLAS: eight models, 5 to 50 epochs of 1, 2, 4 or 8 tasks with probability 0.4, 0.3, 0.2,
-    /// 0.1, tasks of 10 to 120 s on a V100, weights from 1 to 5. They ask for a GPU for each task.
+    /// Like the papers on Hare and HLAS: eight models, 5 to 50 epochs of 1, 2, 4 or 8 tasks with probability
+    /// 0.4, 0.3, 0.2, 0.1, tasks of 10 to 120 s on a V100, weights from 1 to 5. Each job requests one GPU per
+    /// task.
     Hare,
 }
 
 /// When jobs arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Arrivals {
-    /// So many jobs, with independent gaps between them.
+pub enum ArrivalPattern {
+    /// A number of jobs with independent intervals between them.
     Poisson { jobs: u32, gap: Seconds },
-    /// As somewhere else; with the lengths and the numbers of GPUs that jobs had there.
+    /// As recorded elsewhere, with the lengths and GPU requests of the recorded jobs.
     Recorded(Vec<KnownJob>),
 }
 
-/// What is known of a job from somewhere else.
+/// The known facts about a recorded job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownJob {
     pub arrival: Seconds,
@@ -59,16 +60,16 @@ pub struct KnownJob {
     pub gpus: u32,
 }
 
-/// The part of a step that does not depend on the batch, where only one step time is known.
+/// Fraction of a step that does not depend on the batch, if only one step time is known.
 const FIXED_PART: f64 = 0.3;
 
 /// Epochs of a job whose rules count steps.
 const EPOCHS: u64 = 50;
 
-/// The most GPUs of a mouldable job.
+/// Maximum number of GPUs of a mouldable job.
 const MOST_GPUS: u32 = 32;
 
-/// The models of the paper: name, samples/s on V100, P100 and T4, megabytes, samples of an epoch.
+/// The models of the paper: name, samples/s on V100, P100 and T4, megabytes, samples per epoch.
 const PAPER: [(&str, [f64; 3], f64, u64); 4] = [
     ("resnet101", [480.0, 290.0, 190.0], 178.0, 50_000),
     ("resnet18", [644.0, 420.0, 275.0], 46.8, 100_000),
@@ -76,7 +77,7 @@ const PAPER: [(&str, [f64; 3], f64, u64); 4] = [
     ("alexnet", [3000.0, 2500.0, 1900.0], 244.0, 50_000),
 ];
 
-/// Megabytes of the models of Gavel's table, by how their names begin.
+/// Megabytes of the models of Gavel's table by prefix of their names.
 const GAVEL_SIZES: [(&str, f64); 6] = [
     ("ResNet-18", 46.8),
     ("ResNet-50", 102.0),
@@ -89,14 +90,14 @@ const GAVEL_SIZES: [(&str, f64); 6] = [
 /// Megabytes of other models.
 const USUAL_SIZE: f64 = 6.0;
 
-/// Returns the jobs of a trace in the order of their arrival.
+/// Returns the jobs of a trace in order of arrival.
 pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
-    // Each question has its own numbers, so an answer to one does not change the others.
+    // Each property has a separate random sequence, so a change of one does not affect the others.
     let [mut gaps, mut sizes, mut kinds, mut lengths] =
         [4, 5, 6, 7].map(|use_| Random::new(recipe.seed, use_));
     let count = match &recipe.arrivals {
-        Arrivals::Poisson { jobs, .. } => *jobs as usize,
-        Arrivals::Recorded(courses) => courses.len(),
+        ArrivalPattern::Poisson { jobs, .. } => *jobs as usize,
+        ArrivalPattern::Recorded(courses) => courses.len(),
     };
     let digits = count.to_string().len();
     let mut at = 0.0;
@@ -104,12 +105,12 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     for number in 0..count {
         let drawn = (recipe.rules.gpus(&mut sizes), recipe.rules.length(&mut lengths));
         let (arrival, gpus, length) = match &recipe.arrivals {
-            Arrivals::Poisson { gap, .. } => {
+            ArrivalPattern::Poisson { gap, .. } => {
                 let arrival = at;
                 at += gap.0 * gaps.exponential();
                 (arrival, drawn.0, drawn.1)
             }
-            Arrivals::Recorded(courses) => {
+            ArrivalPattern::Recorded(courses) => {
                 let known_job = courses[number];
                 (known_job.arrival.0, known_job.gpus, known_job.length.0)
             }
@@ -127,7 +128,7 @@ fn name(number: usize, digits: usize) -> JobName {
     JobName::new(&format!("job{number:0digits$}")).expect("a name")
 }
 
-impl Rules {
+impl TraceRules {
     fn gpus(&self, random: &mut Random) -> u32 {
         let share = random.between(0.0, 1.0);
         let table: &[(f64, u32)] = match self {
@@ -140,7 +141,8 @@ impl Rules {
         table.iter().find(|(end, _)| share < *end).map_or(1, |(_, gpus)| *gpus)
     }
 
-    /// Draws how long a job runs on the GPUs it asks for, in seconds, on a V100; for jobs of papers the number of epochs.
+    /// Draws the run time on the requested GPUs, in seconds on a V100; for jobs of papers, the number of
+    /// epochs.
     fn length(&self, random: &mut Random) -> f64 {
         match self {
             Self::Gavel { .. } if random.between(0.0, 1.0) < 0.8 => {
@@ -184,8 +186,8 @@ impl Rules {
     }
 }
 
-/// Returns a job of a random kind of Gavel's table: as fast as measured on that many GPUs; where it is mouldable or this was
-/// not measured, with speeds scaled from one GPU.
+/// Returns a job of a random kind of Gavel's table with the measured speeds for that number of GPUs. If it is
+/// mouldable or there is no such measurement, the speeds are scaled from one GPU.
 fn gavel_job(
     speeds: &GavelSpeeds,
     name: JobName,
@@ -224,7 +226,7 @@ fn gavel_job(
     sized(job, gpus, mouldable)
 }
 
-/// Returns the steps per second that lengths are about: on a V100, or on the fastest type where there is none.
+/// Returns the steps per second to which lengths refer: on a V100, or else on the fastest type.
 fn speed_of(speeds: &GavelSpeeds, kind: &str, gpus: u32) -> f64 {
     let v100 = GpuType::new("v100").and_then(|v100| speeds.steps_per_second(kind, gpus, &v100));
     v100.unwrap_or_else(|| speeds.fastest(kind, gpus))
@@ -241,7 +243,7 @@ fn heavy_job(
     let base = kinds.log_between(60.0, 2000.0);
     let exponent = kinds.between(0.4, 1.15);
     let batch = 64 * u64::from(gpus);
-    // An epoch takes ten minutes at most.
+    // An epoch takes at most ten minutes.
     let epochs = (length / 600.0).ceil();
     let samples = whole(base * f64::from(gpus) * length / epochs);
     let mut job = Job::only_planned(name, samples, whole(epochs), batch);
@@ -284,18 +286,18 @@ mod tests {
         GavelSpeeds::parse(table).expect("a table")
     }
 
-    fn recipe(rules: Rules) -> TraceRecipe {
-        let arrivals = Arrivals::Poisson { jobs: 2000, gap: Seconds(100.0) };
+    fn recipe(rules: TraceRules) -> TraceRecipe {
+        let arrivals = ArrivalPattern::Poisson { jobs: 2000, gap: Seconds(100.0) };
         TraceRecipe { rules, arrivals, mouldable: false, seed: 3 }
     }
 
-    fn all() -> [Rules; 4] {
+    fn all() -> [TraceRules; 4] {
         let types = GpuSpeed::known().into_iter().take(3).collect();
         [
-            Rules::Gavel { speeds: speeds(), single: false },
-            Rules::Paper { sync: SyncEvery::Step },
-            Rules::HeavyTails { types },
-            Rules::Hare,
+            TraceRules::Gavel { speeds: speeds(), single: false },
+            TraceRules::Paper { sync: SyncEvery::Step },
+            TraceRules::HeavyTails { types },
+            TraceRules::Hare,
         ]
     }
 
@@ -371,12 +373,12 @@ mod tests {
             |arrival, length, gpus| KnownJob { arrival: Seconds(arrival), length: Seconds(length), gpus };
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
         let trace_recipe = TraceRecipe {
-            arrivals: Arrivals::Recorded(courses),
-            ..recipe(Rules::Gavel { speeds: speeds(), single: false })
+            arrivals: ArrivalPattern::Recorded(courses),
+            ..recipe(TraceRules::Gavel { speeds: speeds(), single: false })
         };
         let jobs = trace(&trace_recipe);
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));
-        // Three GPUs were not measured: the speeds of one.
+        // Three GPUs were not measured, so the speeds of one GPU apply.
         let v100 = GpuType::new("v100").expect("a type");
         let job = &jobs[1];
         let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch) * to_f64(job.epochs);

@@ -1,4 +1,4 @@
-//! The GPUs of a cluster as cells: those of one type on one node.
+//! The GPUs of a cluster as cells: all GPUs of one type on one node.
 
 use hsched_plan::Problem;
 
@@ -10,7 +10,7 @@ pub(super) struct Cell {
     pub count: u32,
 }
 
-/// All cells in node order, then by type, and the links between them.
+/// All cells ordered by node and then by type, and the links between them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {
     pub list: Vec<Cell>,
@@ -21,7 +21,7 @@ pub(super) struct Cells {
     pub is_mixed: bool,
 }
 
-/// GPUs of some cells: the cell's number and how many, by cell.
+/// GPUs of some cells: cell number and count, ordered by cell.
 pub(super) type CellParts = Vec<(usize, u32)>;
 
 impl Cells {
@@ -31,7 +31,8 @@ impl Cells {
         Self::of(sizes, inside, problem.network.bytes_per_second())
     }
 
-    /// Returns the cells of GPUs by node and type, with the rates inside each node and between nodes in bytes per second.
+    /// Returns the cells of GPUs by node and type, with the rates inside each node and between nodes in bytes
+    /// per second.
     pub(super) fn of(sizes: &[Vec<u32>], inside: Vec<f64>, network: f64) -> Self {
         let of_node = |(node, gpus): (usize, &Vec<u32>)| {
             let present = gpus.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -42,12 +43,12 @@ impl Cells {
         Self { list, inside, network, is_mixed }
     }
 
-    /// Returns all GPUs.
+    /// Returns the number of all GPUs.
     pub(super) fn total(&self) -> u32 {
         self.list.iter().map(|cell| cell.count).sum()
     }
 
-    /// Returns the number of nodes of some GPUs.
+    /// Returns the number of nodes with the given GPUs.
     pub(super) fn nodes(&self, parts: &[(usize, u32)]) -> usize {
         let nodes = parts.iter().map(|(cell, _)| self.list[*cell].node);
         let (mut count, mut last) = (0, usize::MAX);
@@ -58,7 +59,7 @@ impl Cells {
         count
     }
 
-    /// Returns the slowest link of a ring over some GPUs, in bytes per second.
+    /// Returns the rate of the slowest link of a ring over some GPUs, in bytes per second.
     pub(super) fn ring(&self, parts: &[(usize, u32)]) -> f64 {
         let mut rate = if self.nodes(parts) > 1 { self.network } else { f64::INFINITY };
         let mut rest = parts;

@@ -1,4 +1,4 @@
-//! The facts of a round, for the event `round` of `simulate --events`.
+//! The data of a round for the event `round` of `simulate --events`.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::hadar::prices::BidTerms;
 use hsched_model::number::to_u64;
 use hsched_plan::Problem;
 
-/// Returns the numbers of a round, its jobs in the order of its queue. Cells are `NODE/TYPE`.
+/// Returns the data of a round, with jobs in the order of its queue. Cells are `NODE/TYPE`.
 pub(super) fn facts(
     problem: &Problem,
     market: &Market<'_>,
@@ -43,7 +43,7 @@ pub(super) fn facts(
         last.map(|ty| (problem.gpu_types[ty].to_string(), json!(prices.u_max[ty]))).collect();
     let facts = [
         ("round", json!(count(market.now / market.parameters.round.0 + 1e-9) + 1)),
-        // K: the rounds that all jobs take in turn on their slowest GPUs.
+        // K: the rounds that all jobs need one after the other on their slowest GPUs.
         ("horizon_rounds", json!(count(prices.horizon))),
         ("eta", json!(prices.eta)),
         ("alpha", json!(prices.alpha())),
@@ -51,7 +51,7 @@ pub(super) fn facts(
         ("u_min", json!(prices.u_min)),
         ("u_max", json!(u_max)),
         ("total_payoff", json!(answer.payoff)),
-        // Whether there were too many states to keep them all.
+        // Whether some states were dropped because there were too many.
         ("beam", json!(answer.beam)),
         ("jobs", jobs),
         ("prices", json!(left)),
@@ -59,7 +59,7 @@ pub(super) fn facts(
     facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Returns what a job got: no GPUs and no terms where it waits.
+/// Returns the allocation of a job; without GPUs and terms if it waits.
 fn bid(problem: &Problem, job: &HadarJob, gpus: Map<String, Value>, terms: Option<BidTerms>) -> Value {
     json!({
         "name": problem.jobs[job.number].name.as_str(),

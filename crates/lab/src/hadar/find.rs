@@ -1,42 +1,42 @@
-//! The allocations that may be best for a job when some GPUs are taken, with their payoffs.
+//! The candidates for the best allocation of a job given the GPUs that are taken, with their payoffs.
 
 use std::cmp::Ordering;
 
 use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::job::{HadarJob, HadarParameters};
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
-use crate::hadar::prices::{BidTerms, Prices};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
+use crate::hadar::prices::{BidTerms, CellPrices};
 
-/// A round as all jobs see it.
+/// The common data of a round.
 pub(super) struct Market<'a> {
     pub cells: &'a Cells,
-    pub prices: &'a Prices,
+    pub prices: &'a CellPrices,
     pub parameters: &'a HadarParameters,
     pub now: f64,
-    /// Costs that differ by more than this make payoffs that are not the same in twelve digits.
+    /// If costs differ by more than this, the payoffs differ within twelve digits.
     pub slack: f64,
 }
 
-/// GPUs for a job, and what it gains.
+/// GPUs for a job, and its gain.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Allocation {
+pub(super) struct JobAllocation {
     pub parts: CellParts,
     pub terms: BidTerms,
 }
 
-/// The relative difference beyond which numbers are never the same in twelve digits.
+/// Numbers with a larger relative difference always differ within twelve digits.
 pub(super) const NEAR: f64 = 1e-10;
 
-/// Compares numbers by twelve digits: sums of floats that differ by less are the same.
+/// Compares numbers rounded to twelve digits: sums of floats with a smaller difference count as equal.
 pub(crate) fn by_digits(a: f64, b: f64) -> Ordering {
-    // Rounding takes long, and cannot change the order of numbers that are this far apart.
+    // Rounding is slow and cannot change the order of numbers that are not close.
     if a == b || !is_near(a, b) {
         return a.total_cmp(&b);
     }
     let scale = scale(a);
     let rounded = |number: f64| {
         let magnitude = (number * scale).abs();
-        // Next to a power of ten the two numbers may have different scales.
+        // Near a power of ten, the two numbers may have different scales.
         if (1e11..1e12).contains(&magnitude) { (number * scale).round() / scale } else { digits(number) }
     };
     rounded(a).total_cmp(&rounded(b))
@@ -54,7 +54,7 @@ fn digits(number: f64) -> f64 {
     (number * scale).round() / scale
 }
 
-/// Returns the power of ten that makes an integer of twelve digits of a number.
+/// Returns the power of ten that scales a number to an integer of twelve digits.
 fn scale(number: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
     let exponent = number.abs().log10().floor() as i32;
@@ -62,10 +62,10 @@ fn scale(number: f64) -> f64 {
 }
 
 impl<'a> Market<'a> {
-    /// Returns the market of a round in which these jobs take part.
+    /// Returns the market of a round with these jobs.
     pub(super) fn new(
         cells: &'a Cells,
-        prices: &'a Prices,
+        prices: &'a CellPrices,
         jobs: &[HadarJob],
         now: f64,
         parameters: &'a HadarParameters,
@@ -75,8 +75,9 @@ impl<'a> Market<'a> {
         Self { cells, prices, parameters, now, slack: 2.0 * NEAR * most }
     }
 
-    /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
-    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+    /// Returns the allocation with the highest payoff, which may be negative; `None` if too few GPUs are
+    /// free.
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<JobAllocation> {
         let mut menu = Menu::new(Taste::of(job));
         let choices = menu.list(self, taken);
         let guest = Guest::new(self, job, &menu);
@@ -84,16 +85,16 @@ impl<'a> Market<'a> {
         Some(self.terms(job, taken, guest.parts(&menu, choice).to_vec()))
     }
 
-    /// Returns what an allocation brings.
-    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> Allocation {
+    /// Returns the terms of an allocation.
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> JobAllocation {
         let speed = job.speed(self.cells, &parts, self.parameters.sharing);
         let restart = if parts == job.held { 0.0 } else { job.restart };
         let (jct, utility) = self.worth(job, speed, restart);
         let cost = self.cost(taken, &parts);
-        Allocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
+        JobAllocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
     }
 
-    /// Returns when a job of some speed would be done, counted from its arrival, and what that is worth.
+    /// Returns when a job with a given speed would finish, relative to its arrival, and the utility of that.
     pub(super) fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
         let jct = self.now + restart + job.left / speed - job.arrival;
         (jct, job.worth(jct, self.parameters))
@@ -109,17 +110,17 @@ impl<'a> Market<'a> {
 pub(super) struct Guest<'a> {
     market: &'a Market<'a>,
     job: &'a HadarJob,
-    /// What each pace of the menu is worth to it.
+    /// Utility of each pace of the menu.
     worth: Vec<f64>,
-    /// The same for the GPUs that it holds, if it can go on with these.
+    /// The same for the GPUs that it holds, if it can continue on them.
     held: Option<f64>,
 }
 
-/// The place of a choice in the menu; `None` is to keep what the job holds.
-pub(super) type Chosen = Option<u32>;
+/// The index of a choice in the menu; `None` means to keep the current GPUs.
+pub(super) type MenuPlace = Option<u32>;
 
 impl<'a> Guest<'a> {
-    /// Returns a job that chooses from a menu, which has all states that it will be asked about.
+    /// Returns a job that chooses from a menu, which contains all states in question.
     pub(super) fn new(market: &'a Market<'a>, job: &'a HadarJob, menu: &Menu) -> Self {
         let speeds = menu.paces.iter().map(|pace| pace.speed(job, &menu.taste));
         let worth = speeds.map(|speed| market.worth(job, speed, job.restart).1).collect();
@@ -132,33 +133,33 @@ impl<'a> Guest<'a> {
         Self { market, job, worth, held }
     }
 
-    /// Returns whether the job would gain by what it holds where some GPUs are taken.
+    /// Returns whether the job would gain by keeping its GPUs, given the GPUs that are taken.
     pub(super) fn may_keep(&self, taken: &[u32]) -> bool {
         self.held.is_some_and(|worth| self.is_free(taken) && worth > self.market.cost(taken, &self.job.held))
     }
 
-    /// Returns whether nobody has taken what the job holds.
+    /// Returns whether none of the job's current GPUs is taken.
     fn is_free(&self, taken: &[u32]) -> bool {
         let cells = &self.market.cells.list;
         self.job.held.iter().all(|&(cell, count)| cells[cell].count - taken[cell] >= count)
     }
 
     /// Returns the GPUs of a choice.
-    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
+    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: MenuPlace) -> &'b [(usize, u32)]
     where
         'a: 'b,
     {
         choice.map_or(&self.job.held, |choice| menu.parts(choice))
     }
 
-    /// Returns the choice of most payoff, though it may be a loss, and the payoff; `taken` is asked for where a look at the
-    /// payoffs does not do.
+    /// Returns the choice with the highest payoff, which may be negative, and the payoff. It calls `taken`
+    /// only if payoffs alone do not decide.
     pub(super) fn best<'b>(
         &self,
         menu: &Menu,
-        listed: Listed,
+        listed: MenuRange,
         taken: impl FnOnce() -> &'b [u32],
-    ) -> Option<(Chosen, f64)> {
+    ) -> Option<(MenuPlace, f64)> {
         let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
         for (place, menu_choice) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
             let payoff = self.worth[menu_choice.pace as usize] - menu_choice.cost;
@@ -174,9 +175,9 @@ impl<'a> Guest<'a> {
         (best.0 != NOWHERE).then_some((Some(best.0), best.1))
     }
 
-    /// Returns the same, of payoffs that may be equal in twelve digits: the choice of fewer nodes, of the slowest GPUs, of most
-    /// GPUs in the earliest cell.
-    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
+    /// Returns the same if payoffs may be equal in twelve digits: then it prefers fewer nodes, then the
+    /// slowest GPUs, then most GPUs in the earliest cell.
+    fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];
             self.worth[menu_choice.pace as usize] - menu_choice.cost
@@ -187,10 +188,10 @@ impl<'a> Guest<'a> {
         listed.chain(held).reduce(|best, option| if self.prefers(menu, option, best) { option } else { best })
     }
 
-    fn prefers(&self, menu: &Menu, option: (Chosen, f64), other: (Chosen, f64)) -> bool {
+    fn prefers(&self, menu: &Menu, option: (MenuPlace, f64), other: (MenuPlace, f64)) -> bool {
         let cells = self.market.cells;
-        let parts = |chosen: Chosen| self.parts(menu, chosen);
-        let power = |chosen: Chosen| -> f64 {
+        let parts = |chosen: MenuPlace| self.parts(menu, chosen);
+        let power = |chosen: MenuPlace| -> f64 {
             let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
             parts(chosen).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
         };
@@ -201,7 +202,7 @@ impl<'a> Guest<'a> {
     }
 }
 
-/// Compares GPUs cell by cell: greater is what has more in the first cell in which they differ.
+/// Compares GPUs cell by cell: the greater one has more GPUs in the first cell that differs.
 pub(super) fn earliest(a: &[(usize, u32)], b: &[(usize, u32)]) -> Ordering {
     for (a, b) in a.iter().zip(b) {
         let order = b.0.cmp(&a.0).then(a.1.cmp(&b.1));

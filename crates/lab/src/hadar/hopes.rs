@@ -1,29 +1,29 @@
-//! The most that the remaining jobs of one kind can gain: if that is nothing, they are skipped.
+//! Upper bounds on the gains of the remaining jobs of one kind; if they are zero, the jobs are skipped.
 
 use crate::hadar::find::Market;
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Menu;
 
-/// For each job of a taste the most that it or one after it can gain.
-pub(super) struct Hopes {
-    /// Their places in the queue, in order.
+/// For each job of a taste, the maximum gain of this and all later jobs.
+pub(super) struct GainBounds {
+    /// Their indices in the queue, in order.
     jobs: Vec<usize>,
-    /// How many of them have been asked.
+    /// Number of processed jobs.
     turn: usize,
-    /// By pace of the menu, then by job: what it is worth, unless the job holds GPUs at which it is faster.
+    /// By pace of the menu, then by job: the utility, unless the job holds GPUs on which it is faster.
     worth: Vec<Vec<f64>>,
-    /// The most of that from each job on.
+    /// The maximum of these from each job on.
     most: Vec<Vec<f64>>,
-    /// By pace and other pace, then by job: how much more the one is worth at most; where somebody wanted to know.
+    /// By pace and other pace, then by job: the maximum difference of their utilities; computed on demand.
     lead: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Hopes {
+impl GainBounds {
     pub(super) fn new(jobs: Vec<usize>) -> Self {
         Self { jobs, turn: 0, worth: Vec::new(), most: Vec::new(), lead: Vec::new() }
     }
 
-    /// Takes note of the paces that the menu has got.
+    /// Adds the new paces of the menu.
     pub(super) fn learn(&mut self, market: &Market<'_>, queue: &[HadarJob], menu: &Menu) {
         for pace in &menu.paces[self.worth.len()..] {
             let worth = |&place: &usize| {
@@ -37,17 +37,17 @@ impl Hopes {
         }
     }
 
-    /// Goes on to the next job.
+    /// Advances to the next job.
     pub(super) fn go_on(&mut self) {
         self.turn += 1;
     }
 
-    /// Returns the most that a pace is worth to the jobs that have not been asked.
+    /// Returns the maximum utility of a pace for the remaining jobs.
     pub(super) fn most(&self, pace: u32) -> f64 {
         self.most[pace as usize][self.turn]
     }
 
-    /// Returns how much more a pace is worth to one of them than another, at most.
+    /// Returns the maximum difference between the utilities of two paces for one of the remaining jobs.
     pub(super) fn lead(&mut self, pace: u32, other: u32) -> f64 {
         let (pace, other) = (pace as usize, other as usize);
         let row = &mut self.lead[pace];
@@ -59,7 +59,7 @@ impl Hopes {
     }
 }
 
-/// Returns, for each of some numbers, the most of it and all after it.
+/// Returns the suffix maxima of some numbers.
 fn most_from(numbers: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
     let mut most = f64::NEG_INFINITY;
     let mut all: Vec<f64> = numbers

@@ -1,4 +1,4 @@
-//! A job in the numbers of a round, and what it is worth to finish it.
+//! A job in the quantities of a round, and its utility.
 
 use crate::hadar::cells::{CellParts, Cells};
 use hsched_model::number::to_f64;
@@ -6,10 +6,10 @@ use hsched_model::{Seconds, Time};
 use hsched_plan::kit::{SHARE_TOLERANCE, comm_time};
 use hsched_plan::{JobModel, Sharing, Slot, TypeModel};
 
-/// What users may tune of `hadar`.
+/// User-defined parameters of `hadar`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HadarParameters {
-    /// How a job's batch is split over GPUs of several types: equally in the paper.
+    /// How the batch of a job is divided over GPUs of several types; equally in the paper.
     pub sharing: Sharing,
     pub utility: Utility,
     pub worth: Worth,
@@ -17,39 +17,39 @@ pub(crate) struct HadarParameters {
     pub round: Seconds,
 }
 
-/// U(d), what finishing within d seconds is worth.
+/// U(d), the utility of finishing within d seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Utility {
-    /// Steps per second, as in the paper: long jobs come first.
+    /// Steps per second, as in the paper; it favours long jobs.
     #[default]
     Throughput,
-    /// The time that the job takes alone over d.
+    /// The job's time alone divided by d.
     Normalised,
 }
 
-/// What a job pays with.
+/// The amount that a job can pay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Worth {
     /// U(d), as in the paper.
     #[default]
     Finish,
-    /// U(d) − U(d + L): what it costs to wait for a round.
+    /// U(d) − U(d + L), the loss from waiting for one round.
     Delay,
 }
 
 impl Utility {
-    /// Both with their names on the command line.
+    /// Both variants with their names on the command line.
     pub(crate) const NAMES: [(&'static str, Self); 2] =
         [("throughput", Self::Throughput), ("normalised", Self::Normalised)];
 }
 
 impl Worth {
-    /// Both with their names on the command line.
+    /// Both variants with their names on the command line.
     pub(crate) const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
 }
 
 impl Default for HadarParameters {
-    /// The paper's.
+    /// Returns the parameters of the paper.
     fn default() -> Self {
         Self {
             sharing: Sharing::Equal,
@@ -60,35 +60,35 @@ impl Default for HadarParameters {
     }
 }
 
-/// The least part of all its steps that a job is taken to have left, should an estimate have run out.
+/// Minimum assumed fraction of remaining steps, in case an estimate was too low.
 const LEAST_LEFT: f64 = 1e-9;
 
 /// A job of a round.
 #[derive(Clone, Debug)]
 pub(super) struct HadarJob {
-    /// Its number in the problem.
+    /// Index in the problem.
     pub number: usize,
     /// W.
     pub gpus: u32,
     /// a.
     pub arrival: f64,
-    /// E N, all steps, and R, those left.
+    /// E N, the total number of steps, and R, the remaining ones.
     pub steps: f64,
     pub left: f64,
-    /// X, steps per second of one GPU by type; `None` where it cannot run or there are none.
+    /// X, steps per second of one GPU by type; `None` if the job cannot run there or there are none.
     pub rates: Vec<Option<f64>>,
     pub held: CellParts,
-    /// Seconds that a start costs, unless it keeps the GPUs that it holds.
+    /// Seconds that a start takes, unless it keeps its current GPUs.
     pub restart: f64,
-    /// Bytes that a ring's slowest link carries for each step.
+    /// Bytes per step on the slowest link of a ring.
     pub ring_bytes: f64,
-    /// The greatest and the least X.
+    /// The greatest and the smallest X.
     pub fastest: f64,
     pub slowest: f64,
 }
 
 impl HadarJob {
-    /// Returns a job of the problem that is there; `None` where it can use no type that there is.
+    /// Returns an arrived job of the problem; `None` if it can use none of the available types.
     pub(super) fn new(number: usize, model: &JobModel, cells: &Cells, now: Time) -> Option<Self> {
         let per_epoch = to_f64(model.samples_per_epoch.div_ceil(model.global_batch));
         let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
@@ -135,13 +135,13 @@ impl HadarJob {
         (compute.recip() + comm).recip()
     }
 
-    /// Returns the shortest and the longest time that it can still take on its number of GPUs, without communication.
+    /// Returns its shortest and longest remaining time on its number of GPUs, without communication.
     pub(super) fn times(&self) -> (f64, f64) {
         let gpus = f64::from(self.gpus);
         (self.left / (gpus * self.fastest), self.left / (gpus * self.slowest))
     }
 
-    /// Returns what it is worth to finish it this many seconds after its arrival.
+    /// Returns the utility of finishing this many seconds after its arrival.
     pub(super) fn worth(&self, duration: f64, parameters: &HadarParameters) -> f64 {
         let numerator = match parameters.utility {
             Utility::Throughput => self.steps,
@@ -154,7 +154,8 @@ impl HadarJob {
     }
 }
 
-/// Returns the steps per second that one of some GPUs adds with an equal part of the batch; `None` where that does not fit.
+/// Returns the steps per second of one of several GPUs with an equal part of the batch; `None` if that part
+/// does not fit into memory.
 pub(crate) fn rate(model: &JobModel, type_model: TypeModel, gpus: u32) -> Option<f64> {
     let (batch, quantum) = (to_f64(model.global_batch), to_f64(model.batch_quantum));
     let part = batch / f64::from(gpus);

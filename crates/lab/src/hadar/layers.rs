@@ -1,32 +1,32 @@
-//! The recursion over jobs: which to serve, by which GPUs are taken so far.
+//! The recursion over jobs, whose states are the sets of taken GPUs.
 
 use std::collections::HashMap;
 
-use crate::hadar::find::{Allocation, Market, by_digits};
+use crate::hadar::find::{JobAllocation, Market, by_digits};
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
-use crate::hadar::offers::{Offer, OfferSearch};
+use crate::hadar::offers::{OfferSearch, StateOffer};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
-/// The jobs to serve, by their place in the queue, with their GPUs.
+/// The jobs to serve with their GPUs, by index in the queue.
 pub(super) struct ServedJobs {
-    pub served: Vec<(usize, Allocation)>,
+    pub served: Vec<(usize, JobAllocation)>,
     pub payoff: f64,
-    /// Whether there were too many states to keep them all.
+    /// Whether some states were dropped because there were too many.
     pub beam: bool,
 }
 
-/// States of a layer that are all kept, and how many are kept of more.
+/// Maximum number of states of a layer without pruning, and the number kept when pruning.
 const MOST_STATES: usize = 20_000;
 const BEAM: usize = 64;
 
-/// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
+/// Returns the set of jobs with the highest total payoff, each on its best allocation in turn.
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);
-    let mut offers: Vec<Offer> = Vec::new();
-    // The states that are kept, once these are not all.
+    let mut offers: Vec<StateOffer> = Vec::new();
+    // The states that are kept, once some have been dropped.
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {
         searches[search].ask(market, queue, place, &mut states, kept.as_deref(), &mut offers);
@@ -55,7 +55,7 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     ServedJobs { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
 }
 
-/// Returns a search for each taste, and the number of each job's search.
+/// Returns a search for each taste, and the index of each job's search.
 fn searches(queue: &[HadarJob]) -> (Vec<OfferSearch>, Vec<usize>) {
     let mut numbers: HashMap<Taste, usize> = HashMap::new();
     let mut jobs: Vec<(Taste, Vec<usize>)> = Vec::new();
@@ -71,13 +71,14 @@ fn searches(queue: &[HadarJob]) -> (Vec<OfferSearch>, Vec<usize>) {
     (jobs.into_iter().map(|(taste, places)| OfferSearch::new(taste, places)).collect(), search_of)
 }
 
-/// Returns all states; none of them has been given up.
+/// Returns all states; none has been dropped.
 fn all(states: &States) -> std::ops::Range<u32> {
     let count = to_index(states.count());
     0..count
 }
 
-/// Keeps the states of most payoff, of equal ones those that use most GPUs, then the least.
+/// Keeps the states with the highest payoffs; among equal ones, those with the most GPUs in use, then the
+/// smallest.
 fn cut(kept: &mut Vec<u32>, states: &mut States) {
     if kept.len() <= BEAM {
         return;
@@ -91,8 +92,8 @@ fn cut(kept: &mut Vec<u32>, states: &mut States) {
     kept.drain(BEAM..).for_each(|state| states.forget(state));
 }
 
-/// Returns some jobs, each with what it takes after those before it.
-fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
+/// Returns some jobs, each with its allocation after the jobs before it.
+fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, JobAllocation)> {
     let mut taken = vec![0; market.cells.list.len()];
     let take = |&place: &usize| {
         let allocation = market.find(&queue[place], &taken)?;

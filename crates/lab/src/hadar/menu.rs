@@ -1,4 +1,4 @@
-//! The allocations that jobs of one kind can choose from, by which GPUs are taken: the same for all of them.
+//! The possible allocations by taken GPUs, which are the same for all jobs of one kind.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::hadar::job::HadarJob;
 use hsched_model::number::to_index;
 use hsched_plan::Sharing;
 
-/// What decides which allocations a job looks at.
+/// The properties of a job that determine its possible allocations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Taste {
     gpus: u32,
-    /// By type, how many slower speeds the job has; `None` where it cannot run.
+    /// By type, the number of slower speeds of the job; `None` if it cannot run there.
     ranks: Vec<Option<usize>>,
 }
 
@@ -26,10 +26,10 @@ impl Taste {
     }
 }
 
-/// What decides how fast a job is on some GPUs.
+/// The properties of an allocation that determine a job's speed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AllocationPace {
-    /// GPUs by rank: all of them at the slowest where a batch is split equally.
+    /// GPUs by rank; all of them at the slowest rank if the batch is divided equally.
     counts: Vec<u32>,
     /// Bytes per second of the slowest link.
     ring: f64,
@@ -48,7 +48,7 @@ impl AllocationPace {
         (compute.recip() + comm).recip()
     }
 
-    /// Returns whether no job is slower at this pace than at another.
+    /// Returns whether every job is at least as fast at this pace as at another.
     fn is_as_fast_as(&self, other: &Self) -> bool {
         let (mut total, mut its) = (0, 0);
         let fastest_first = self.counts.iter().zip(&other.counts).rev();
@@ -60,37 +60,37 @@ impl AllocationPace {
     }
 }
 
-/// What is asked of an allocation again and again.
+/// The frequently needed data of an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MenuChoice {
     pub cost: f64,
-    /// Among the paces of the menu.
+    /// Index among the paces of the menu.
     pub pace: u32,
-    /// The number of the state that it leads to.
+    /// Index of the resulting state.
     pub then: u32,
 }
 
-/// Where a choice leads that nobody made yet.
+/// The resulting state of a choice that was not used yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The choices of a state: from where in the menu, and to where.
-pub(super) type Listed = (u32, u32);
+/// The choices of a state: first and last index in the menu.
+pub(super) type MenuRange = (u32, u32);
 
-/// The rest of an allocation.
+/// The other data of an allocation.
 #[derive(Clone, Debug)]
 struct Details {
     nodes: usize,
     parts: Range<usize>,
 }
 
-/// All choices of a taste in the states that it was asked about.
+/// All choices of a taste in the states in question.
 pub(super) struct Menu {
     pub taste: Taste,
     pub paces: Vec<AllocationPace>,
     pub choices: Vec<MenuChoice>,
     details: Vec<Details>,
     parts: Vec<(usize, u32)>,
-    /// Free cells in the order in which they are taken, and the GPUs of an allocation by rank; kept for their memory.
+    /// Buffers: free cells in their order of use, and the GPUs of an allocation by rank.
     free: Vec<Free>,
     counts: Vec<u32>,
 }
@@ -105,7 +105,7 @@ struct Free {
     price: f64,
 }
 
-/// Where choices are added: in which state, and which of them are of it.
+/// Where choices are added: the state, and the indices of its choices.
 #[derive(Clone, Copy)]
 struct MenuScope<'a> {
     market: &'a Market<'a>,
@@ -126,16 +126,16 @@ impl Menu {
         }
     }
 
-    /// Returns the GPUs of a choice, in the order of cells.
+    /// Returns the GPUs of a choice in the order of cells.
     pub(super) fn parts(&self, choice: u32) -> &[(usize, u32)] {
         &self.parts[self.details[choice as usize].parts.clone()]
     }
 
-    /// Adds what there is to choose from in a state; nothing where too few GPUs are free.
+    /// Adds the choices of a state; none if too few GPUs are free.
     ///
-    /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
-    /// that cost least are looked at, on one node, on few nodes and anywhere.
-    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> Listed {
+    /// If the batch is divided equally, only the slowest GPU determines the finish. So for every speed, the
+    /// cheapest allocations on one node, on few nodes and on any nodes are candidates.
+    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> MenuRange {
         let scope = MenuScope { market, taken, begin: self.choices.len() };
         let mut free = std::mem::take(&mut self.free);
         self.fill(&mut free, scope);
@@ -173,14 +173,14 @@ impl Menu {
         });
     }
 
-    /// Adds GPUs of one cell, by cell: of those of one speed on a node, the first.
+    /// Adds allocations in one cell, for all cells; if cells of a node have the same speed, only the first.
     fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
         for (at, candidate) in free.iter().enumerate().filter(|(_, free)| of(free) && free.count >= gpus) {
             least = least.min(candidate.price);
             if gpus == 1 && least + scope.market.slack < candidate.price {
-                break; // the same for more, as all that follow
+                break; // further cells would only repeat this choice
             }
             let is_second = |other: &Free| of(other) && other.node == candidate.node;
             if scope.market.cells.is_mixed && free[..at].iter().any(is_second) {
@@ -190,10 +190,11 @@ impl Menu {
         }
     }
 
-    /// Adds GPUs of several cells: of each node alone, of the fewest nodes, and the first of all.
+    /// Adds allocations in several cells: on each single node, on the fewest nodes, and in the first cells
+    /// overall.
     fn together(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let usable = || free.iter().filter(|free| of(free));
-        // One GPU is in one cell.
+        // A single GPU never spans cells.
         if self.taste.gpus == 1 || usable().map(|free| free.count).sum::<u32>() < self.taste.gpus {
             return;
         }
@@ -217,7 +218,8 @@ impl Menu {
         self.take(scope, usable());
     }
 
-    /// Adds the first GPUs of some cells, unless a choice of the same state is better for whoever may come.
+    /// Adds the first GPUs of some cells, unless another choice of the same state is better for every later
+    /// job.
     fn take<'b>(&mut self, scope: MenuScope<'_>, cells: impl Iterator<Item = &'b Free>) {
         let MenuScope { market, taken, begin } = scope;
         let (mut gpus, first) = (self.taste.gpus, self.parts.len());
@@ -254,7 +256,7 @@ impl Menu {
         }
     }
 
-    /// Returns the number of a pace.
+    /// Returns the index of a pace.
     fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
         let known = self
             .paces
@@ -267,7 +269,7 @@ impl Menu {
         to_index(number)
     }
 
-    /// Returns whether a choice is better than another one, or the same, for every job of this taste.
+    /// Returns whether a choice is at least as good as another for every job of this taste.
     fn always_beats(&self, market: &Market<'_>, one: usize, cost: f64, pace: u32, other: &Details) -> bool {
         let (menu_choice, details) = (self.choices[one], &self.details[one]);
         if menu_choice.pace == pace && menu_choice.cost + market.slack < cost {

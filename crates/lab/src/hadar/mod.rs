@@ -1,7 +1,9 @@
-//! `hadar`: rounds in which jobs buy GPUs at prices that rise as GPUs are taken, and pay with the worth of finishing sooner.
+//! `hadar`: rounds in which jobs buy GPUs with the utility of finishing sooner; prices rise as GPUs are
+//! taken.
 //!
-//! After "Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for Deep Learning Clusters", with the corrections of
-//! docs/policies.md: of all subsets of jobs and one allocation for each, it takes the one of highest payoff.
+//! From "Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for Deep Learning Clusters", with
+//! the corrections of docs/policies.md: of all subsets of jobs with one allocation for each, it chooses the
+//! one with the highest payoff.
 
 mod cells;
 mod entry;

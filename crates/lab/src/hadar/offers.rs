@@ -1,48 +1,48 @@
-//! The allocation that each job would take, by state.
+//! The allocation that each job would choose, by state.
 
 use crate::hadar::find::{Guest, Market, NEAR};
-use crate::hadar::hopes::Hopes;
+use crate::hadar::hopes::GainBounds;
 use crate::hadar::job::HadarJob;
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
-/// A way to a state: to serve a job after all on the way to the state before.
-pub(super) struct Offer {
+/// A transition to a state: serves a job after all jobs on the path to the previous state.
+pub(super) struct StateOffer {
     pub state: u32,
     pub payoff: f64,
-    /// The last job on the way to the state before.
+    /// The last job on the path to the previous state.
     pub before: Option<u32>,
 }
 
-/// Where jobs of one taste are asked what they would take: what there is to choose from in a state is found out once.
+/// Computes the choices of the jobs of one taste; the allocations possible in a state are computed once.
 ///
-/// A state sleeps while no job that is still to come can make it matter, until there is a better way to it.
+/// A state sleeps while no later job can make it relevant, until a better path to it is found.
 pub(super) struct OfferSearch {
     menu: Menu,
-    hopes: Hopes,
-    /// By state, its choices in the menu; `None` if it was not computed yet.
-    listed: Vec<Option<Listed>>,
-    /// The states that do not sleep, and whether each is one of them.
+    hopes: GainBounds,
+    /// By state, the range of its choices in the menu; `None` if it was not computed yet.
+    listed: Vec<Option<MenuRange>>,
+    /// The states that do not sleep, and a flag for each state.
     awake: Vec<u32>,
     is_awake: Vec<bool>,
 }
 
 impl OfferSearch {
-    /// Returns the search of a taste, with the places of its jobs in the queue.
+    /// Returns the search of a taste with the indices of its jobs in the queue.
     pub(super) fn new(taste: Taste, jobs: Vec<usize>) -> Self {
         Self {
             menu: Menu::new(taste),
-            hopes: Hopes::new(jobs),
+            hopes: GainBounds::new(jobs),
             listed: Vec::new(),
             awake: Vec::new(),
             is_awake: Vec::new(),
         }
     }
 
-    /// Takes note that there is a better way to a state.
+    /// Records that a better path to a state was found.
     pub(super) fn wake(&mut self, state: u32) {
-        // A new state is heard of when the next job is asked.
+        // A new state is added when the next job is processed.
         if let Some(is_awake) = self.is_awake.get_mut(state as usize)
             && !std::mem::replace(is_awake, true)
         {
@@ -50,8 +50,8 @@ impl OfferSearch {
         }
     }
 
-    /// Asks its next job in the states that are kept, or in all, where none is given up; what cannot be better than what is
-    /// known is left out.
+    /// Processes its next job in the kept states, or in all states if none was dropped. Skips choices that
+    /// cannot improve on the known results.
     pub(super) fn ask(
         &mut self,
         market: &Market<'_>,
@@ -59,7 +59,7 @@ impl OfferSearch {
         place: usize,
         states: &mut States,
         kept: Option<&[u32]>,
-        offers: &mut Vec<Offer>,
+        offers: &mut Vec<StateOffer>,
     ) {
         let job = &queue[place];
         self.awake.extend((self.listed.len()..states.count()).map(to_index));
@@ -92,7 +92,8 @@ impl OfferSearch {
             }
             self.offer(&guest, states, state, offers);
         }
-        // What a job holds is on no menu: it may matter in states that sleep, too.
+        // The current GPUs of a job are not part of any menu, so they may be relevant in sleeping states,
+        // too.
         let sleeping = if passes_over && !job.held.is_empty() { 0..before } else { 0..0 };
         for state in sleeping.filter(|&state| !self.is_awake[state as usize]).collect::<Vec<_>>() {
             let is_new = || states.find(state, &job.held).is_none();
@@ -103,8 +104,8 @@ impl OfferSearch {
         self.hopes.go_on();
     }
 
-    /// Adds what a job would take in a state, where it gains by that.
-    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<Offer>) {
+    /// Adds the choice of a job in a state if it gains by it.
+    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<StateOffer>) {
         let Some(listed) = self.listed[state as usize] else { return };
         let best = guest.best(&self.menu, listed, || states.taken(state));
         let Some((chosen, payoff)) = best.filter(|(_, payoff)| *payoff > 0.0) else { return };
@@ -117,18 +118,18 @@ impl OfferSearch {
         }
         let payoff = states.payoff(state) + payoff;
         if states.may_take(then, payoff) {
-            offers.push(Offer { state: then, payoff, before: states.last(state) });
+            offers.push(StateOffer { state: then, payoff, before: states.last(state) });
         }
     }
 
-    /// Returns whether neither this job nor one after it leads from a state to a new one, nor to the answer by a better way.
+    /// Returns whether neither this nor a later job leads from a state to a new state or to a better result.
     fn may_sleep(
         &mut self,
         market: &Market<'_>,
         urgency: f64,
         states: &States,
         state: u32,
-        listed: Listed,
+        listed: MenuRange,
     ) -> bool {
         let mut lost = None;
         for place in listed.0..listed.1 {
@@ -157,15 +158,15 @@ impl OfferSearch {
         true
     }
 
-    /// Returns whether a choice is worse than another one for this job and all after it.
+    /// Returns whether a choice is worse than another one for this and all later jobs.
     fn is_never_best(&mut self, market: &Market<'_>, place: u32, other: usize) -> bool {
         let (menu_choice, other) = (self.menu.choices[place as usize], self.menu.choices[other]);
         self.hopes.lead(menu_choice.pace, other.pace) < menu_choice.cost - other.cost - market.slack
     }
 }
 
-/// Returns whether no way on from a state brings as much as what is known: each free GPU brings at most the urgency of the next
-/// job, as those after it are less urgent, less the price that it has now.
+/// Returns whether no path from a state can reach the known best payoff: each free GPU adds at most the
+/// urgency of the next job, which is the highest of the remaining ones, minus the GPU's current price.
 fn is_lost(market: &Market<'_>, urgency: f64, states: &States, state: u32) -> bool {
     let gain = |(cell, &taken): (usize, &u32)| {
         let free = market.cells.list[cell].count - taken;

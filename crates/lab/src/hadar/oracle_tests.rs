@@ -1,5 +1,5 @@
-//! `find` against all allocations of tiny clusters, counted in another way, and the recursion against one that asks every job in
-//! every state.
+//! Compares `find` with an enumeration of all allocations of tiny clusters, and the recursion with one that
+//! processes every job in every state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::find::{Market, by_digits};
 use crate::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
 use crate::hadar::layers;
-use crate::hadar::prices::Prices;
+use crate::hadar::prices::CellPrices;
 use hsched_model::Seconds;
 use hsched_plan::Sharing;
 use rand::{RngExt, SeedableRng};
@@ -56,7 +56,7 @@ fn job(random: &mut Pcg64, number: usize, cells: &Cells) -> Option<HadarJob> {
     })
 }
 
-/// Returns the greatest payoff of all allocations.
+/// Returns the highest payoff of all allocations.
 fn best_of_all(market: &Market<'_>, job: &HadarJob, taken: &[u32]) -> Option<f64> {
     let mut best: Option<f64> = None;
     let mut counts = vec![0_u32; taken.len()];
@@ -116,7 +116,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
         let jobs: Vec<HadarJob> = (0..3).filter_map(|number| job(&mut random, number, &cells)).collect();
         let Some(mut hadar_job) = jobs.first().cloned() else { continue };
         let parameters = parameters(&mut random);
-        let prices = Prices::new(&cells, &jobs, NOW, &parameters);
+        let prices = CellPrices::new(&cells, &jobs, NOW, &parameters);
         let market = Market::new(&cells, &prices, &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
@@ -139,7 +139,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
     }
 }
 
-/// Returns the jobs to serve, by their place in the queue, and what they bring together.
+/// Returns the jobs to serve, by index in the queue, and their total payoff.
 fn recursion(market: &Market<'_>, queue: &[HadarJob]) -> (Vec<usize>, f64) {
     let mut layer = BTreeMap::from([(vec![0; market.cells.list.len()], (0.0, Vec::new()))]);
     let is_better = |option: &(f64, Vec<usize>), other: &(f64, Vec<usize>)| {
@@ -184,7 +184,7 @@ fn who_is_not_asked_would_change_nothing() {
         queue.sort_by(|a, b| {
             b.urgency(NOW, &parameters).total_cmp(&a.urgency(NOW, &parameters)).then(a.number.cmp(&b.number))
         });
-        let prices = Prices::new(&cells, &queue, NOW, &parameters);
+        let prices = CellPrices::new(&cells, &queue, NOW, &parameters);
         let market = Market::new(&cells, &prices, &queue, NOW, &parameters);
         if let Some(first) = queue.first().cloned()
             && let Some(found) = market.find(&first, &vec![0; cells.list.len()])

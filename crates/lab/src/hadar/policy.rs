@@ -5,7 +5,7 @@ use crate::hadar::facts::facts;
 use crate::hadar::find::Market;
 use crate::hadar::job::{HadarJob, HadarParameters};
 use crate::hadar::layers::{ServedJobs, best};
-use crate::hadar::prices::Prices;
+use crate::hadar::prices::CellPrices;
 use hsched_model::Seconds;
 use hsched_plan::kit::Floor;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
@@ -67,7 +67,7 @@ impl Policy for Hadar {
             let order = urgency(b).total_cmp(&urgency(a));
             order.then(a.arrival.total_cmp(&b.arrival)).then(a.number.cmp(&b.number))
         });
-        let prices = Prices::new(&cells, &queue, now, &self.parameters);
+        let prices = CellPrices::new(&cells, &queue, now, &self.parameters);
         let market = Market::new(&cells, &prices, &queue, now, &self.parameters);
         let answer = best(&market, &queue);
         self.carry_out(problem, &market, &queue, &answer, &mut plan);
@@ -77,13 +77,13 @@ impl Policy for Hadar {
 }
 
 impl Hadar {
-    /// Returns how long it is to the next round.
+    /// Returns the time until the next round.
     fn next_round(&self, now: f64) -> Seconds {
         let round = self.parameters.round.0;
         Seconds(((now / round + 1e-9).floor() + 1.0) * round - now)
     }
 
-    /// Puts what is decided into the plan: those that give GPUs back first.
+    /// Adds the decisions to the plan; jobs that release GPUs come first.
     fn carry_out(
         &self,
         problem: &Problem,
@@ -130,7 +130,7 @@ impl Hadar {
     }
 }
 
-/// Returns whether a job can ever have its GPUs.
+/// Returns whether a job can ever get its GPUs.
 fn fits(job: &HadarJob, cells: &Cells) -> bool {
     let usable = cells.list.iter().filter(|cell| job.rates[cell.gpu_type].is_some());
     usable.map(|cell| cell.count).sum::<u32>() >= job.gpus

@@ -3,7 +3,7 @@
 use crate::hadar::cells::Cells;
 use crate::hadar::job::{HadarJob, HadarParameters};
 
-/// The terms on which a job got its GPUs.
+/// The terms of a job's allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BidTerms {
     pub speed: f64,
@@ -13,23 +13,24 @@ pub(super) struct BidTerms {
     pub payoff: f64,
 }
 
-/// The prices of all cells, by how many of their GPUs are taken.
+/// The prices of all cells by the number of taken GPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Prices {
+pub(super) struct CellPrices {
     pub horizon: f64,
     pub eta: f64,
     pub u_min: f64,
     /// By type.
     pub u_max: Vec<f64>,
-    /// By cell, then by GPUs taken.
+    /// By cell, then by number of taken GPUs.
     table: Vec<Vec<f64>>,
 }
 
-/// Slack for counting rounds.
+/// Tolerance when counting rounds.
 const SLACK: f64 = 1e-9;
 
-impl Prices {
-    /// Returns the prices of a round (eqs. 5 to 7): from `u_min` for the first GPU of a cell to `u_max` when all are taken.
+impl CellPrices {
+    /// Returns the prices of a round (eqs. 5 to 7): from `u_min` for the first GPU of a cell to `u_max` when
+    /// all are taken.
     pub(super) fn new(cells: &Cells, jobs: &[HadarJob], now: f64, parameters: &HadarParameters) -> Self {
         let round = parameters.round.0;
         let in_turn: f64 = jobs.iter().map(|job| job.times().1).sum();
@@ -56,7 +57,7 @@ impl Prices {
         Self { horizon, eta, u_min, table: table.collect(), u_max }
     }
 
-    /// Returns the price of one GPU of a cell of which some are taken.
+    /// Returns the price of one GPU of a cell with a number of taken GPUs.
     pub(super) fn of(&self, cell: usize, taken: u32) -> f64 {
         self.table[cell][taken as usize]
     }
@@ -68,7 +69,7 @@ impl Prices {
 }
 
 impl HadarJob {
-    /// Returns what a GPU is worth to it at best: its place in the queue.
+    /// Returns the maximum utility of a GPU for the job, which determines its place in the queue.
     pub(super) fn urgency(&self, now: f64, parameters: &HadarParameters) -> f64 {
         self.worth(now + self.times().0 - self.arrival, parameters) / f64::from(self.gpus)
     }

@@ -1,41 +1,41 @@
-//! The states of the recursion: which GPUs are taken, and the best way there.
+//! The states of the recursion, each a set of taken GPUs with the best path to it.
 
 use std::cmp::Ordering;
 
 use crate::hadar::find::by_digits;
 use hsched_model::number::to_index;
 
-/// Payoffs that differ by a smaller part of them may be the same in twelve digits.
+/// Payoffs whose relative difference is smaller may be equal in twelve digits.
 const SLACK: f64 = 1e-9;
 
-/// A job that was served on some way, after others.
+/// A served job on a path, with its predecessor.
 #[derive(Clone, Copy, PartialEq)]
-struct Step {
+struct StateStep {
     before: Option<u32>,
     place: u32,
 }
 
-/// All states that any way has led to, by number: there are tens of thousands, so numbers are small.
+/// All states that were reached, by number; there are tens of thousands, so numbers are small.
 pub(super) struct States {
     cells: usize,
-    /// GPUs taken by cell, one state after another.
+    /// Numbers of taken GPUs by cell, one state after another.
     taken: Vec<u32>,
-    /// What the best way to each brings; less than anything where none is known.
+    /// Payoff of the best path to each state; negative infinity if there is none.
     payoffs: Vec<f64>,
-    /// The most that any has brought.
+    /// The highest payoff of all states.
     most: f64,
-    /// The last job served on that way, among the steps.
+    /// The last step of that path.
     last: Vec<Option<u32>>,
-    steps: Vec<Step>,
-    /// What the cells count in hashes, and what each state hashes to.
+    steps: Vec<StateStep>,
+    /// Hash keys of the cells, and hashes of the states.
     keys: Vec<u64>,
     hashes: Vec<u64>,
-    /// Numbers of states by that, with the next place where that is taken.
+    /// Hash table of state numbers with linear probing.
     slots: Vec<Option<u32>>,
 }
 
 impl States {
-    /// Returns the state in which nothing is taken, as number 0.
+    /// Returns only the state without taken GPUs, with number 0.
     pub(super) fn new(cells: usize) -> Self {
         let mut states = Self {
             cells,
@@ -64,34 +64,34 @@ impl States {
         self.payoffs[state as usize]
     }
 
-    /// Returns the most that any way to any state brings.
+    /// Returns the highest payoff of any path to any state.
     pub(super) fn most(&self) -> f64 {
         self.most
     }
 
-    /// Returns the last job on the way to a state.
+    /// Returns the last job on the path to a state.
     pub(super) fn last(&self, state: u32) -> Option<u32> {
         self.last[state as usize]
     }
 
-    /// Returns whether a way to a state is known.
+    /// Returns whether a path to a state is known.
     pub(super) fn is_reached(&self, state: u32) -> bool {
         self.payoff(state) > f64::NEG_INFINITY
     }
 
-    /// Forgets the way to a state.
+    /// Forgets the path to a state.
     pub(super) fn forget(&mut self, state: u32) {
         self.payoffs[state as usize] = f64::NEG_INFINITY;
     }
 
-    /// Returns the state in which some more GPUs are taken; to a new one no way is known.
+    /// Returns the state with some more GPUs taken; a new state has no path yet.
     pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
         let hash = self.hash(state, parts);
         let slot = self.slot(hash, |known| self.is_after(known, state, parts));
         self.slots[slot].unwrap_or_else(|| self.add(slot, hash, state, parts))
     }
 
-    /// Returns the same, if it is there.
+    /// Returns the same state if it exists.
     pub(super) fn find(&self, state: u32, parts: &[(usize, u32)]) -> Option<u32> {
         self.slots[self.slot(self.hash(state, parts), |known| self.is_after(known, state, parts))]
     }
@@ -117,7 +117,8 @@ impl States {
         number
     }
 
-    /// Returns the hash of a state in which some more GPUs are taken: a sum over cells, so that only these count.
+    /// Returns the hash of the state with some more GPUs taken: a sum over cells, so only the changed cells
+    /// are computed.
     fn hash(&self, state: u32, parts: &[(usize, u32)]) -> u64 {
         let add = |hash: u64, &(cell, count): &(usize, u32)| {
             hash.wrapping_add(self.keys[cell].wrapping_mul(u64::from(count)))
@@ -125,7 +126,7 @@ impl States {
         parts.iter().fold(self.hashes[state as usize], add)
     }
 
-    /// Returns where the number of a state is kept, or would be.
+    /// Returns the slot of a state's number, or the free slot for it.
     fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
         let mut slot = (hash >> 32) as usize & (self.slots.len() - 1);
         while self.slots[slot].is_some_and(|slot| self.hashes[slot as usize] != hash || !is_it(slot)) {
@@ -140,14 +141,15 @@ impl States {
         cells.all(|(cell, (candidate, before))| *candidate == before + more(cell))
     }
 
-    /// Returns whether a way that brings so much may be better than the one that is known.
+    /// Returns whether a path with this payoff may be better than the known one.
     pub(super) fn may_take(&self, state: u32, payoff: f64) -> bool {
         payoff >= self.payoff(state) * (1.0 - SLACK)
     }
 
-    /// Takes another way to a state if it is better, and returns whether it is: to serve a job after all others on some way.
+    /// Replaces the path to a state by a better one that serves a job after another path; returns whether it
+    /// is better.
     pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
-        let step = Step { before, place: to_index(place) };
+        let step = StateStep { before, place: to_index(place) };
         let order = by_digits(payoff, self.payoff(state));
         let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
         if is_better {
@@ -160,13 +162,13 @@ impl States {
         is_better
     }
 
-    /// Returns whether the way to one state is better than that to another.
+    /// Returns whether the path to one state is better than that to another.
     pub(super) fn is_better(&self, one: u32, other: u32) -> bool {
         let order = by_digits(self.payoff(one), self.payoff(other));
         order.then_with(|| self.earlier(self.step(self.last(one)), self.step(self.last(other)))).is_gt()
     }
 
-    /// Returns the jobs served on the way to a state, in order.
+    /// Returns the jobs on the path to a state, in order.
     pub(super) fn way(&self, state: u32) -> Vec<usize> {
         let steps = std::iter::successors(self.step(self.last(state)), |step| self.step(step.before));
         let mut places: Vec<usize> = steps.map(|step| step.place as usize).collect();
@@ -174,14 +176,15 @@ impl States {
         places
     }
 
-    fn step(&self, step: Option<u32>) -> Option<Step> {
+    fn step(&self, step: Option<u32>) -> Option<StateStep> {
         step.map(|step| self.steps[step as usize])
     }
 
-    /// Compares two ways job by job: greater is what took an earlier one, or, of two that begin the same, the shorter.
+    /// Compares two paths job by job: the greater one serves an earlier job at the first difference, or is
+    /// the shorter one if it is a prefix of the other.
     ///
-    /// They are followed from their ends, where they differ, to where they meet.
-    fn earlier(&self, mut one: Option<Step>, mut other: Option<Step>) -> Ordering {
+    /// Follows them backwards from their ends until they meet.
+    fn earlier(&self, mut one: Option<StateStep>, mut other: Option<StateStep>) -> Ordering {
         let (mut one_goes_on, mut other_goes_on) = (false, false);
         let mut order = Ordering::Equal;
         while one != other {
@@ -202,7 +205,7 @@ impl States {
     }
 }
 
-/// Returns a number for a cell that has nothing to do with those of others (the steps of `SplitMix64`).
+/// Returns a pseudo-random number for a cell (the steps of `SplitMix64`).
 fn key(cell: usize) -> u64 {
     let mut hash = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

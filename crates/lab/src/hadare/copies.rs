@@ -1,55 +1,57 @@
-//! A trace replayed in rounds in which every job may be on several nodes, as copies that train apart and are merged.
+//! Replays a trace in rounds in which a job may run on several nodes as copies that train separately and are
+//! merged.
 
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
+use crate::replay::{EventKind, Hooks, NO_TYPE, Options, ReplayEvent, ReplayRecord, ReplayedJob, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
 
-/// Slack for the times at which jobs arrive and end, in seconds.
+/// Tolerance for the times of arrivals and ends, in seconds.
 const SAME: f64 = 1e-9;
 
 /// Rounds between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
 
-/// A replay under way.
-struct Rounds<'a> {
+/// A running replay.
+struct CopyReplay<'a> {
     trace: &'a Trace,
     parameters: &'a HadareParameters,
     /// By job of the trace.
     forks: Vec<Fork>,
     nodes: Vec<Vec<usize>>,
     per_epoch: Vec<f64>,
-    record: Record,
-    events: Vec<Event>,
-    /// Σ over rounds in which jobs were there.
+    record: ReplayRecord,
+    events: Vec<ReplayEvent>,
+    /// Σ over the rounds with jobs.
     busy: f64,
     played: u64,
 }
 
-/// Replays a trace under `hadare`. Equal arguments give equal records but for the time that decisions take.
+/// Replays a trace under `hadare`. Equal arguments give equal records except for decision times.
 ///
-/// A job that ends within a round leaves its nodes idle until the next; restarts cost nothing but what every round does.
+/// A job that ends within a round leaves its nodes idle until the next one. A restart costs only the overhead
+/// of every round.
 pub fn replay_copies(
     trace: &Trace,
     options: &Options,
     parameters: &HadareParameters,
     hooks: Hooks<'_>,
-) -> Record {
+) -> ReplayRecord {
     let start = (hooks.elapsed)();
-    let mut rounds = Rounds::new(trace, parameters);
+    let mut rounds = CopyReplay::new(trace, parameters);
     let why = rounds.play(options.rounds, hooks.progress);
     rounds.close(why);
-    let Rounds { mut record, mut events, .. } = rounds;
+    let CopyReplay { mut record, mut events, .. } = rounds;
     record.decision_time = (hooks.elapsed)() - start;
     events.sort_by(|a, b| a.at.0.total_cmp(&b.at.0).then_with(|| (a.kind, a.job).cmp(&(b.kind, b.job))));
     events.iter().for_each(hooks.event);
     record
 }
 
-impl<'a> Rounds<'a> {
+impl<'a> CopyReplay<'a> {
     fn new(trace: &'a Trace, parameters: &'a HadareParameters) -> Self {
         let all = trace.problem.nodes.len();
         let mut per_epoch = Vec::new();
@@ -63,12 +65,14 @@ impl<'a> Rounds<'a> {
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
         let forks: Vec<Fork> = forks.collect();
-        let arrived = |entry: &crate::replay::Entry| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
-        let record = Record {
+        let arrived = |entry: &crate::replay::TraceJob| {
+            ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place)
+        };
+        let record = ReplayRecord {
             policy: "hadare",
-            jobs: vec![JobRecord::default(); forks.len()],
+            jobs: vec![ReplayedJob::default(); forks.len()],
             in_use: vec![(trace.first_arrival().0, 0)],
-            ..Record::default()
+            ..ReplayRecord::default()
         };
         Self {
             trace,
@@ -83,7 +87,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Plays until all jobs are done or nothing happens any more; returns why what has not ended never will.
+    /// Runs until all jobs have ended or no further event occurs; returns why the remaining jobs never end.
     fn play(&mut self, most: Option<u64>, progress: &mut dyn FnMut(usize)) -> &'static str {
         let first = rounds_before(self.trace.now.0, self.parameters.round);
         let mut number = first;
@@ -115,7 +119,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Returns whether a job has something left, and all that it comes after have completed.
+    /// Returns whether a job has remaining steps and all its predecessors have completed.
     fn may_train(&self, job: usize, at: f64) -> bool {
         let of_place = |place: usize| self.trace.jobs.iter().position(|entry| entry.place == place);
         let has_completed = |place: &usize| {
@@ -125,7 +129,7 @@ impl<'a> Rounds<'a> {
         self.forks[job].steps > 0 && self.trace.jobs[job].after.iter().all(has_completed)
     }
 
-    /// Plays one round with the jobs that are there; returns whether any of them made a step.
+    /// Runs one round with the arrived jobs; returns whether any of them did a step.
     fn round(&mut self, number: u64, live: &[usize]) -> bool {
         let at = moment(number, self.parameters.round);
         let jobs: Vec<Fork> = live.iter().map(|job| self.forks[*job].clone()).collect();
@@ -147,17 +151,17 @@ impl<'a> Rounds<'a> {
         let there = to_f64(free.len()) * time;
         let facts = Map::from_iter([
             ("round".to_owned(), json!(number + 1)),
-            // The part of all nodes' time in which copies trained.
+            // Fraction of the time of all nodes in which copies trained.
             ("cru".to_owned(), json!(busy / there)),
             ("jobs".to_owned(), bids.into_iter().map(|(_, bid)| bid).collect()),
         ]);
-        self.events.push(Event { facts, ..Event::new(Time(at), Kind::Round) });
+        self.events.push(ReplayEvent { facts, ..ReplayEvent::new(Time(at), EventKind::Round) });
         (self.busy, self.played) = (self.busy + busy / there, self.played + 1);
         self.record.decisions += 1;
         busy > 0.0
     }
 
-    /// Returns what a job got in a round, in the order in which it took its nodes.
+    /// Returns the shares of a job in a round, in the order in which it took its nodes.
     fn bid(&self, job: usize, shares: &[CopyShare]) -> Value {
         let node = |copy_share: &CopyShare| self.trace.problem.nodes[copy_share.node].name.as_str();
         let copy = |copy_share: &CopyShare| json!({ "node": node(copy_share), "steps": copy_share.steps, "busy_s": copy_share.busy });
@@ -168,7 +172,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Records what becomes of a job in a round that begins now.
+    /// Records the events of a job in a round that begins now.
     fn tell(&mut self, job: usize, at: f64, shares: &[CopyShare], ends: &mut Vec<(f64, u32)>) {
         let entry = &self.trace.jobs[job];
         let nodes: Vec<usize> = shares.iter().map(|copy_share| copy_share.node).collect();
@@ -176,21 +180,21 @@ impl<'a> Rounds<'a> {
         let mut event = None;
         if job_record.started.is_none() && !nodes.is_empty() {
             job_record.started = Some(Time(at));
-            event = Some(Kind::Started);
+            event = Some(EventKind::Started);
         } else if !self.nodes[job].is_empty() && nodes.is_empty() {
-            event = Some(Kind::Stopped);
+            event = Some(EventKind::Stopped);
         } else if nodes != self.nodes[job] {
             job_record.moves += 1;
-            event = Some(if self.nodes[job].is_empty() { Kind::Started } else { Kind::Moved });
+            event = Some(if self.nodes[job].is_empty() { EventKind::Started } else { EventKind::Moved });
         }
         let on_node = |&node: &usize| {
             let gpus = self.trace.problem.nodes[node].gpus.iter().enumerate();
             let usable = gpus.filter(|(ty, count)| **count > 0 && entry.model.types[*ty].is_some());
             usable.map(move |(gpu_type, &count)| Slot { node, gpu_type, count })
         };
-        let event = event.map(|kind| Event {
+        let event = event.map(|kind| ReplayEvent {
             slots: nodes.iter().flat_map(on_node).collect(),
-            ..Event::of_job(Time(at), kind, entry.place)
+            ..ReplayEvent::of_job(Time(at), kind, entry.place)
         });
         self.events.extend(event);
         for share in shares {
@@ -201,15 +205,15 @@ impl<'a> Rounds<'a> {
         self.nodes[job] = nodes;
         if self.forks[job].steps == 0 {
             let last = shares.iter().map(|copy_share| copy_share.busy).fold(0.0, f64::max);
-            // The copies are merged before the job is done.
+            // The copies are merged before the job ends.
             let end = Time(at + last + self.parameters.overhead.0);
             let job_record = &mut self.record.jobs[job];
             (job_record.completed, job_record.done) = (Some(end), entry.model.progress.work);
-            self.events.push(Event::of_job(end, Kind::Completed, entry.place));
+            self.events.push(ReplayEvent::of_job(end, EventKind::Completed, entry.place));
         }
     }
 
-    /// Counts the GPUs in use through a round, of copies that end at these times.
+    /// Counts the GPUs in use during a round with copies that end at these times.
     fn count_gpus(&mut self, at: f64, mut ends: Vec<(f64, u32)>) {
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut count: u32 = ends.iter().map(|(_, gpus)| gpus).sum();
@@ -224,7 +228,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Records how far the jobs are that have not ended.
+    /// Records the progress of the jobs that have not ended.
     fn close(&mut self, why: &str) {
         let played = to_f64(self.played);
         self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });
@@ -245,7 +249,7 @@ fn moment(number: u64, round: Seconds) -> f64 {
     to_f64(number) * round.0
 }
 
-/// Returns the number of rounds that begin before a moment.
+/// Returns the number of rounds that begin before a time.
 fn rounds_before(now: f64, round: Seconds) -> u64 {
     to_u64((now / round.0 - SAME).ceil().max(0.0))
 }

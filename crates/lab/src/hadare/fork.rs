@@ -1,7 +1,8 @@
-//! `hadare`: a job on several nodes at once, as copies that train apart for a round and are merged after it.
+//! `hadare`: a job runs on several nodes at once, as copies that train separately for a round and are then
+//! merged.
 //!
-//! Who takes which node, and how many steps each copy does: a function of one round, without time. It is the same in a
-//! simulation and on a cluster.
+//! Decides which job takes which node and how many steps each copy does, as a function of one round without
+//! time. A simulation and a cluster use the same function.
 
 use std::cmp::Ordering;
 
@@ -10,12 +11,12 @@ use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_plan::{JobModel, Objective, Problem};
 
-/// What users may tune of `hadare`.
+/// User-defined parameters of `hadare`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HadareParameters {
     /// L, the length of a round.
     pub round: Seconds,
-    /// What of it no copy trains in: reading and merging the copies.
+    /// The part of it in which no copy trains: reading and merging the copies.
     pub overhead: Seconds,
     pub objective: ForkObjective,
 }
@@ -23,15 +24,15 @@ pub struct HadareParameters {
 /// Which jobs come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForkObjective {
-    /// Jobs that are nearest to their end take as many nodes as they need for it.
+    /// The jobs closest to their ends take as many nodes as they need to end.
     #[default]
     MeanJct,
-    /// Every job gets a node, and the one that ends last one more.
+    /// Every job gets a node, and then repeatedly the job that ends last gets another one.
     Makespan,
 }
 
 impl ForkObjective {
-    /// Returns what forks by an objective; `None` where nothing does.
+    /// Returns the variant for an objective; `None` if there is none.
     pub fn of(objective: Objective) -> Option<Self> {
         match objective {
             Objective::MeanJct => Some(Self::MeanJct),
@@ -48,7 +49,7 @@ impl Default for HadareParameters {
 }
 
 impl HadareParameters {
-    /// Returns T, the time of a round in which copies train.
+    /// Returns T, the part of a round in which copies train.
     pub fn training(&self) -> f64 {
         (self.round.0 - self.overhead.0).max(0.0)
     }
@@ -57,34 +58,34 @@ impl HadareParameters {
 /// A job that may be forked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fork {
-    /// S, the steps left.
+    /// S, the remaining steps.
     pub steps: u64,
-    /// X, steps per second by node; 0 where it cannot run.
+    /// X, steps per second by node; 0 if it cannot run there.
     pub speeds: Vec<f64>,
-    /// The most copies of it.
+    /// Maximum number of copies.
     pub most: usize,
 }
 
-/// What a copy does in a round.
+/// The work of a copy in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CopyShare {
     pub node: usize,
     pub steps: u64,
-    /// How long that takes it, in seconds.
+    /// Its duration, in seconds.
     pub busy: f64,
 }
 
-/// Slack where a number of steps is rounded down.
+/// Tolerance when a number of steps is rounded down.
 const SLACK: f64 = 1e-9;
 
-/// Returns the steps per second of a job on all GPUs of each node that it can use.
+/// Returns the steps per second of a job on all usable GPUs of each node.
 pub(super) fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
     problem.nodes.iter().map(|node| node_speed(job, &node.gpus)).collect()
 }
 
-/// Returns the steps per second of one copy on some GPUs, by type; 0 where it can use none of them.
+/// Returns the steps per second of one copy on some GPUs by type; 0 if it can use none of them.
 pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
-    // Slices form no ring: one of them has to do alone, where there is nothing else.
+    // Slices cannot form a ring, so a copy uses a single slice if there is nothing else.
     let usable = |alone: bool| {
         let present = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
         present.filter_map(move |(count, model)| {
@@ -100,8 +101,8 @@ pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
     usable(true).filter_map(|(_, ty)| rate(job, ty, 1)).fold(0.0, f64::max)
 }
 
-/// Returns the copies of every job for one round of which they train `time` seconds, in the order in which each job took its
-/// nodes; `free` says which nodes are.
+/// Returns the copies of every job for a round with `time` seconds of training, in the order in which each
+/// job took its nodes; `free` flags the free nodes.
 pub(super) fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjective) -> Vec<Vec<CopyShare>> {
     let mut seats = Seats::new(jobs, free);
     if objective == ForkObjective::MeanJct {
@@ -118,15 +119,15 @@ pub(super) fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjec
     jobs.iter().zip(&seats.taken).map(split).collect()
 }
 
-/// The nodes while they are given out.
+/// The assignment of nodes in progress.
 struct Seats<'a> {
     jobs: &'a [Fork],
     free: Vec<bool>,
-    /// The nodes of each job, in the order in which it took them.
+    /// The nodes of each job in the order in which it took them.
     taken: Vec<Vec<usize>>,
     /// By job, Σ X over all nodes.
     totals: Vec<f64>,
-    /// By node, Σ over the jobs of the part of its speed that a job has there.
+    /// By node, Σ over the jobs of the fraction of their total speed that they have there.
     wanted: Vec<f64>,
 }
 
@@ -146,14 +147,14 @@ impl<'a> Seats<'a> {
         steps(&self.jobs[job]) / self.totals[job]
     }
 
-    /// Returns how long a job takes on the nodes that it has.
+    /// Returns how long a job takes on its nodes.
     fn end(&self, job: usize) -> f64 {
         let speeds = self.taken[job].iter().map(|node| self.jobs[job].speeds[*node]);
-        // Not their sum, which is -0 where there are none.
+        // `sum` of an empty sequence would be -0.
         steps(&self.jobs[job]) / speeds.fold(0.0, |sum, speed| sum + speed)
     }
 
-    /// Returns the free node on which a job is best, compared with how good all jobs are there.
+    /// Returns the free node on which a job is best relative to all jobs.
     fn best(&self, job: usize) -> Option<usize> {
         let fork = &self.jobs[job];
         if self.taken[job].len() >= fork.most {
@@ -168,7 +169,7 @@ impl<'a> Seats<'a> {
         )
     }
 
-    /// Gives a job its best free node; returns whether there was one.
+    /// Assigns its best free node to a job; returns whether there was one.
     fn take(&mut self, job: usize) -> bool {
         let Some(node) = self.best(job) else { return false };
         self.free[node] = false;
@@ -176,7 +177,7 @@ impl<'a> Seats<'a> {
         true
     }
 
-    /// Returns the job that is next to get a node: one without, the longest first, else the one that ends last.
+    /// Returns the next job to get a node: the longest one without a node, else the one that ends last.
     fn neediest(&self) -> Option<usize> {
         let able = || (0..self.jobs.len()).filter(|&job| self.best(job).is_some());
         let longest =
@@ -190,7 +191,7 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Returns the steps that each copy of a job does in a round.
+/// Returns the steps of each copy of a job in a round.
 fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
     let speeds: Vec<f64> = nodes.iter().map(|node| job.speeds[*node]).collect();
     let most: Vec<u64> = speeds.iter().map(|speed| floor(speed * time)).collect();
@@ -203,7 +204,8 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
     nodes.iter().zip(&speeds).zip(steps).map(share).collect()
 }
 
-/// Splits steps in proportion to speeds: what is left by rounding down goes to the largest remainders, the earlier first.
+/// Divides steps in proportion to speeds; the steps left by rounding down go to the largest remainders, the
+/// earlier first.
 pub(super) fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
     let total: f64 = speeds.iter().sum();
     let exact: Vec<f64> = speeds.iter().map(|speed| to_f64(steps) * speed / total).collect();
@@ -233,7 +235,7 @@ fn floor(steps: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns the steps of the copies of each job by node, and the steps left of it.
+    /// Returns the steps of the copies of each job by node, and its remaining steps.
     fn round(jobs: &[(u64, &[f64])], time: f64, objective: ForkObjective) -> Vec<(Vec<(usize, u64)>, u64)> {
         let forks: Vec<Fork> = jobs
             .iter()

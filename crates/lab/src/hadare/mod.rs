@@ -1,4 +1,5 @@
-//! `hadare`: jobs forked into copies for one round, on several nodes at once without being together.
+//! `hadare`: forks jobs into copies for one round, so that a job can use several nodes without connecting
+//! them.
 
 mod copies;
 mod fork;

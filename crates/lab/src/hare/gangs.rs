@@ -1,41 +1,41 @@
-//! `hare` on a cluster: jobs hold all their GPUs together, for a turn of some epochs, and a GPU computes several tasks of an epoch
-//! in turn where there are fewer GPUs than tasks.
+//! `hare` on a cluster: a job holds all its GPUs at once for a turn of some epochs, and a GPU computes
+//! several tasks of an epoch one after the other if there are fewer GPUs than tasks.
 
 use crate::hare::order::first_middles;
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
-use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
+use hsched_plan::{Budget, Decision, HoldStage, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot};
 
 /// The policy.
 #[derive(Default)]
 pub(super) struct Hare {
     turns: Turns,
-    /// When the first of the turns is over that begin in the decision under way.
+    /// End of the first of the turns that begin in the current decision.
     begun_until: Option<f64>,
 }
 
-/// The version of its memory's words; turns of another one are forgotten.
+/// The version of the stored memory; turns of another version are discarded.
 const VERSION: u32 = 1;
 
 const NAME: &str = "hare";
 
-/// One GPU and when it is free.
+/// A GPU and when it becomes free.
 #[derive(Clone, Copy)]
 struct Card {
-    gpu: Gpu,
+    gpu: TaskGpu,
     free: f64,
-    /// The job that holds it now.
+    /// The job that currently holds it.
     holder: Option<usize>,
 }
 
 /// A turn of a job on some GPUs.
-struct Turn {
+struct JobTurn {
     start: f64,
     end: f64,
-    /// When the job is done if it goes on there.
+    /// When the job would complete if it continued there.
     done: f64,
     epochs: f64,
     /// GPUs by type.
@@ -74,14 +74,14 @@ impl Policy for Hare {
         let mut changes = Vec::new();
         for (_, place, goes_on) in order {
             if goes_on {
-                // Nobody who comes after it gets these GPUs when its turn is over.
+                // No later job gets these GPUs at the end of its turn.
                 keep_to_the_end(&mut cards, problem, jobs[place]);
                 continue;
             }
             let decision = self.next_turn(problem, &mut cards, jobs[place], &tasks.jobs[place]);
             changes.extend(decision.map(|decision| (jobs[place], decision)));
         }
-        // Who makes room comes first.
+        // Jobs that release GPUs come first.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let wake = turns_end.into_iter().chain(self.begun_until.take()).min_by(f64::total_cmp);
         Ok(Plan { changes, wake: wake.map(Time), ..Plan::default() })
@@ -99,7 +99,7 @@ impl Policy for Hare {
 }
 
 impl Hare {
-    /// Gives a job its next turn, now or later; returns what changes by that.
+    /// Assigns its next turn to a job, now or later; returns the resulting change.
     fn next_turn(
         &mut self,
         problem: &Problem,
@@ -115,7 +115,7 @@ impl Hare {
         };
         let chosen = choose(cards, job, &turn);
         for &card in &chosen {
-            // Whoever comes after it gets these GPUs when it is done: it continues where it is.
+            // Later jobs get these GPUs when it completes: it continues on them.
             cards[card].free = turn.done;
         }
         if turn.start > now {
@@ -156,13 +156,13 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
     let of_node = |(node, counts): (usize, &Vec<u32>)| {
         let types = counts.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     let gpus = counts.iter().enumerate().flat_map(of_node);
     gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()
 }
 
-/// Marks the GPUs that a job holds, until then.
+/// Reserves the GPUs that a job holds up to a time.
 fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
     for slot in held(problem, job) {
         let is_on_slot = |card: &&mut Card| {
@@ -176,10 +176,10 @@ fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
     }
 }
 
-/// Marks the GPUs of a running job as its own until it is done.
+/// Reserves the GPUs of a running job until it completes.
 fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
     let epoch = problem.jobs[job].progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, .. } => epoch,
+        HoldStage::Running { epoch, .. } => epoch,
         _ => hold.epoch,
     });
     let left = whole_left(&problem.jobs[job].progress, problem.now) * epoch.fold(0.0, f64::max);
@@ -188,8 +188,8 @@ fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
     }
 }
 
-/// Returns the turn that ends first, on GPUs that are free now or that become free.
-fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<Turn> {
+/// Returns the turn that ends first, on GPUs that are free now or become free.
+fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<JobTurn> {
     let (model, now) = (&problem.jobs[job], problem.now);
     let shortest = tasks.fastest()? + tasks.sync;
     let epochs = Turns::epochs(&model.progress, shortest, now);
@@ -198,7 +198,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
     starts.dedup();
     let is_first = model.progress.started.is_none();
     let held_counts = owned(cards, job, tasks.times.len());
-    let mut best: Option<Turn> = None;
+    let mut best: Option<JobTurn> = None;
     for start in starts {
         if best.as_ref().is_some_and(|best| start + epochs * shortest >= best.end * (1.0 - TIE)) {
             break;
@@ -213,7 +213,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
             let rest = (whole_left(&model.progress, now) - epochs).max(0.0) * (long + tasks.sync);
-            best = Some(Turn { start, end, done: end + rest, epochs, counts });
+            best = Some(JobTurn { start, end, done: end + rest, epochs, counts });
         }
     }
     best
@@ -225,8 +225,8 @@ fn owned(cards: &[Card], job: usize, types: usize) -> Vec<u32> {
     counts
 }
 
-/// Gives a round's tasks one by one to the GPU that has computed its tasks first then; returns the GPUs by type and how long
-/// the round computes.
+/// Assigns the tasks of a round one by one to the GPU that finishes its tasks first; returns the GPUs by type
+/// and the computing time of the round.
 fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Vec<u32>, f64)> {
     let types = free.len();
     let (mut handed_out, mut counts, mut long) = (vec![0_u64; types], vec![0_u32; types], 0.0_f64);
@@ -246,8 +246,8 @@ fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Ve
     (counts.iter().sum::<u32>() >= least).then_some((counts, long))
 }
 
-/// Returns the GPUs of a turn: those that the job holds, then those of one node where one has enough.
-fn choose(cards: &[Card], job: usize, turn: &Turn) -> Vec<usize> {
+/// Returns the GPUs of a turn: first those that the job holds, then those of one node if it has enough.
+fn choose(cards: &[Card], job: usize, turn: &JobTurn) -> Vec<usize> {
     let mut chosen = Vec::new();
     for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let is_free =

@@ -1,20 +1,20 @@
-//! The idle times of GPUs between tasks.
+//! Idle times of GPUs between tasks.
 
 use crate::hare::list::Spot;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
-/// When each GPU computes: intervals in order that do not touch.
+/// When each GPU computes: ordered intervals that do not touch.
 pub(super) struct Gaps {
     busy: Vec<Vec<(f64, f64)>>,
 }
 
 impl Gaps {
-    /// Returns so many GPUs that never compute.
+    /// Returns GPUs without any tasks.
     pub(super) fn new(gpus: usize) -> Self {
         Self { busy: vec![Vec::new(); gpus] }
     }
 
-    /// Returns where a task ends first; of several places the one whose gap begins last, then the first GPU.
+    /// Returns where a task ends first; among equal places the one whose gap begins last, then the first GPU.
     pub(super) fn soonest_done(&self, tasks: &Tasks, job: &TaskJob, from: f64) -> Option<Spot> {
         let mut best: Option<(f64, f64, Spot)> = None;
         for (gpu, device) in tasks.gpus.iter().enumerate() {
@@ -32,7 +32,8 @@ impl Gaps {
         best.map(|(_, _, spot)| spot)
     }
 
-    /// Returns when the first gap of a GPU begins in which a task of `time` fits that may start at `from`.
+    /// Returns the begin of the first gap of a GPU into which a task of length `time` fits that may start at
+    /// `from`.
     fn first_gap(&self, gpu: usize, from: f64, time: f64) -> f64 {
         let busy = &self.busy[gpu];
         let holds = |gap: f64, end: f64| gap.max(from) + time <= end * (1.0 + TIE);
@@ -47,7 +48,7 @@ impl Gaps {
         gap
     }
 
-    /// A GPU computes from `start` to `end`.
+    /// Records that a GPU computes from `start` to `end`.
     pub(super) fn take(&mut self, gpu: usize, start: f64, end: f64) {
         let busy = &mut self.busy[gpu];
         let place = busy.partition_point(|(other, _)| *other < start);

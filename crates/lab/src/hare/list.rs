@@ -1,19 +1,19 @@
-//! Which GPU computes each task and when: the tasks in order, each where it starts or ends first.
+//! Assigns a GPU and a time to each task: in order, each where it starts or ends first.
 
 use std::collections::BTreeSet;
 
 use crate::hare::gaps::Gaps;
 use hsched_plan::kit::{TIE, TaskJob, TaskRun, Tasks};
 
-/// Where a task goes.
+/// The rule for assigning a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Assign {
-    /// To the GPU that is free first, as printed in the paper.
+    /// To the GPU that is free first, as stated in the paper.
     Available,
     /// To the GPU on which it ends first.
     #[default]
     Finish,
-    /// The same, also into time that earlier tasks have left between them.
+    /// The same, also in gaps between earlier tasks.
     Insert,
 }
 
@@ -24,30 +24,30 @@ pub(super) struct Spot {
     pub start: f64,
 }
 
-/// Times at which the GPUs of each type have computed what was placed on them, the earliest first.
+/// The times at which the GPUs of each type finish their assigned tasks, in ascending order.
 struct Shelves {
-    /// Moments as bits, which order as the moments do: none is negative.
+    /// Times as bits, whose order is the same because no time is negative.
     free: Vec<BTreeSet<(u64, usize)>>,
     /// The same by GPU.
     since: Vec<u64>,
 }
 
 impl Assign {
-    /// All of them with their names on the command line.
+    /// All rules with their names on the command line.
     pub const NAMES: [(&'static str, Self); 3] =
         [("available", Self::Available), ("finish", Self::Finish), ("insert", Self::Insert)];
 
-    /// Returns its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, assign)| *assign == self).map_or("", |(name, _)| name)
     }
 }
 
-/// Returns the schedule of rounds that are placed in this order.
+/// Returns the schedule of rounds that are assigned in this order.
 pub fn schedule(tasks: &Tasks, rounds: &[(usize, u64)], assign: Assign) -> Vec<TaskRun> {
     let mut shelves = Shelves::new(tasks);
     let mut gaps = Gaps::new(tasks.gpus.len());
-    // When each job's next round may start.
+    // Earliest start of each job's next round.
     let mut ready: Vec<f64> = tasks.jobs.iter().map(|job| job.arrival).collect();
     let mut runs = Vec::with_capacity(rounds.len());
     for &(number, round) in rounds {
@@ -83,7 +83,8 @@ impl Shelves {
         Self { free, since: vec![0; tasks.gpus.len()] }
     }
 
-    /// Returns the GPU that is free first; of several the one on which a task is shortest, then the first.
+    /// Returns the GPU that is free first; among equal ones the one on which the task is shortest, then the
+    /// first.
     fn soonest_free(&self, job: &TaskJob, from: f64) -> Option<Spot> {
         let first = |gpu_type: usize| Some(f64::from_bits(self.free[gpu_type].first()?.0));
         let usable = || (0..self.free.len()).filter_map(|ty| Some((ty, job.times[ty]?, first(ty)?)));
@@ -97,13 +98,14 @@ impl Shelves {
         Some(Spot { gpu, start: free.max(from) })
     }
 
-    /// Returns the GPU on which a task ends first; of several the one that is free last, then the first.
+    /// Returns the GPU on which a task ends first; among equal ones the one that is free last, then the
+    /// first.
     fn soonest_done(&self, job: &TaskJob, from: f64) -> Option<Spot> {
         let usable = || (0..self.free.len()).filter_map(|ty| Some((ty, job.times[ty]? + job.sync)));
         let soonest = |ty: usize| Some(f64::from_bits(self.free[ty].first()?.0).max(from));
         let ends = usable().filter_map(|(ty, long)| Some(soonest(ty)? + long));
         let latest_end = ends.min_by(f64::total_cmp)? * (1.0 + TIE);
-        // Those on which it ends no later must be free by then.
+        // GPUs on which it ends no later must be free by then.
         let tied = || usable().map(|(ty, long)| (ty, latest_end - long)).filter(|(_, by)| *by >= from);
         let free = tied().filter_map(|(ty, by)| self.last_before(ty, by)).max_by(f64::total_cmp)?;
         let early = free * (1.0 - TIE);
@@ -112,20 +114,20 @@ impl Shelves {
         Some(Spot { gpu, start: free.max(from) })
     }
 
-    /// Returns when the last GPU of a type is free that is free by some moment.
+    /// Returns the latest time up to a given time at which a GPU of a type becomes free.
     fn last_before(&self, gpu_type: usize, by: f64) -> Option<f64> {
         let within = self.free[gpu_type].range(..=(by.to_bits(), usize::MAX));
         within.last().map(|(free, _)| f64::from_bits(*free))
     }
 
-    /// Returns the first GPU of a type that is free between two moments, and when it is.
+    /// Returns the first GPU of a type that becomes free between two times, and when.
     fn first_within(&self, gpu_type: usize, early: f64, late: f64) -> Option<(usize, f64)> {
         let within = (late >= early)
             .then(|| self.free[gpu_type].range((early.to_bits(), 0)..=(late.to_bits(), usize::MAX)))?;
         within.map(|(free, gpu)| (*gpu, f64::from_bits(*free))).min_by_key(|(gpu, _)| *gpu)
     }
 
-    /// A GPU computes until then.
+    /// Records that a GPU computes until then.
     fn take(&mut self, gpu: usize, gpu_type: usize, until: f64) {
         let before = std::mem::replace(&mut self.since[gpu], until.to_bits());
         self.free[gpu_type].remove(&(before, gpu));

@@ -1,7 +1,9 @@
-//! `hare`: tasks of all jobs in the order of their middle times, each on the GPU where it ends first ("Hare: Exploiting
-//! Inter-job and Intra-job Parallelism of Distributed Machine Learning on Heterogeneous GPUs", HPDC 2022).
+//! `hare`: tasks of all jobs in the order of their middle times, each on the GPU on which it ends first
+//! ("Hare: Exploiting Inter-job and Intra-job Parallelism of Distributed Machine Learning on Heterogeneous
+//! GPUs", HPDC 2022).
 //!
-//! The paper's first step, a mixed-integer quadratic program, is solved by prices and one sort here (`order`).
+//! Instead of the mixed-integer quadratic program of the paper's first step, `order` uses prices and one
+//! sort.
 
 mod entry;
 mod gangs;
@@ -13,5 +15,5 @@ mod tasks;
 pub(super) use self::entry::HARE;
 use self::gangs::Hare;
 pub use self::list::{Assign, schedule};
-pub use self::order::{Order, order};
+pub use self::order::{RoundOrder, order};
 use self::tasks::TasksOfHare;

@@ -1,10 +1,11 @@
-//! The order in which Hare schedules the rounds of all jobs, and a lower bound on every schedule.
+//! The order in which Hare schedules the rounds of all jobs, and a lower bound for every schedule.
 //!
-//! Every GPU has a price, so that a job's work is a number: what its tasks cost where they are cheapest. One machine that does
-//! this work by falling weight over work, and interrupts whom it must, gives every round a middle time; rounds go by these.
-//! The same machine bounds Σ weight × completion from below: for prices that sum to one, the middle times of every schedule
-//! obey the inequalities of one machine (Queyranne for each GPU, then Cauchy and Schwarz), of which this order is the best
-//! solution (Goemans, for jobs that arrive over time).
+//! Every GPU has a price, so the work of a job is a number: the cost of its tasks where they are cheapest. A
+//! single machine that does this work in descending order of weight over work, with preemption, gives every
+//! round a middle time, and the rounds are ordered by these. The same machine gives a lower bound on Σ weight
+//! × completion: for prices that sum to one, the middle times of every schedule satisfy the inequalities of a
+//! single machine (Queyranne for each GPU, then Cauchy and Schwarz), and this order is the optimal solution
+//! for these (Goemans, for jobs that arrive over time).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,35 +13,35 @@ use std::collections::BinaryHeap;
 use hsched_model::number::to_f64;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
-/// The order of all rounds, with what it was made of.
+/// The order of all rounds, with the data behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct RoundOrder {
     /// The price of a GPU by type; the prices of all GPUs sum to one.
     pub prices: Vec<f64>,
-    /// By job, when the middle of each of its rounds is due, in seconds; empty for one that can run nowhere.
+    /// By job, the middle times of its rounds in seconds; empty for a job that cannot run.
     pub middles: Vec<Vec<f64>>,
-    /// Jobs and their rounds, counted from 0, the first one first.
+    /// Jobs with the indices of their rounds, in order.
     pub rounds: Vec<(usize, u64)>,
-    /// Σ weight × completion of no schedule is less, of the jobs that can run.
+    /// Lower bound on Σ weight × completion for all schedules, over the jobs that can run.
     pub lower_bound: f64,
 }
 
-/// What the one machine does with a job.
+/// The progress of a job on the single machine.
 struct MachineWork {
-    /// V, its whole work.
+    /// V, its total work.
     whole: f64,
-    /// How much of it is done.
+    /// Completed work.
     done: f64,
-    /// Its place by falling weight over work; equal ones by their numbers.
+    /// Rank by descending weight over work; ties by job number.
     rank: usize,
-    /// ∫ t over the time that the machine works at it.
+    /// ∫ t over the time in which the machine works on it.
     moment: f64,
-    /// When the machine has done each round by half.
+    /// When the machine has completed half of each round.
     halves: Vec<f64>,
 }
 
 /// Returns the order of all rounds of these jobs.
-pub fn order(tasks: &Tasks) -> Order {
+pub fn order(tasks: &Tasks) -> RoundOrder {
     let prices = prices(tasks);
     let mut works: Vec<Option<MachineWork>> =
         tasks.jobs.iter().map(|job| MachineWork::new(job, &prices)).collect();
@@ -60,11 +61,11 @@ pub fn order(tasks: &Tasks) -> Order {
         shared += job.weight * (mean + step * (rounds - 1.0) / 2.0 + fastest / 2.0 + job.sync);
         middles.push(spread(job.arrival + fastest / 2.0, step, &work.halves));
     }
-    Order { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
+    RoundOrder { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
 }
 
-/// Returns when the middle of each job's first round is due, of jobs that have all arrived at 0; `None` for one that can run
-/// nowhere.
+/// Returns the middle time of each job's first round if all jobs arrive at 0; `None` for a job that cannot
+/// run.
 pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
     let prices = prices(tasks);
     let mut works: Vec<Option<MachineWork>> =
@@ -83,8 +84,8 @@ pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
     middles
 }
 
-/// Returns the price of a GPU by type: how fast jobs are on it, on average over those that can run, each compared with its
-/// fastest type.
+/// Returns the price of a GPU by type: the mean relative speed over the jobs that can run, each relative to
+/// its fastest type.
 fn prices(tasks: &Tasks) -> Vec<f64> {
     let mut sums = vec![0.0; tasks.counts.len()];
     for job in &tasks.jobs {
@@ -106,7 +107,7 @@ impl MachineWork {
         Some(Self { whole, done: 0.0, rank: 0, moment: 0.0, halves: Vec::with_capacity(rounds) })
     }
 
-    /// Works from `now` on for `long` seconds.
+    /// Works for `long` seconds from `now` on.
     fn go_on(&mut self, rounds: u64, now: f64, long: f64) {
         self.moment += long * (now + long / 2.0);
         let until = self.done + long + TIE * self.whole;
@@ -121,7 +122,7 @@ impl MachineWork {
     }
 }
 
-/// Puts the jobs in the order of falling weight over work; of equal ones the first comes first.
+/// Ranks the jobs by descending weight over work; among equal ones, the first has the lower rank.
 fn rank(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     let ratio = |(number, work): (usize, &Option<MachineWork>)| {
         Some((jobs[number].weight / work.as_ref()?.whole, number))
@@ -136,7 +137,7 @@ fn rank(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     }
 }
 
-/// Lets one machine of speed one do all the work, at any time that of the first in rank that has arrived.
+/// Lets one machine of speed one do all the work; it always works on the first arrived job by rank.
 fn run(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     let mut arrivals: Vec<usize> = (0..jobs.len()).filter(|&job| works[job].is_some()).collect();
     arrivals.sort_by(|a, b| jobs[*a].arrival.total_cmp(&jobs[*b].arrival).then(a.cmp(b)));
@@ -165,8 +166,8 @@ fn run(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     }
 }
 
-/// Returns the middles of rounds that the machine has done by half at `halves`: the first no sooner than `first`, each at
-/// least a step after the one before.
+/// Returns the middle times of rounds whose halves are completed at `halves`: the first no sooner than
+/// `first`, each at least a step after the previous one.
 fn spread(first: f64, step: f64, halves: &[f64]) -> Vec<f64> {
     let mut soonest = first;
     let middle = |half: &f64| {
@@ -177,7 +178,7 @@ fn spread(first: f64, step: f64, halves: &[f64]) -> Vec<f64> {
     halves.iter().map(middle).collect()
 }
 
-/// Returns all rounds by their middles, of equal ones those of the first job.
+/// Returns all rounds by middle time; among equal ones, the first job comes first.
 fn sorted(middles: &[Vec<f64>]) -> Vec<(usize, u64)> {
     let of_job = |(job, job_middles): (usize, &Vec<f64>)| {
         (0..).zip(job_middles.clone()).map(move |(round, middle)| (middle, (job, round))).collect::<Vec<_>>()
@@ -188,7 +189,7 @@ fn sorted(middles: &[Vec<f64>]) -> Vec<(usize, u64)> {
     all.into_iter().map(|(_, key)| key).collect()
 }
 
-/// Sorts runs of a sorted list that do not differ from their first but by rounding.
+/// Reorders runs of a sorted list whose values differ only by rounding.
 fn by_number_among_equals<T>(
     list: &mut [(f64, T)],
     compare: impl Fn(&(f64, T), &(f64, T)) -> std::cmp::Ordering,

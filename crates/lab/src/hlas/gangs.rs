@@ -1,5 +1,5 @@
-//! `hlas` and `hlas-p` on a cluster: the job that was served least gets idle groups for a turn of some epochs, until all its
-//! tasks have a GPU; on fewer GPUs it accumulates.
+//! `hlas` and `hlas-p` on a cluster: the job with the least service gets idle groups for a turn of some
+//! epochs until all its tasks have a GPU. With fewer GPUs, it accumulates gradients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::hlas::parameters::HlasParameters;
 use crate::hlas::predict::Predictor;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{JobName, Time};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
@@ -19,18 +19,18 @@ use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 /// The policy.
 pub(crate) struct Hlas {
     parameters: HlasParameters,
-    known: Known,
+    known: GangMemory,
 }
 
-/// The version of the memory's words; one of another version is forgotten.
+/// The version of the stored memory; other versions are discarded.
 const VERSION: u32 = 1;
 
-/// What it remembers.
+/// The stored memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-struct Known {
-    /// The nodes with their GPUs by label, when the groups were made.
+struct GangMemory {
+    /// The nodes with their GPUs by label, from when the groups were formed.
     nodes: Vec<(String, Vec<(String, u32)>)>,
-    /// GPUs by their places in the order of nodes and types.
+    /// GPUs by index in the order of nodes and types.
     groups: Groups,
     thresholds: Vec<f64>,
     entries: u64,
@@ -38,34 +38,34 @@ struct Known {
     turns: Turns,
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 struct GangService {
     done: u64,
     predicted: u64,
-    /// Epochs whose service no longer counts.
+    /// Epochs whose service is no longer counted.
     forgiven: u64,
-    /// Its place in the order of entries, while it waits for a turn.
+    /// Its position in the order of entries while it waits for a turn.
     entry: Option<u64>,
     waits_since: f64,
 }
 
-/// The GPUs at one moment.
-struct Table {
-    gpus: Vec<Gpu>,
-    /// Whether each can be given to somebody now.
+/// The GPUs at one time.
+struct GpuTable {
+    gpus: Vec<TaskGpu>,
+    /// Whether each GPU can be assigned now.
     free: Vec<bool>,
-    /// The job that holds it, whether its turn is over or not.
+    /// The job that holds it, even if its turn is over.
     holder: Vec<Option<usize>>,
 }
 
 impl Hlas {
     /// Returns the policy with these parameters.
     pub(crate) fn new(parameters: HlasParameters) -> Self {
-        Self { parameters, known: Known::default() }
+        Self { parameters, known: GangMemory::default() }
     }
 
-    /// Makes groups anew where the nodes are others than they were.
+    /// Forms new groups if the nodes have changed.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
         let node_types = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
@@ -82,8 +82,8 @@ impl Hlas {
         self.known.nodes = nodes;
     }
 
-    /// Counts what jobs have done; those whose turn is over go to the tail, then those that are new. Returns the jobs whose turn
-    /// goes on.
+    /// Counts the completed work of jobs; jobs whose turn is over go to the tail, followed by new jobs.
+    /// Returns the jobs whose turn continues.
     fn sync_jobs(&mut self, problem: &Problem, jobs: &[usize]) -> BTreeSet<usize> {
         let there: BTreeSet<&JobName> = jobs.iter().map(|job| &problem.jobs[*job].name).collect();
         let is_there = |name: &JobName| there.contains(name);
@@ -132,7 +132,7 @@ impl Hlas {
         self.known.turns.end(&model.name);
     }
 
-    /// Returns those that wait, by level; `tasks` are of `jobs`, whose places the ladder counts.
+    /// Returns the waiting jobs by level; `tasks` are those of `jobs`, whose indices the ladder uses.
     fn ladder(&mut self, problem: &Problem, jobs: &[usize], tasks: &Tasks) -> Ladder {
         let mut ladder = Ladder::new(self.known.thresholds.clone());
         let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
@@ -168,11 +168,11 @@ impl Hlas {
         ladder
     }
 
-    /// Gives idle groups to a job until all its tasks have a GPU, its own groups first; returns the GPUs that it gets, and takes
-    /// the groups.
+    /// Assigns idle groups to a job until all its tasks have a GPU, first those that it holds; returns its
+    /// GPUs and removes the groups.
     fn hand_out(
         &self,
-        table: &mut Table,
+        table: &mut GpuTable,
         idle: &mut Vec<usize>,
         job: usize,
         tasks: &TaskJob,
@@ -205,13 +205,13 @@ impl Hlas {
         taken
     }
 
-    /// Gives idle groups to the jobs that are first, one after the other.
+    /// Assigns idle groups to the first jobs, one after the other.
     fn serve(
         &mut self,
         problem: &Problem,
         jobs: &[usize],
         tasks: &Tasks,
-        mut table: Table,
+        mut table: GpuTable,
         mut ladder: Ladder,
     ) -> Vec<(usize, Decision)> {
         let is_idle = |group: &Vec<usize>| group.iter().all(|gpu| table.free[*gpu]);
@@ -274,7 +274,7 @@ impl Policy for Hlas {
         self.sync_groups(problem, &tasks);
         let go_on = self.sync_jobs(problem, &jobs);
         let ladder = self.ladder(problem, &jobs, &tasks);
-        let table = Table::new(problem, &jobs, tasks.gpus.clone(), &go_on);
+        let table = GpuTable::new(problem, &jobs, tasks.gpus.clone(), &go_on);
         let mut changes = self.serve(problem, &jobs, &tasks, table, ladder);
         let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
         for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
@@ -288,7 +288,7 @@ impl Policy for Hlas {
                 changes.push((job, Decision::Defer { why }));
             }
         }
-        // Who makes room comes first.
+        // Jobs that release GPUs come first.
         changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
         let ends = jobs.iter().filter_map(|job| self.turn_end(problem, *job, &changes));
         let wake = ends.min_by(f64::total_cmp).map(Time);
@@ -307,7 +307,7 @@ impl Policy for Hlas {
 }
 
 impl Hlas {
-    /// Returns when a job's turn is over, if it runs on or begins now.
+    /// Returns the end of a job's turn if it continues or begins now.
     fn turn_end(&self, problem: &Problem, job: usize, changes: &[(usize, Decision)]) -> Option<f64> {
         let (model, now) = (&problem.jobs[job], problem.now.0);
         let change = changes.iter().find(|(change, _)| *change == job).map(|(_, decision)| decision);
@@ -325,25 +325,25 @@ impl Hlas {
 }
 
 /// Returns all GPUs of nodes that are up, including those in use.
-fn all_gpus(problem: &Problem) -> Vec<Gpu> {
+fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
     let of_node = |(node, worker_node): (usize, &hsched_plan::WorkerNode)| {
         let types = worker_node.up.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-impl Table {
-    /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
-    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
+impl GpuTable {
+    /// Returns the GPUs; those of jobs whose turn continues are not free.
+    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
         for &job in jobs {
             for slot in held(problem, job) {
                 for _ in 0..slot.count {
                     let is_it = |gpu: &usize| {
-                        let Gpu { node, gpu_type, .. } = table.gpus[*gpu];
+                        let TaskGpu { node, gpu_type, .. } = table.gpus[*gpu];
                         (node, gpu_type) == (slot.node, slot.gpu_type) && table.holder[*gpu].is_none()
                     };
                     let Some(gpu) = (0..table.gpus.len()).find(is_it) else { continue };
@@ -355,7 +355,7 @@ impl Table {
             }
         }
         for gpu in 0..table.gpus.len() {
-            let Gpu { node, gpu_type, .. } = table.gpus[gpu];
+            let TaskGpu { node, gpu_type, .. } = table.gpus[gpu];
             let room = &mut left[node][gpu_type];
             if table.holder[gpu].is_none() && *room > 0 {
                 (table.free[gpu], *room) = (true, *room - 1);

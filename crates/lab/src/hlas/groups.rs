@@ -1,4 +1,4 @@
-//! GPUs in groups that are as equal as possible for every job.
+//! Groups of GPUs that are as equal as possible for every job.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use crate::hlas::parameters::Grouping;
 use hsched_model::number::to_f64;
 use hsched_plan::kit::{TaskJob, Tasks};
 
-/// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
+/// Groups of GPUs by index in [`Tasks::gpus`], each in the order of GPUs.
 pub(crate) type Groups = Vec<Vec<usize>>;
 
-/// The most partitions that are all looked at.
+/// Maximum number of partitions for an exhaustive search.
 const MOST_PARTITIONS: usize = 100_000;
 
-/// Decimals up to which two partitions are equally good.
+/// Scale of the decimals that distinguish partitions.
 const DECIMALS: f64 = 1e9;
 
-/// GPUs by type, of one group.
-type Counts = Vec<u32>;
+/// GPUs of one group by type.
+type GroupGpus = Vec<u32>;
 
-/// What groups are compared by: the rates of jobs on GPUs by type, each kind of job once.
+/// The basis for comparing groups: the rates of jobs on GPUs by type, without duplicates.
 struct Kinds(Vec<Vec<f64>>);
 
 /// Returns the groups of these GPUs.
@@ -32,7 +32,7 @@ pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     }
 }
 
-/// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
+/// Returns how long a round of a job takes on an average group, in seconds; `None` if it cannot run.
 pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();
@@ -41,8 +41,8 @@ pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Optio
     Some(scale / (sum / count))
 }
 
-/// Returns `number` groups, or one for each GPU if there are fewer: the worst job's difference between its fastest and its
-/// slowest group, compared with its mean group, is least.
+/// Returns `number` groups, or one for each GPU if there are fewer, with the minimum inequality: the maximum
+/// over jobs of the difference between fastest and slowest group, relative to the mean group.
 fn grouped(tasks: &Tasks, number: usize) -> Groups {
     let number = number.clamp(1, tasks.gpus.len().max(1));
     let parts = if number == tasks.gpus.len() {
@@ -55,13 +55,14 @@ fn grouped(tasks: &Tasks, number: usize) -> Groups {
     hand_out(tasks, parts)
 }
 
-/// Gives each group its GPUs of each type, in the order of GPUs; the groups with most of the first types come first.
-fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
+/// Assigns its GPUs of each type to each group, in the order of GPUs; groups with the most GPUs of the first
+/// types come first.
+fn hand_out(tasks: &Tasks, mut parts: Vec<GroupGpus>) -> Groups {
     parts.sort_by(|a, b| b.cmp(a));
     let mut of_type: Vec<_> = (0..tasks.counts.len())
         .map(|ty| (0..tasks.gpus.len()).filter(move |gpu| tasks.gpus[*gpu].gpu_type == ty))
         .collect();
-    let group = |counts: Counts| {
+    let group = |counts: GroupGpus| {
         let pairs = counts.iter().zip(&mut of_type);
         let mut gpus: Vec<usize> =
             pairs.flat_map(|(count, all)| all.by_ref().take(*count as usize).collect::<Vec<_>>()).collect();
@@ -71,7 +72,7 @@ fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
     parts.into_iter().map(group).collect()
 }
 
-fn single(types: usize, gpu_type: usize) -> Counts {
+fn single(types: usize, gpu_type: usize) -> GroupGpus {
     (0..types).map(|ty| u32::from(ty == gpu_type)).collect()
 }
 
@@ -83,8 +84,8 @@ impl Kinds {
         Self(kinds.into_iter().map(|kind| kind.into_iter().map(f64::from_bits).collect()).collect())
     }
 
-    /// Returns how unequal groups are for the worst job, to nine decimals.
-    fn difference(&self, parts: &[Counts]) -> f64 {
+    /// Returns the inequality of groups for the worst job, to nine decimals.
+    fn difference(&self, parts: &[GroupGpus]) -> f64 {
         let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
             let speeds = parts.iter().map(|part| speed(rates, part));
@@ -97,7 +98,7 @@ impl Kinds {
         (self.0.iter().map(worst).fold(0.0, f64::max) * DECIMALS).round() / DECIMALS
     }
 
-    /// Returns how fast jobs are on a GPU by type, on average, each compared with its fastest type.
+    /// Returns the mean relative speed of jobs on a GPU by type, each relative to its fastest type.
     fn relative(&self, types: usize) -> Vec<f64> {
         let mut sums = vec![0.0; types];
         for rates in &self.0 {
@@ -114,23 +115,23 @@ fn speed(rates: &[f64], part: &[u32]) -> f64 {
     rates.iter().zip(part).map(|(rate, count)| rate * f64::from(*count)).sum()
 }
 
-/// All partitions, each with its groups in falling order.
-struct Search<'a> {
+/// All partitions, each with its groups in descending order.
+struct GroupSearch<'a> {
     kinds: &'a Kinds,
-    chosen: Vec<Counts>,
+    chosen: Vec<GroupGpus>,
     seen: usize,
-    best: Option<(f64, Vec<Counts>)>,
+    best: Option<(f64, Vec<GroupGpus>)>,
 }
 
-/// Returns the best partition of all, of equally good ones the largest in the order of its groups; `None` if there are
-/// too many.
-fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<Counts>> {
-    let mut search = Search { kinds, chosen: Vec::new(), seen: 0, best: None };
+/// Returns the best of all partitions, among equal ones the largest by the order of its groups; `None` if
+/// there are too many.
+fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<GroupGpus>> {
+    let mut search = GroupSearch { kinds, chosen: Vec::new(), seen: 0, best: None };
     search.add(counts, number).then_some(search.best?.1)
 }
 
-impl Search<'_> {
-    /// Adds so many groups of what is left; returns false once there are too many partitions.
+impl GroupSearch<'_> {
+    /// Adds a number of groups from the remaining GPUs; returns false once there are too many partitions.
     fn add(&mut self, left: &[u32], groups: usize) -> bool {
         let all: u32 = left.iter().sum();
         if groups == 1 {
@@ -145,9 +146,10 @@ impl Search<'_> {
             if u64::from(part[0]) * (groups as u64) < u64::from(left[0]) {
                 break;
             }
-            // The first group of what is left is its largest, so a smaller one leaves larger ones over.
+            // The first group is the largest of the remaining ones, so with a smaller one the rest would
+            // contain larger ones.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
-                let rest: Counts = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
+                let rest: GroupGpus = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());
                 let goes_on = self.add(&rest, groups - 1);
                 self.chosen.pop();
@@ -175,20 +177,20 @@ impl Search<'_> {
     }
 }
 
-/// Returns the largest part of what is left, of at most this many GPUs.
-fn first_part(left: &[u32], most: u32) -> Option<Counts> {
+/// Returns the largest part of the remaining GPUs with at most this many GPUs.
+fn first_part(left: &[u32], most: u32) -> Option<GroupGpus> {
     let mut room = most;
     let take = |count: &u32| {
         let taken = (*count).min(room);
         room -= taken;
         taken
     };
-    let part: Counts = left.iter().map(take).collect();
+    let part: GroupGpus = left.iter().map(take).collect();
     part.iter().any(|count| *count > 0).then_some(part)
 }
 
-/// Returns the next smaller part, which is not empty.
-fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
+/// Returns the next smaller non-empty part.
+fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<GroupGpus> {
     let place = part[..part.len() - 1].iter().rposition(|count| *count > 0);
     let last = part.len() - 1;
     let (place, mut next) = match (part[last], place) {
@@ -204,8 +206,9 @@ fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
     next.iter().any(|count| *count > 0).then_some(next)
 }
 
-/// Returns a partition of many GPUs: the fastest first, each to the slowest group, then swaps while one improves it.
-fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<Counts> {
+/// Returns a partition of many GPUs: assigns the fastest first, each to the slowest group, and then swaps
+/// GPUs while that improves it.
+fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<GroupGpus> {
     let relative = kinds.relative(counts.len());
     let mut types: Vec<usize> = (0..counts.len()).collect();
     types.sort_by(|a, b| relative[*b].total_cmp(&relative[*a]).then(a.cmp(b)));
@@ -223,12 +226,12 @@ fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<Counts> {
 }
 
 /// Returns the partition after the best swaps of two GPUs.
-fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
+fn swapped(kinds: &Kinds, mut parts: Vec<GroupGpus>) -> Vec<GroupGpus> {
     let mut least = kinds.difference(&parts);
     loop {
-        let mut best: Option<(f64, Vec<Counts>)> = None;
-        // Groups of equal GPUs are equally good to swap with.
-        let mut tried: BTreeSet<(Counts, Counts)> = BTreeSet::new();
+        let mut best: Option<(f64, Vec<GroupGpus>)> = None;
+        // Groups with equal GPUs are equivalent for swaps.
+        let mut tried: BTreeSet<(GroupGpus, GroupGpus)> = BTreeSet::new();
         for (a, b) in (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b))) {
             if parts[a] == parts[b] || !tried.insert((parts[a].clone(), parts[b].clone())) {
                 continue;
@@ -248,7 +251,7 @@ fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
     }
 }
 
-/// Returns the types of two groups that can be swapped.
+/// Returns the pairs of types that two groups can swap.
 fn pairs<'a>(a: &'a [u32], b: &'a [u32]) -> impl Iterator<Item = (usize, usize)> + 'a {
     let of = |counts: &'a [u32]| (0..counts.len()).filter(move |ty| counts[*ty] > 0);
     of(a).flat_map(move |from| of(b).map(move |to| (from, to))).filter(|(from, to)| from != to)

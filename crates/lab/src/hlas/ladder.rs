@@ -1,47 +1,47 @@
-//! Levels by attained service, and who is first of those that wait.
+//! Levels by attained service, and the first waiting job.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The levels of jobs that wait, the least served first.
+/// The levels of waiting jobs, the least served first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ladder {
-    /// Service in seconds of an average group, at which a job goes one level down.
+    /// Service thresholds between levels, in seconds of an average group.
     thresholds: Vec<f64>,
-    levels: Vec<Level>,
-    /// By job, where it waits.
-    places: Vec<Option<(usize, Key)>>,
-    /// How many jobs have entered so far.
+    levels: Vec<LadderLevel>,
+    /// By job, its place while it waits.
+    places: Vec<Option<(usize, LadderKey)>>,
+    /// Number of entries so far.
     entries: u64,
 }
 
-/// Those with the most epochs predicted first, then by when they entered.
-type Key = (Reverse<u64>, u64, usize);
+/// Ordered by predicted epochs, the most first, then by entry.
+type LadderKey = (Reverse<u64>, u64, usize);
 
 #[derive(Clone, Debug, Default)]
-struct Level {
-    /// Jobs with part of their round handed out.
-    begun: BTreeSet<Key>,
-    others: BTreeSet<Key>,
+struct LadderLevel {
+    /// Jobs with a partly assigned round.
+    begun: BTreeSet<LadderKey>,
+    others: BTreeSet<LadderKey>,
 }
 
-/// Thresholds if not given: so many, the first at so many rounds of the median job, each so much higher than the
-/// one before.
+/// Default thresholds: their number, the first as a multiple of the median round, and the ratio between
+/// successive ones.
 const LEVELS: usize = 6;
 const FIRST: f64 = 5.0;
 const FACTOR: f64 = 2.0;
 
-/// Slack for sums of service, in seconds.
+/// Tolerance for sums of service, in seconds.
 const SLACK: f64 = 1e-9;
 
 impl Ladder {
     /// Returns an empty ladder with these thresholds.
     pub(crate) fn new(thresholds: Vec<f64>) -> Self {
-        let levels = vec![Level::default(); thresholds.len() + 1];
+        let levels = vec![LadderLevel::default(); thresholds.len() + 1];
         Self { thresholds, levels, ..Self::default() }
     }
 
-    /// Returns thresholds for jobs whose rounds take an average group so long.
+    /// Returns default thresholds from the jobs' times per round on an average group.
     pub(crate) fn usual_thresholds(mut rounds: Vec<f64>) -> Vec<f64> {
         rounds.sort_by(f64::total_cmp);
         let middle = rounds.len() / 2;
@@ -60,7 +60,7 @@ impl Ladder {
         self.thresholds.iter().filter(|threshold| **threshold - SLACK <= service).count()
     }
 
-    /// A job waits from now on, behind those that wait; returns its level.
+    /// Adds a waiting job at the end of its level; returns the level.
     pub(crate) fn enter(&mut self, job: usize, service: f64, predicted: u64) -> usize {
         let level = self.level(service);
         let key = (Reverse(predicted), self.entries, job);
@@ -69,7 +69,7 @@ impl Ladder {
         level
     }
 
-    fn put(&mut self, job: usize, level: usize, key: Key) {
+    fn put(&mut self, job: usize, level: usize, key: LadderKey) {
         self.levels[level].others.insert(key);
         if self.places.len() <= job {
             self.places.resize(job + 1, None);
@@ -77,7 +77,7 @@ impl Ladder {
         self.places[job] = Some((level, key));
     }
 
-    /// Part of the round of a job that waits is handed out.
+    /// Records that part of a waiting job's round was assigned.
     pub(crate) fn begin(&mut self, job: usize) {
         if let Some((level, key)) = self.places[job] {
             self.levels[level].others.remove(&key);
@@ -85,7 +85,7 @@ impl Ladder {
         }
     }
 
-    /// A job no longer waits.
+    /// Removes a job that no longer waits.
     pub(crate) fn leave(&mut self, job: usize) {
         if let Some((level, key)) = self.places.get_mut(job).and_then(Option::take) {
             self.levels[level].others.remove(&key);
@@ -93,7 +93,7 @@ impl Ladder {
         }
     }
 
-    /// A job that waits goes to the first level, at its place in the order of entries.
+    /// Moves a waiting job to the first level, at its position in the order of entries.
     pub(crate) fn promote(&mut self, job: usize) {
         if let Some((_, key)) = self.places[job] {
             let is_begun = self.levels.iter().any(|level| level.begun.contains(&key));
@@ -105,19 +105,19 @@ impl Ladder {
         }
     }
 
-    /// Returns who is first of those that can use something: of the least served, those with part of their round handed out
-    /// before the others.
+    /// Returns the first job that can use the free GPUs: of the lowest level, jobs with a partly assigned
+    /// round come first.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = |keys: &BTreeSet<Key>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
+        let usable = |keys: &BTreeSet<LadderKey>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 
-    /// Returns whether nobody waits.
+    /// Returns whether no job waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.levels.iter().all(|level| level.begun.is_empty() && level.others.is_empty())
     }
 
-    /// Returns those who wait below the first level.
+    /// Returns the jobs that wait below the first level.
     pub(crate) fn below_first(&self) -> Vec<usize> {
         let below = self.levels.iter().skip(1);
         below.flat_map(|level| level.begun.iter().chain(&level.others)).map(|key| key.2).collect()

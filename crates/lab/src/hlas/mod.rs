@@ -1,5 +1,6 @@
-//! `hlas`, `hlas-p`: the job that an average group of GPUs has served least comes first, whichever GPUs served it
-//! ("Heterogeneity-aware least attained service", IEEE TCC 2024). Epochs to come are not known; `hlas-p` predicts some.
+//! `hlas`, `hlas-p`: the job with the least service comes first, counted in time of an average group
+//! whichever groups served it ("Heterogeneity-aware least attained service", IEEE TCC 2024). The number of
+//! remaining epochs is unknown; `hlas-p` predicts part of it.
 
 mod entry;
 mod gangs;

@@ -1,26 +1,26 @@
-//! What users may tune of `hlas` and `hlas-p`.
+//! User-defined parameters of `hlas` and `hlas-p`.
 
-/// What users may tune of `hlas` and `hlas-p`; they differ by `predicts`.
+/// User-defined parameters of `hlas` and `hlas-p`, which differ in `predicts`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HlasParameters {
-    /// Whether predicted epochs count.
+    /// Whether to use predicted epochs.
     pub predicts: bool,
     pub grouping: Grouping,
-    /// Service in seconds of an average group, rising, at which a job goes one level down; `None` for the usual ones.
+    /// Ascending service thresholds between levels, in seconds of an average group; `None` for the defaults.
     pub thresholds: Option<Vec<f64>>,
-    /// A job that has waited for so many times its service since its last round goes to the first level.
+    /// A job that has waited for this multiple of its service since its last round goes to the first level.
     pub promote: Option<f64>,
 }
 
-/// Which GPUs are given out together.
+/// Which GPUs are assigned together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Grouping {
-    /// Each alone.
+    /// Each GPU alone.
     #[default]
     Gpus,
-    /// Those of a node.
+    /// All GPUs of a node.
     Nodes,
-    /// So many groups, as equal as possible.
+    /// A number of groups that are as equal as possible.
     Number(usize),
 }
 

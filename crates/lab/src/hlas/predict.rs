@@ -1,49 +1,51 @@
-//! How many more epochs a job trains at least: from the curve of its losses, and from jobs of its name that have ended.
+//! Predicts a lower bound on a job's remaining epochs, from the curve of its losses and from ended jobs with
+//! the same name.
 
 use std::collections::BTreeMap;
 
-/// The fewest losses that a curve is fitted to.
+/// Minimum number of losses for fitting a curve.
 const FEWEST_LOSSES: usize = 5;
 
-/// The most epochs that are predicted.
+/// Maximum number of predicted epochs.
 const MOST: u64 = 10;
 
-/// A curve has ended once an epoch's fall is less than this part of its whole fall.
+/// A curve has ended once the decrease of an epoch is less than this fraction of the total decrease.
 const FLAT: f64 = 0.01;
 
-/// A sibling's loss is much lower if it is below this part of a job's own.
+/// A sibling's loss is much lower if it is below this fraction of the job's loss.
 const MUCH_LOWER: f64 = 0.9;
 
-/// Limits of the loss that are tried: how far below the least loss, in parts of the fall so far.
+/// Candidates for the limit of the loss: distance below the smallest loss as a fraction of the decrease so
+/// far.
 const LIMITS: (f64, f64, u32) = (1e-3, 3.0, 200);
 
-/// What is known of jobs that have ended.
+/// The data of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Predictor {
-    /// Epochs that they trained, by name, in order.
+    /// Their numbers of epochs by name, in ascending order.
     ended: BTreeMap<String, Vec<u64>>,
 }
 
 /// 1/(a x + b) + c, the loss after epoch x.
-struct Curve {
+struct LossCurve {
     a: f64,
     b: f64,
     c: f64,
 }
 
 impl Predictor {
-    /// A job of this name has trained so many epochs in all.
+    /// Records that a job with this name has ended after a number of epochs.
     pub(crate) fn ended(&mut self, name: &str, epochs: u64) {
         let lengths = self.ended.entry(name.to_owned()).or_default();
         lengths.insert(lengths.partition_point(|other| *other < epochs), epochs);
     }
 
-    /// Returns how many more epochs a job trains at least, as far as the losses of those that are done tell; 0 if they tell
-    /// nothing. `best_sibling` is the last loss of the best job of its sweep.
+    /// Returns a lower bound on the remaining epochs of a job from the losses of its completed epochs; 0 if
+    /// they allow no prediction. `best_sibling` is the last loss of the best job of its sweep.
     pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =
-            (losses.last(), Curve::fit(losses).and_then(|curve| curve.end(done + MOST)))
+            (losses.last(), LossCurve::fit(losses).and_then(|curve| curve.end(done + MOST)))
         else {
             return 0;
         };
@@ -57,8 +59,9 @@ impl Predictor {
     }
 }
 
-impl Curve {
-    /// Returns the curve nearest to the losses after epochs 1, 2, …; `None` where they are too few or do not fall.
+impl LossCurve {
+    /// Returns the best fit to the losses after epochs 1, 2, …; `None` if there are too few or they do not
+    /// decrease.
     fn fit(losses: &[f64]) -> Option<Self> {
         let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
         let fall = losses.first()? - least;
@@ -71,7 +74,7 @@ impl Curve {
         curves.min_by(|x, y| x.error(losses).total_cmp(&y.error(losses)))
     }
 
-    /// Returns the line through 1/(loss − c) as a curve, if the loss falls on it.
+    /// Returns the line through 1/(loss − c) as a curve, if the loss decreases on it.
     fn with_limit(losses: &[f64], c: f64) -> Option<Self> {
         let points = || (1_u32..).map(f64::from).zip(losses.iter().map(|loss| (loss - c).recip()));
         let count = f64::from(u32::try_from(losses.len()).ok()?);
@@ -91,7 +94,7 @@ impl Curve {
         (1_u32..).map(f64::from).zip(losses).map(|(x, loss)| (self.at(x) - loss).powi(2)).sum()
     }
 
-    /// Returns the first epoch with hardly any fall; `most` if there is none before.
+    /// Returns the first epoch with a negligible decrease; `most` if there is none before.
     fn end(&self, most: u64) -> Option<u64> {
         let whole = self.at(1.0) - self.c;
         let most = u32::try_from(most).ok()?;
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_curve_ends_where_an_epoch_falls_by_less_than_a_hundredth() {
-        // 1/(0.5 x + 0.5) falls by less than 0.01 from epoch 14 on.
+        // 1/(0.5 x + 0.5) decreases by less than 0.01 from epoch 14 on.
         let predictor = Predictor::default();
         assert_eq!(predictor.epochs_left("a", &losses(4), None), 0, "too few");
         assert_eq!(predictor.epochs_left("a", &losses(5), None), 9);

@@ -1,4 +1,5 @@
-//! `hlas` and `hlas-p`, which know what has arrived: an idle group gets the tasks of the job that was served least.
+//! `hlas` and `hlas-p` with knowledge of the arrived jobs: an idle group gets the tasks of the job with the
+//! least service.
 
 use hsched_model::number::to_f64;
 use std::cmp::Reverse;
@@ -7,12 +8,12 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::replay::{Event, Kind, TaskFacts, TaskHistory, TaskPolicy};
+use crate::replay::{EventKind, ReplayEvent, TaskFacts, TaskHistory, TaskPolicy};
 use hsched_model::Time;
 use hsched_plan::Rounds;
-use hsched_plan::kit::{Gpu, TaskRun, Tasks};
+use hsched_plan::kit::{TaskGpu, TaskRun, Tasks};
 
-/// `hlas` and `hlas-p` as the paper has them.
+/// `hlas` and `hlas-p` as in the paper.
 #[derive(Clone, Debug)]
 pub(crate) struct TasksOfHlas {
     pub parameters: HlasParameters,
@@ -28,28 +29,28 @@ impl TaskPolicy for TasksOfHlas {
     }
 }
 
-/// Times that differ by less are one, in seconds.
+/// Times with a smaller difference count as equal, in seconds.
 const SAME: f64 = 1e-9;
 
-/// What is to happen, at a moment as bits, which order as the moments do.
+/// A future event; its time is stored as bits, whose order is the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TaskEvent {
-    /// All GPUs of a group have computed.
+    /// All GPUs of a group have finished.
     Idle(usize),
-    /// The gradients of all tasks of a job's round are there.
+    /// The gradients of all tasks of a job's round have arrived.
     Synced(usize),
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Default)]
 struct TaskService {
     done: u64,
     predicted: u64,
-    /// Rounds whose service no longer counts.
+    /// Rounds whose service is no longer counted.
     forgiven: u64,
-    /// Tasks of the round under way that are handed out.
+    /// Assigned tasks of the current round.
     handed_out: u64,
-    /// When the gradients of those are there.
+    /// When the gradients of these tasks have arrived.
     synced: f64,
     /// When it began to wait.
     waits_since: f64,
@@ -60,7 +61,7 @@ struct TaskWorld<'a> {
     keys: &'a [&'a Rounds],
     parameters: &'a HlasParameters,
     groups: Groups,
-    /// T̄ by job: how long a round takes an average group.
+    /// T̄ by job: the time of a round on an average group.
     round_times: Vec<Option<f64>>,
     now: f64,
     due: BinaryHeap<Reverse<(u64, TaskEvent)>>,
@@ -69,11 +70,11 @@ struct TaskWorld<'a> {
     jobs: Vec<TaskService>,
     predictor: Predictor,
     runs: Vec<TaskRun>,
-    queued: Vec<Event>,
+    queued: Vec<ReplayEvent>,
     decisions: u64,
 }
 
-/// Returns the course of all jobs; `keys` are what they say of their rounds.
+/// Returns the history of all jobs; `keys` are their settings for rounds.
 fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> TaskHistory {
     let groups = grouping(tasks, parameters.grouping);
     let round_times: Vec<Option<f64>> =
@@ -138,7 +139,7 @@ impl TaskWorld<'_> {
         self.tasks.jobs[job].arrival
     }
 
-    /// Lets happen what is due; returns the jobs whose round is finished, in the order of the file.
+    /// Processes due events; returns the jobs whose round is finished, in the order of the file.
     fn happen(&mut self, until: f64) -> BTreeSet<usize> {
         let mut synced = BTreeSet::new();
         while let Some(&Reverse((at, due))) = self.due.peek() {
@@ -171,7 +172,7 @@ impl TaskWorld<'_> {
         self.enter(job);
     }
 
-    /// Returns how many more epochs a job is expected to train.
+    /// Returns the predicted number of remaining epochs.
     fn predict(&self, job: usize) -> u64 {
         let losses = |job: usize| {
             let all = &self.keys[job].losses;
@@ -190,7 +191,7 @@ impl TaskWorld<'_> {
         self.predictor.epochs_left(model, job_losses, best)
     }
 
-    /// A job goes to the tail of its queue.
+    /// Adds a job to the tail of its queue.
     fn enter(&mut self, job: usize) {
         let service = self.service(job);
         let TaskService { done, predicted, .. } = self.jobs[job];
@@ -199,20 +200,21 @@ impl TaskWorld<'_> {
         let facts = [
             ("level", json!(level + 1)),
             ("epochs_done", json!(done)),
-            // Those that it is expected to train yet, at least.
+            // Predicted lower bound on its remaining epochs.
             ("predicted_epochs", json!(predicted)),
         ];
         let facts: Map<_, _> = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        self.queued.push(Event { facts, ..Event::of_job(Time(self.now), Kind::Queued, job) });
+        self.queued
+            .push(ReplayEvent { facts, ..ReplayEvent::of_job(Time(self.now), EventKind::Queued, job) });
     }
 
-    /// Returns the service that counts, in seconds of an average group.
+    /// Returns the counted service in seconds of an average group.
     fn service(&self, job: usize) -> f64 {
         let TaskService { done, predicted, forgiven, .. } = self.jobs[job];
         to_f64(done + predicted - forgiven) * self.round_times[job].unwrap_or(0.0)
     }
 
-    /// Brings jobs to the first level that have waited for long.
+    /// Moves jobs that have waited too long to the first level.
     fn promote(&mut self) {
         let Some(factor) = self.parameters.promote else { return };
         for job in self.ladder.below_first() {
@@ -223,7 +225,7 @@ impl TaskWorld<'_> {
         }
     }
 
-    /// Gives every idle group tasks of the job that is first among those that can use it.
+    /// Assigns tasks of the first job that can use it to every idle group.
     fn serve(&mut self) {
         for group in self.idle.clone() {
             if self.ladder.is_empty() {
@@ -242,7 +244,7 @@ impl TaskWorld<'_> {
         self.tasks.jobs[job].times[self.tasks.gpus[gpu].gpu_type]
     }
 
-    /// Gives a group tasks of a job, one for each GPU, the fastest first.
+    /// Assigns tasks of a job to a group, one for each GPU, the fastest first.
     fn hand_out(&mut self, job: usize, group: usize) {
         let model = &self.tasks.jobs[job];
         let timed = |gpu: &usize| Some((self.time(job, *gpu)?, *gpu));
@@ -273,7 +275,7 @@ impl TaskWorld<'_> {
     }
 }
 
-/// Returns the GPUs at these places.
-fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<Gpu>> {
+/// Returns the GPUs with these indices.
+fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<TaskGpu>> {
     groups.iter().map(|group| group.iter().map(|gpu| tasks.gpus[*gpu]).collect()).collect()
 }

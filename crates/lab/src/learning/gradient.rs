@@ -1,4 +1,5 @@
-//! REINFORCE: choices after which more came than in other runs of the same trace at that time become likelier.
+//! REINFORCE: choices with higher returns than those of other runs of the same trace at the same time become
+//! more likely.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use crate::mlfs::{Chooser, Net, RecordedChoice, discounted};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-/// The choices of a run, when they were made, and what came after each.
+/// The choices of a run, their times, and the return after each.
 struct ChoiceRun {
     choices: Vec<RecordedChoice>,
     worths: Vec<f64>,
 }
 
-/// Returns the gradient of several runs of a trace.
+/// Returns the gradient over several runs of a trace.
 pub(super) fn of_trace(
     net: &Net,
     trace: &Trace,
@@ -45,8 +46,8 @@ pub(super) fn of_trace(
     Ok(gradient)
 }
 
-/// Returns by how much more came after each choice than after the first one from its time on in all runs, on average; in
-/// units of the spread of these differences.
+/// Returns the advantage of each choice: its return minus the mean return, over all runs, of the first choice
+/// from its time on, in units of the standard deviation.
 fn advantages(runs: &[ChoiceRun]) -> Vec<Vec<f64>> {
     let at = |run: &ChoiceRun, time: f64| {
         let place = run.choices.partition_point(|choice| choice.at.0 < time);

@@ -1,6 +1,8 @@
-//! Trains the net of `mlf-rl` on replays of traces: first to choose as MLF-H does, then by what its own choices led to.
+//! Trains the network of `mlf-rl` on replays of traces: first to imitate MLF-H, then by the results of its
+//! own choices.
 //!
-//! One thread, seeded, sums in a fixed order: equal arguments give the same net everywhere.
+//! Single-threaded and seeded, with a fixed order of summation: equal arguments give the same network
+//! everywhere.
 
 mod goal;
 mod gradient;
@@ -12,35 +14,35 @@ use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-pub use self::goal::{Played, Score};
+pub use self::goal::{ScheduleScore, TraceResult};
 pub use self::play::{of_policy, score};
 
-/// How a net is trained.
+/// Parameters of the training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetTraining {
     pub seed: u64,
-    /// How often each trace is gone through to learn MLF-H's choices.
+    /// Number of passes over the traces to imitate MLF-H.
     pub imitations: u32,
-    /// How often each is gone through with the net's own choices.
+    /// Number of passes with the network's own choices.
     pub passes: u32,
-    /// Runs of a trace whose results are compared with each other.
+    /// Number of runs of a trace that are compared with each other.
     pub runs: u32,
-    /// Adam's, in both parts.
+    /// The learning rate of Adam in both parts.
     pub rate: f64,
-    /// What it is worth that choices stay open.
+    /// Weight of the entropy bonus, which keeps choices open.
     pub bonus: f64,
-    /// How much less each later choice's reward counts, η.
+    /// η, the discount factor of later rewards.
     pub factor: f64,
 }
 
-/// What came of a training.
+/// The results of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trained {
-    /// The best on the traces that were held out.
+    /// The best network on the held-out traces.
     pub net: Net,
-    /// What the net that imitates MLF-H does there, and the best one.
-    pub imitated: Score,
-    pub best: Score,
+    /// The scores there of the network that imitates MLF-H, and of the best one.
+    pub imitated: ScheduleScore,
+    pub best: ScheduleScore,
     /// The pass after which it was the best; 0 is the imitation.
     pub pass: u32,
 }
@@ -49,21 +51,21 @@ pub struct Trained {
 const HIDDEN: [usize; 2] = [32, 16];
 
 impl Default for NetTraining {
-    /// The page's values.
+    /// Returns the values of the documentation page.
     fn default() -> Self {
         Self { seed: 0, imitations: 20, passes: 10, runs: 8, rate: 0.004, bonus: 0.01, factor: 0.95 }
     }
 }
 
-/// Trains a net; `said` hears how it stands after each pass.
+/// Trains a network; calls `said` with the scores after each pass.
 ///
 /// # Errors
-/// When a trace cannot be replayed.
+/// If a trace cannot be replayed.
 pub fn train(
     traces: &[Trace],
     held_out: &[Trace],
     training: &NetTraining,
-    said: &mut dyn FnMut(u32, Score),
+    said: &mut dyn FnMut(u32, ScheduleScore),
 ) -> Result<Trained, ReplayError> {
     let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
     let mut net = Net::random(&sizes, training.seed);
@@ -88,7 +90,7 @@ pub fn train(
     Ok(found)
 }
 
-/// Lets a net learn the choices of MLF-H.
+/// Trains a network to imitate MLF-H.
 fn imitate(net: &mut Net, traces: &[Trace], training: &NetTraining) -> Result<(), ReplayError> {
     let shown: Vec<Vec<RecordedChoice>> = traces
         .iter()

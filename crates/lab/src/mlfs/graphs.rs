@@ -1,38 +1,39 @@
-//! Jobs as graphs of tasks, played round by round under MLF-H.
+//! Jobs as graphs of tasks, replayed round by round under MLF-H.
 
 use crate::mlfs::{GraphRound, MlfsParameters, graph_round};
 use hsched_model::{GraphJob, Server};
 
-/// What became of a job; times in seconds from the trace's start.
+/// The results of a job; times in seconds from the trace's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GraphRecord {
     pub started: Option<f64>,
     pub completed: Option<f64>,
-    /// How often one of its tasks was moved.
+    /// Number of moves of its tasks.
     pub moves: u32,
 }
 
-/// How graphs are played.
+/// Parameters of the replay.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphOptions {
-    /// Where the clock begins.
+    /// Initial time.
     pub now: f64,
     /// Seconds from one round to the next.
     pub round: f64,
-    /// The most rounds.
+    /// Maximum number of rounds.
     pub rounds: Option<u64>,
     pub parameters: MlfsParameters,
 }
 
-/// Rounds in a row in which nothing gets done after which nothing will.
+/// Number of consecutive rounds without progress after which the replay ends.
 const IDLE: u32 = 10_000;
 
-/// A task's way: from when on it can compute, beside what it waits for.
-type Ready = Vec<Vec<f64>>;
+/// By job and task, the earliest time at which it can compute, apart from its dependencies.
+type ReadyTimes = Vec<Vec<f64>>;
 
-/// Plays graphs until all is done, or for some rounds; `tell` gets each round with its moment.
+/// Replays graphs until all have ended, or for a number of rounds; calls `tell` with each round and its time.
 ///
-/// A placed task computes once all tasks that it waits for are done. GPUs that become free are given out at the next round.
+/// A placed task computes once all its dependencies have completed. GPUs that become free are assigned in the
+/// next round.
 pub fn replay_graphs(
     servers: &[Server],
     mut jobs: Vec<GraphJob>,
@@ -40,7 +41,7 @@ pub fn replay_graphs(
     tell: &mut dyn FnMut(f64, &[GraphJob], &GraphRound),
 ) -> Vec<GraphRecord> {
     let mut records = vec![GraphRecord::default(); jobs.len()];
-    let mut ready: Ready = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
+    let mut ready: ReadyTimes = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
     let (mut now, mut count, mut idle) = (options.now, 0, 0);
     while options.rounds.is_none_or(|most| count < most) && idle < IDLE {
         if records.iter().all(|record| record.completed.is_some()) {
@@ -67,10 +68,10 @@ pub fn replay_graphs(
     records
 }
 
-/// Lets the tasks of a job compute from one moment to another; returns whether any did.
+/// Advances the tasks of a job from one time to another; returns whether any made progress.
 fn work(job: &mut GraphJob, ready: &mut [f64], from: f64, to: f64, record: &mut GraphRecord) -> bool {
     let mut has_worked = false;
-    // Those first that others wait for.
+    // Dependencies first.
     for task in job.children_first().unwrap_or_default().into_iter().rev() {
         let is_free = |(_, parent): &(usize, &hsched_model::GraphTask)| {
             !parent.children.contains(&task) || parent.is_done()

@@ -1,4 +1,4 @@
-//! `mlf-rl`: a net chooses the next job and its GPU type, or to wait; jobs are never stopped.
+//! `mlf-rl`: a network chooses the next job and its GPU type, or to wait; jobs are never stopped.
 
 use hsched_model::number::to_f64;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ const NETWORK: Flag = Flag {
     help: "mlf-rl: file of the neural network, as `hsched train-policy` writes it",
 };
 
-/// What the net sees of a candidate, in this order; all between -1 and about 1.
+/// The network's inputs for a candidate, in this order; all between -1 and about 1.
 pub(crate) const FEATURES: [&str; 15] = [
     "own_ml",
     "deadline",
@@ -67,25 +67,25 @@ pub(crate) const FEATURES: [&str; 15] = [
     "degree",
 ];
 
-/// Jobs that are candidates at most, by priority.
+/// Maximum number of candidate jobs, by priority.
 const MOST_JOBS: usize = 32;
 
-/// Who makes the choices of `mlf-rl`.
+/// How `mlf-rl` makes its choices.
 #[derive(Clone, Debug)]
 pub enum Chooser {
-    /// The likeliest candidate of a net.
+    /// The candidate with the highest probability.
     Likeliest(Arc<Net>),
-    /// A candidate by its probability.
+    /// A random candidate by its probability.
     Drawn(Arc<Net>, Box<Pcg64Mcg>),
-    /// Who MLF-H would choose: what nets begin to learn from.
+    /// The choice of MLF-H, which networks imitate first.
     Priority,
 }
 
-/// A choice that was made.
+/// A recorded choice.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedChoice {
     pub at: Time,
-    /// The features of each; the last is to wait.
+    /// The features of each candidate; the last is to wait.
     pub candidates: Vec<Vec<f64>>,
     pub chosen: usize,
 }
@@ -95,27 +95,27 @@ pub(crate) struct MlfRl {
     state: SchedulingState,
     parameters: MlfsParameters,
     chooser: Chooser,
-    /// What was chosen, where that is kept.
+    /// The choices, if they are recorded.
     choices: Option<Vec<RecordedChoice>>,
 }
 
 /// A job on GPUs of a type.
 #[derive(Clone, Copy)]
-struct Possible {
+struct JobOnType {
     job: usize,
     gpu_type: usize,
 }
 
-/// A job that waits.
-struct Waiting {
+/// A waiting job.
+struct WaitingJob {
     job: usize,
     priority: f64,
-    /// Seconds on its best type.
+    /// Remaining seconds on its best type.
     left: f64,
 }
 
 impl Chooser {
-    /// Returns one that draws by a net's probabilities.
+    /// Returns a chooser that draws by a network's probabilities.
     pub fn drawn(net: Arc<Net>, seed: u64) -> Self {
         Self::Drawn(net, Box::new(Pcg64Mcg::seed_from_u64(seed)))
     }
@@ -142,31 +142,31 @@ impl Chooser {
 }
 
 impl MlfRl {
-    /// Returns the policy; its choices are kept if `keeps`.
+    /// Returns the policy; records its choices if `keeps`.
     pub(crate) fn new(chooser: Chooser, keeps: bool) -> Self {
         let choices = keeps.then(Vec::new);
         Self { state: SchedulingState::default(), parameters: MlfsParameters::default(), chooser, choices }
     }
 
-    /// Returns the choices made so far, and forgets them.
+    /// Returns the recorded choices and clears them.
     pub(crate) fn take_choices(&mut self) -> Vec<RecordedChoice> {
         self.choices.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Returns the jobs that wait, by MLF-H's priority.
-    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<Waiting> {
+    /// Returns the waiting jobs by MLF-H's priority.
+    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<WaitingJob> {
         let waiting = state.line.waiting().map(|job| {
             let (model, rates) = (&problem.jobs[job], state.rates(job));
             let waited = problem.now.since(model.progress.arrival).0;
             let inputs = priority_inputs(model, rates, problem.now, waited);
-            Waiting {
+            WaitingJob {
                 job,
                 priority: whole(inputs.parts(&self.parameters), &self.parameters).whole,
                 left: inputs.left,
             }
         });
-        let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |waiting: &Waiting| problem.jobs[waiting.job].progress.arrival.0;
+        let mut waiting: Vec<WaitingJob> = waiting.collect();
+        let arrival = |waiting: &WaitingJob| problem.jobs[waiting.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -174,15 +174,15 @@ impl MlfRl {
         waiting
     }
 
-    /// Returns who gets GPUs next; `None` where nobody can, or all shall wait.
+    /// Returns the next job with its GPUs; `None` if no job can start, or the choice is to wait.
     fn next(
         &mut self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         room: &[u32],
         may_wait: bool,
-    ) -> Option<Possible> {
+    ) -> Option<JobOnType> {
         let mut found = Vec::new();
         let mut jobs = 0;
         let mut of_priority = 0;
@@ -190,7 +190,7 @@ impl MlfRl {
             let rates = state.rates(waiting_job.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
-            found.extend(fits.map(|gpu_type| Possible { job: waiting_job.job, gpu_type }));
+            found.extend(fits.map(|gpu_type| JobOnType { job: waiting_job.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
                 of_priority = found.iter().position(|possible| Some(possible.gpu_type) == best).unwrap_or(0);
@@ -218,7 +218,7 @@ impl MlfRl {
         found.get(chosen).copied()
     }
 
-    /// Returns what the net sees of waiting: the cluster, and nothing else.
+    /// Returns the network's inputs for waiting, which describe only the cluster.
     fn of_cluster(state: &SchedulingState, queue: usize, room: &[u32]) -> Vec<f64> {
         let mut features = vec![0.0; FEATURES.len()];
         features[12] = queue_length(queue);
@@ -230,9 +230,9 @@ impl MlfRl {
         &self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         ranks: &[f64],
-        Possible { job, gpu_type }: Possible,
+        JobOnType { job, gpu_type }: JobOnType,
         room: &[u32],
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
@@ -242,7 +242,7 @@ impl MlfRl {
         let total = state.floor.total[gpu_type];
         let speed = rates.speeds[gpu_type] / rates.best;
         let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
-        // Whether it is in time if it starts now.
+        // Whether it meets its deadline if it starts now.
         let slack = inputs.to_deadline.map_or(1.0, |time| {
             let slack = time - inputs.left / speed;
             if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }
@@ -291,8 +291,8 @@ impl Policy for MlfRl {
     }
 }
 
-/// Returns each job's place by the time that it has left, from 0 to 1.
-fn ranks(waiting: &[Waiting]) -> Vec<f64> {
+/// Returns the rank of each job by remaining time, from 0 to 1.
+fn ranks(waiting: &[WaitingJob]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by(|&a, &b| waiting[a].left.total_cmp(&waiting[b].left).then(a.cmp(&b)));
     let mut ranks = vec![0.0; waiting.len()];

@@ -1,7 +1,7 @@
-//! `mlf-h`: jobs in the order of MLF-H's priorities, never stopped.
+//! `mlf-h`: starts jobs in the order of MLF-H's priorities and never stops them.
 //!
-//! All ranks of a job hold its model and run together, so a job is one task without a graph. What keeps servers from being
-//! overloaded is here that GPUs are whole.
+//! All ranks of a job hold its model and run together, so a job is a single task without a graph. Servers
+//! cannot be overloaded, because GPUs are assigned as a whole.
 
 use crate::LabPolicy;
 use crate::mlfs::MlfsParameters;
@@ -13,7 +13,7 @@ use hsched_plan::kit::{OrderKey, order};
 use hsched_plan::kit::{Rates, SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
-/// More than any priority: what is left of it orders as ranks do.
+/// An upper bound on priorities; the rest up to it orders jobs as ranks do.
 const BASE: f64 = 1e7;
 
 pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
@@ -33,10 +33,10 @@ struct MlfH {
 }
 
 impl MlfH {
-    /// Returns the place of a job in line: the highest priority first.
+    /// Returns the position of a job in line: the highest priority first.
     ///
-    /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
-    /// deadline get another rank as time goes by.
+    /// The passing of time adds equally to every waiting job. So the rank uses how much later a job arrived,
+    /// and only jobs with a deadline change their rank over time.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> OrderKey {
         let arrival = model.progress.arrival.0;
         let inputs = priority_inputs(model, rates, now, -arrival);
@@ -45,7 +45,7 @@ impl MlfH {
     }
 }
 
-/// Returns what a job's priority depends on, with the seconds that count as waited.
+/// Returns the inputs of a job's priority, with the given waiting time in seconds.
 pub(super) fn priority_inputs<'a>(
     model: &'a JobModel,
     rates: &Rates,
@@ -64,7 +64,7 @@ pub(super) fn priority_inputs<'a>(
     }
 }
 
-/// Returns the whole epochs of a number of them.
+/// Returns the number of whole epochs.
 fn whole_epochs(epochs: f64) -> usize {
     to_usize((epochs + 1e-9).max(0.0))
 }

@@ -1,7 +1,8 @@
-//! MLF-H of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020): tasks in the order of a priority that knows
-//! what machine learning gains from them, on servers that are not overloaded.
+//! MLF-H from "Job Scheduling for Large-Scale Machine Learning Clusters" (2020): tasks in the order of a
+//! priority that considers the progress of training, on servers that are not overloaded.
 //!
-//! `mlf-h` orders whole jobs, and for `mlf-rl` a net does; task graphs and their placement are for `graphs`. Equation numbers are the paper's.
+//! `mlf-h` orders whole jobs; for `mlf-rl`, a network does; `graphs` replays task graphs and their placement.
+//! Equation numbers are those of the paper.
 
 mod graphs;
 mod learnt;
@@ -22,34 +23,34 @@ pub(super) use self::net::{Adam, discounted};
 use self::net_file::net_of;
 pub use self::net_file::text_of;
 use self::place::round as graph_round;
-pub use self::place::{GraphRound, Placed, TaskName};
+pub use self::place::{GraphPlacement, GraphRound, TaskName};
 pub use self::priority::Priority;
 use self::priority::{PriorityInputs, whole};
 
-/// What users may tune. Limits are parts of what a server has.
+/// User-defined parameters. Limits are fractions of a server's resources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MlfsParameters {
-    /// α, the share of what the training gains in a priority; the rest is what the computation needs.
+    /// α, the weight of the training's progress in a priority; the rest is the weight of computation.
     pub alpha: f64,
-    /// γ, how much what waits for a task counts.
+    /// γ, the weight of dependent tasks.
     pub gamma: f64,
-    /// γ of the deadline, of the time left, and of the time waited.
+    /// γ of the deadline, of the remaining time, and of the waiting time.
     pub terms: [f64; 3],
-    /// The seconds in which these times are counted.
+    /// The unit of these times in seconds.
     pub unit: f64,
-    /// From what use on a server is overloaded.
+    /// Use from which a server is overloaded.
     pub server_limit: f64,
-    /// The same of a GPU.
+    /// Use from which a GPU is overloaded.
     pub gpu_limit: f64,
-    /// From what mean degree of use on the cluster is busy.
+    /// Mean degree of use from which the cluster is busy.
     pub cluster_limit: f64,
-    /// The part of the tasks of overloaded GPUs that may be moved away.
+    /// Maximum fraction of the tasks on overloaded GPUs that may be moved.
     pub part: f64,
-    /// Whether all tasks of a job get places, or none.
+    /// Whether either all tasks of a job are placed, or none.
     pub gang: bool,
-    /// Whether a task has its GPU for itself.
+    /// Whether a task has its GPU exclusively.
     pub exclusive: bool,
-    /// Seconds that a task loses when it is moved.
+    /// Seconds that a moved task loses.
     pub restart: f64,
 }
 

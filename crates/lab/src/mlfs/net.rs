@@ -1,6 +1,8 @@
-//! The net of MLF-RL: scores candidates one by one; a softmax over the scores is the choice. Forward, backward and Adam by hand.
+//! The network of MLF-RL: scores candidates one by one; a softmax over the scores gives the probabilities.
+//! Forward pass, backward pass and Adam are implemented here.
 //!
-//! One thread, sums in a fixed order, `tanh` and `exp` of `libm`: the same bits everywhere.
+//! Single-threaded, with a fixed order of summation and `tanh` and `exp` of `libm`: the results are identical
+//! on all machines.
 
 use libm::{exp, log, sqrt, tanh};
 use rand::{RngExt, SeedableRng};
@@ -9,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use hsched_model::number::to_f64;
 
-/// A net of full layers with `tanh` between them and one number at its end.
+/// A fully connected network with `tanh` between the layers and a single output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Net {
-    /// Numbers of each layer, inputs first; the last is 1.
+    /// Sizes of the layers, inputs first; the last is 1.
     sizes: Vec<usize>,
-    /// Layer by layer: for each output the factors of its inputs; then the outputs' constants.
+    /// Layer by layer: the weights of the inputs for each output, then the biases of the outputs.
     weights: Vec<f64>,
 }
 
-/// Adam's moments.
+/// The state of Adam.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adam {
     rate: f64,
@@ -27,13 +29,13 @@ pub(crate) struct Adam {
     second: Vec<f64>,
 }
 
-/// How fast Adam forgets, and what keeps it from dividing by nothing.
+/// The decay rates of Adam, and the constant that avoids a division by zero.
 const FIRST: f64 = 0.9;
 const SECOND: f64 = 0.999;
 const LEAST: f64 = 1e-8;
 
 impl Net {
-    /// Returns a net whose weights are drawn from `±√(6 / (inputs + outputs))` of each layer.
+    /// Returns a network with weights drawn from `±√(6 / (inputs + outputs))` of each layer.
     pub fn random(sizes: &[usize], seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut weights = Vec::new();
@@ -45,7 +47,7 @@ impl Net {
         Self { sizes: sizes.to_vec(), weights }
     }
 
-    /// Returns whether it has as many weights as its layers need, all finite, and takes so many inputs.
+    /// Returns whether it has the right number of weights, all finite, and this number of inputs.
     pub fn takes(&self, inputs: usize) -> bool {
         let count = |pair: &[usize]| pair[0].saturating_add(1).saturating_mul(pair[1]);
         let needed = self.sizes.windows(2).map(count).fold(0, usize::saturating_add);
@@ -69,7 +71,7 @@ impl Net {
         self.layers(candidate).last().and_then(|last| last.first()).copied().unwrap_or(0.0)
     }
 
-    /// Returns the numbers of all layers, the candidate first.
+    /// Returns the values of all layers, the candidate first.
     fn layers(&self, candidate: &[f64]) -> Vec<Vec<f64>> {
         let mut layers = vec![candidate.to_vec()];
         let mut at = 0;
@@ -87,7 +89,7 @@ impl Net {
         layers
     }
 
-    /// Adds to a gradient that of `-advantage · ln p(chosen) - bonus · entropy`.
+    /// Adds the gradient of `-advantage · ln p(chosen) - bonus · entropy`.
     pub fn add_gradient(
         &self,
         candidates: &[Vec<f64>],
@@ -122,7 +124,7 @@ impl Net {
                 }
                 gradient[begin + inputs * outputs + output] += slope;
             }
-            // The slope of tanh, by its value.
+            // The derivative of tanh, from its value.
             slopes = below
                 .iter()
                 .zip(&layers[depth])
@@ -132,14 +134,14 @@ impl Net {
         }
     }
 
-    /// Returns a gradient of nothing.
+    /// Returns a zero gradient.
     pub fn no_gradient(&self) -> Vec<f64> {
         vec![0.0; self.weights.len()]
     }
 }
 
 impl Adam {
-    /// Returns the moments for a net.
+    /// Returns the initial state for a network.
     pub(crate) fn new(net: &Net, rate: f64) -> Self {
         let none = net.no_gradient();
         Self { rate, steps: 0, first: none.clone(), second: none }
@@ -159,7 +161,7 @@ impl Adam {
     }
 }
 
-/// Returns what each reward and those after it are worth, each later one by a factor less.
+/// Returns the discounted sums of each reward and those after it.
 pub(crate) fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
     let mut worth = rewards.to_vec();
     for place in (1..worth.len()).rev() {

@@ -1,4 +1,4 @@
-//! Files of nets for `mlf-rl` (schema `hsched.policy-net/1`).
+//! Files of networks for `mlf-rl` (schema `hsched.policy-net/1`).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::mlfs::{FEATURES, Net};
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.policy-net/1";
 
-/// A net and what its inputs are.
+/// A network and the names of its inputs.
 #[derive(Serialize, Deserialize)]
 struct NetFile {
     schema: String,
@@ -16,20 +16,20 @@ struct NetFile {
     net: Net,
 }
 
-/// Returns a net's file.
+/// Returns the file of a network.
 ///
 /// # Errors
-/// When a weight is not finite.
+/// If a weight is not finite.
 pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
     let features = FEATURES.map(str::to_owned).to_vec();
     let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };
     Ok(serde_json::to_string(&file)? + "\n")
 }
 
-/// Reads a net's file.
+/// Parses the file of a network.
 ///
 /// # Errors
-/// When the text is no net for these features: what is wrong with it.
+/// If the text is not a valid network for these features; the error names the problem.
 pub(super) fn net_of(text: &str) -> Result<Net, String> {
     let file: NetFile = serde_json::from_str(text).map_err(|error| format!("not a network file: {error}"))?;
     if file.schema != SCHEMA {

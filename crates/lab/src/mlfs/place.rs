@@ -1,4 +1,4 @@
-//! A round of MLF-H: tasks leave overloaded servers, and those that wait get places on the others.
+//! A round of MLF-H: tasks leave overloaded servers, and waiting tasks are placed on the other servers.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,50 @@ use crate::mlfs::{MlfsParameters, Priority};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GraphJob, Server};
 
-/// A task by its job's place and its own.
+/// A task by the indices of its job and itself.
 pub type TaskName = (usize, usize);
 
-/// Distances that differ by less are ties.
+/// Distances with a smaller difference are ties.
 const TIE: f64 = 1e-12;
 
-/// What a round was like.
+/// The results of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphRound {
-    /// O, before anything is moved.
+    /// O, before any task is moved.
     pub overload: f64,
-    /// Whether a task waits, or O passes its limit.
+    /// Whether a task waits, or O exceeds its limit.
     pub busy: bool,
-    /// Of all tasks that are there.
+    /// Of all present tasks.
     pub priorities: BTreeMap<TaskName, Priority>,
-    /// Taken off their servers.
+    /// Removed from their servers.
     pub migrated: Vec<TaskName>,
-    pub placed: Vec<Placed>,
-    /// Without a place in the end.
+    pub placed: Vec<GraphPlacement>,
+    /// Without a place at the end of the round.
     pub queued: Vec<TaskName>,
 }
 
-/// A task that was given a place.
+/// A task that was placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct GraphPlacement {
     pub task: TaskName,
     pub server: usize,
     pub gpu: usize,
-    /// To the ideal place.
+    /// Distance to the ideal place.
     pub distance: f64,
 }
 
-/// A round under way.
-struct Round<'a> {
+/// A round in progress.
+struct PlacementRound<'a> {
     jobs: &'a mut [GraphJob],
     parameters: &'a MlfsParameters,
     loads: Loads<'a>,
     priorities: BTreeMap<TaskName, Priority>,
-    /// Where tasks were that were taken off.
+    /// The previous servers of removed tasks.
     before: BTreeMap<TaskName, usize>,
-    placed: Vec<Placed>,
+    placed: Vec<GraphPlacement>,
 }
 
-/// Takes a round at a moment, in seconds from the trace's start; jobs that have not arrived are not there yet.
+/// Runs a round at a time in seconds from the trace's start; jobs that have not arrived are ignored.
 pub(super) fn round(
     servers: &[Server],
     jobs: &mut [GraphJob],
@@ -76,7 +76,7 @@ pub(super) fn round(
     }
     let overload = loads.overload();
     let mut round =
-        Round { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
+        PlacementRound { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
     let migrated = if parameters.gang { Vec::new() } else { round.relieve() };
     if parameters.gang {
         round.place_jobs();
@@ -84,7 +84,7 @@ pub(super) fn round(
         round.place_tasks();
     }
     let queued = round.waiting();
-    let Round { priorities, placed, .. } = round;
+    let PlacementRound { priorities, placed, .. } = round;
     GraphRound {
         overload,
         busy: waits || overload > parameters.cluster_limit,
@@ -95,7 +95,7 @@ pub(super) fn round(
     }
 }
 
-impl Round<'_> {
+impl PlacementRound<'_> {
     fn priority(&self, task: TaskName) -> f64 {
         self.priorities.get(&task).map_or(0.0, |priority| priority.whole)
     }
@@ -113,7 +113,7 @@ impl Round<'_> {
         self.priorities.keys().filter(is_there).copied().collect()
     }
 
-    /// Takes tasks off overloaded servers until none is; returns them.
+    /// Removes tasks from overloaded servers until none is overloaded; returns the tasks.
     fn relieve(&mut self) -> Vec<TaskName> {
         let mut taken = Vec::new();
         for server in 0..self.loads.count() {
@@ -134,7 +134,8 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the task to take off an overloaded server: the nearest to what would relieve it most and cost least.
+    /// Returns the task to remove from an overloaded server: the one closest to the ideal of high relief and
+    /// low cost.
     fn to_take(&self, server: usize) -> Option<TaskName> {
         let all = self.on(server);
         let over = self.loads.over(server);
@@ -166,12 +167,12 @@ impl Round<'_> {
             let near = if most > 0.0 { traffic(task) / most } else { 0.0 };
             (sum + near * near).sqrt()
         };
-        // Those of low priority win ties.
+        // Ties go to the lowest priority.
         self.by_low_priority(&mut candidates);
         nearest(candidates.into_iter().map(|task| (distance(task), task))).map(|(_, task)| task)
     }
 
-    /// Returns how many of so many tasks may be moved away.
+    /// Returns how many of a number of tasks may be moved.
     fn share(&self, count: usize) -> usize {
         let share = (self.parameters.part * to_f64(count) - 1e-9).ceil().max(1.0);
         to_usize(share)
@@ -192,7 +193,7 @@ impl Round<'_> {
             .sum()
     }
 
-    /// Sorts tasks: the highest priority first, then the first to arrive, then as in the trace.
+    /// Sorts tasks by priority, highest first, then by arrival, then by the order of the trace.
     fn by_priority(&self, tasks: &mut [TaskName]) {
         tasks.sort_by(|a, b| {
             let arrival = |task: &TaskName| self.jobs[task.0].arrival;
@@ -201,7 +202,7 @@ impl Round<'_> {
         });
     }
 
-    /// Sorts tasks: the lowest priority first, then the first to arrive, then as in the trace.
+    /// Sorts tasks by priority, lowest first, then by arrival, then by the order of the trace.
     fn by_low_priority(&self, tasks: &mut [TaskName]) {
         tasks.sort_by(|a, b| {
             let arrival = |task: &TaskName| self.jobs[task.0].arrival;
@@ -218,7 +219,7 @@ impl Round<'_> {
         }
     }
 
-    /// Places jobs by their best tasks: all that wait of a job, or none.
+    /// Places jobs in the order of their best tasks: all waiting tasks of a job, or none.
     fn place_jobs(&mut self) {
         let mut queue = self.waiting();
         self.by_priority(&mut queue);
@@ -241,7 +242,7 @@ impl Round<'_> {
         }
     }
 
-    /// Gives a task the server nearest to the ideal one; returns whether it has one.
+    /// Places a task on the server closest to the ideal one; returns whether it has a place.
     fn place(&mut self, task: TaskName) -> bool {
         let graph_task = &self.jobs[task.0].tasks[task.1];
         let free: Vec<usize> =
@@ -251,7 +252,7 @@ impl Round<'_> {
         });
         let most = free.iter().map(|&server| self.traffic(task, server)).fold(0.0, f64::max);
         let old = self.before.get(&task).copied();
-        // What a move costs, the same on every server.
+        // The cost of a move, which is the same for all servers.
         let loss = old.map_or(0.0, |_| self.parameters.restart / (self.parameters.restart + graph_task.left));
         let distance = |server: usize| {
             let parts = self.loads.parts(server);
@@ -265,12 +266,12 @@ impl Round<'_> {
         let Some((distance, (server, gpu))) = nearest(fitting) else { return false };
         self.jobs[task.0].tasks[task.1].on = Some((server, gpu));
         self.loads.add((server, gpu), &self.jobs[task.0].tasks[task.1]);
-        self.placed.push(Placed { task, server, gpu, distance });
+        self.placed.push(GraphPlacement { task, server, gpu, distance });
         true
     }
 }
 
-/// Returns the first of the nearest.
+/// Returns the first of the closest ones.
 fn nearest<T>(all: impl Iterator<Item = (f64, T)>) -> Option<(f64, T)> {
     all.reduce(|best, entry| if entry.0 < best.0 - TIE { entry } else { best })
 }

@@ -1,10 +1,10 @@
-//! Priorities: what the training gains from a task, and what its computation needs.
+//! Priorities: the contribution of a task to the training, and the needs of its computation.
 
 use crate::mlfs::MlfsParameters;
 use hsched_model::GraphJob;
 use hsched_model::number::to_f64;
 
-/// The shortest time that counts, in seconds: a round of the paper. Late tasks stay finite.
+/// The minimum time in seconds, a round of the paper: it keeps the priority of late tasks finite.
 const SHORTEST: f64 = 60.0;
 
 /// The priority of a task and its two parts.
@@ -18,13 +18,13 @@ pub struct Priority {
     pub whole: f64,
 }
 
-/// What a task's priority depends on beside its children; times in seconds.
+/// The inputs of a task's priority besides its children; times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PriorityInputs<'a> {
     pub urgency: f64,
     pub losses: &'a [f64],
     pub size: f64,
-    /// Until it has to be done so that what waits for it is in time.
+    /// Remaining time to complete so that dependent tasks meet their deadline.
     pub to_deadline: Option<f64>,
     pub left: f64,
     /// 0 while it runs.
@@ -32,12 +32,12 @@ pub(crate) struct PriorityInputs<'a> {
 }
 
 impl PriorityInputs<'_> {
-    /// Returns the part of the whole fall of the loss that the last epoch brought, from 0 to 1.
+    /// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1.
     pub(crate) fn fall(self) -> f64 {
         fall(self.losses)
     }
 
-    /// Returns the task's own parts (eq. 2 and 4).
+    /// Returns the parts of the task itself (eqs. 2 and 4).
     pub(crate) fn parts(self, parameters: &MlfsParameters) -> (f64, f64) {
         let iteration = to_f64(self.losses.len()) + 1.0;
         let ml = self.urgency / iteration * fall(self.losses) * self.size;
@@ -50,23 +50,23 @@ impl PriorityInputs<'_> {
     }
 }
 
-/// Returns the part of the whole fall of the loss that its last epoch brought, from 0 to 1.
+/// Returns the fraction of the loss's total decrease that the last epoch contributed, from 0 to 1.
 fn fall(losses: &[f64]) -> f64 {
     let [first, .., before, last] = losses else {
-        // Two losses: the last fall is the whole.
+        // With two losses, the last decrease is the total one.
         return if let [first, last] = losses { f64::from(first > last) } else { 1.0 };
     };
     let (whole, last_fall) = (first - last, before - last);
     if whole <= 0.0 || last_fall <= 0.0 { 0.0 } else { (last_fall / whole).clamp(0.0, 1.0) }
 }
 
-/// Puts the parts together (eq. 6).
+/// Combines the parts (eq. 6).
 pub(crate) fn whole((ml, computation): (f64, f64), parameters: &MlfsParameters) -> Priority {
     let whole = parameters.alpha * ml + (1.0 - parameters.alpha) * computation;
     Priority { ml, computation, whole }
 }
 
-/// Returns the priorities of a job's tasks at a moment, in seconds from the trace's start.
+/// Returns the priorities of a job's tasks at a time in seconds from the trace's start.
 pub(super) fn of_graph(job: &GraphJob, now: f64, parameters: &MlfsParameters) -> Vec<Priority> {
     let mut parts = vec![(0.0, 0.0); job.tasks.len()];
     // The longest chain of work below each task.

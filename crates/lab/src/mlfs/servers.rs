@@ -4,10 +4,10 @@ use crate::mlfs::MlfsParameters;
 use hsched_model::number::to_f64;
 use hsched_model::{GraphTask, RESOURCES, Server};
 
-/// Uses that pass a limit by less do not.
+/// Tolerance when comparing uses with limits.
 const SLACK: f64 = 1e-9;
 
-/// Servers with what is in use there.
+/// Servers with their use.
 pub(super) struct Loads<'a> {
     servers: &'a [Server],
     limits: [f64; RESOURCES],
@@ -18,10 +18,10 @@ pub(super) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    /// Returns servers on which nothing is.
+    /// Returns servers without tasks.
     pub(super) fn new(servers: &'a [Server], parameters: &MlfsParameters) -> Self {
         let server = parameters.server_limit;
-        // Where GPUs are whole, a limit below all of them would leave the last one empty.
+        // If GPUs are exclusive, a limit below 1 would leave the last GPU of a server empty.
         let [gpu_limit, of_gpus] =
             if parameters.exclusive { [1.0; 2] } else { [parameters.gpu_limit, server] };
         Self {
@@ -60,13 +60,13 @@ impl<'a> Loads<'a> {
         self.parts_of(server, self.used[server])
     }
 
-    /// Returns what part of a server these amounts are.
+    /// Returns amounts as fractions of a server's resources.
     pub(super) fn parts_of(&self, server: usize, amounts: [f64; RESOURCES]) -> [f64; RESOURCES] {
         let has = self.servers[server].has;
         std::array::from_fn(|resource| part(amounts[resource], has[resource]))
     }
 
-    /// Returns which resources of a server are overloaded; the GPU also when one of its GPUs is.
+    /// Returns which resources of a server are overloaded; the GPU also if a single GPU is overloaded.
     pub(super) fn over(&self, server: usize) -> [bool; RESOURCES] {
         let parts = self.parts(server);
         let mut over = std::array::from_fn(|resource| parts[resource] > self.limits[resource] + SLACK);
@@ -82,7 +82,7 @@ impl<'a> Loads<'a> {
         self.gpus[server].get(gpu).is_some_and(|load| *load > self.gpu_limit + SLACK)
     }
 
-    /// Returns the GPU of a server that a task would get, where it fits.
+    /// Returns the GPU of a server for a task, if the task fits.
     pub(super) fn fit(&self, server: usize, task: &GraphTask) -> Option<usize> {
         let after: [f64; RESOURCES] =
             std::array::from_fn(|resource| self.used[server][resource] + task.demand[resource]);
@@ -107,7 +107,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Returns the part that an amount is; of nothing, any amount is too much.
+/// Returns the fraction of an amount; with none available, any amount is too much.
 fn part(amount: f64, has: f64) -> f64 {
     if amount <= SLACK * has.clamp(1e-300, 1.0) { 0.0 } else { amount / has }
 }

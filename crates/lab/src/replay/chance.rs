@@ -1,11 +1,12 @@
-//! Random numbers of a replay: errors of estimates, failures of jobs and nodes. Each depends only on its seed and its purpose.
+//! Random numbers of a replay: errors of estimates, failures of jobs and nodes. Each depends only on its seed
+//! and its purpose.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use hsched_model::Seconds;
 
-/// What a number is for.
+/// The purpose of a number.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     Estimate = 1,
@@ -13,10 +14,10 @@ pub(super) enum Purpose {
     NodeFailure = 3,
 }
 
-/// Returns a number from [0, 1): the `count`-th of its purpose for job or node `index`.
+/// Returns the `count`-th number from [0, 1) of a purpose for job or node `index`.
 pub(super) fn unit(seed: u64, purpose: Purpose, index: usize, count: u32) -> f64 {
     let code = (purpose as u64) << 60 ^ (index as u64) << 24 ^ u64::from(count);
-    // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
+    // Similar seeds give similar first numbers of the generator, so the seed is spread over all bits.
     let spread = seed.wrapping_add(code.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     Pcg64Mcg::seed_from_u64(spread).random()
 }

@@ -3,21 +3,21 @@
 use hsched_model::{GoalMode, Job, Stop, StopRule};
 use hsched_plan::curve::{CurvePoint, Goal, MetricKind};
 
-/// By which rule a job may stop, and by what it goes.
+/// The stopping rule of a job, and its data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Early {
+pub struct EarlyRule {
     pub stop: Stop,
     pub mode: GoalMode,
-    /// Of the target's metric.
+    /// The kind of the target's metric.
     pub kind: MetricKind,
-    /// The value that is enough.
+    /// The value at which the job may stop.
     pub target: Option<f64>,
-    /// What its target's metric is after each epoch, also after those to come.
+    /// The target's metric after each epoch, including future ones.
     pub values: Vec<f64>,
 }
 
-impl Early {
-    /// Returns when a job may stop; `None` where it never does, or the trace does not say how its training goes.
+impl EarlyRule {
+    /// Returns the rule of a job; `None` if it never stops early, or the trace does not contain its metrics.
     pub fn of(job: &Job) -> Option<Self> {
         let target = job.target.as_ref()?;
         let may_stop = job.stop.rule.max(job.stop.when_busy) > StopRule::Epochs;
@@ -30,7 +30,7 @@ impl Early {
         })
     }
 
-    /// Returns what is known after so many epochs.
+    /// Returns the reports after a number of epochs.
     pub fn reports(&self, epochs: usize) -> Vec<CurvePoint> {
         (1..)
             .zip(self.values.iter().take(epochs))
@@ -38,7 +38,7 @@ impl Early {
             .collect()
     }
 
-    /// Returns what a job of so many epochs is to reach.
+    /// Returns the goal of a job with a number of epochs.
     pub fn goal(&self, epochs: u64) -> Goal {
         let min_reports = Goal::MIN_REPORTS;
         Goal { mode: self.mode, kind: self.kind, epochs, target: self.target, tolerance: None, min_reports }

@@ -6,30 +6,30 @@ use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
 use hsched_plan::kit::TaskRun;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct ReplayEvent {
     pub at: Time,
-    pub kind: Kind,
-    /// The job, by its place in the trace's file.
+    pub kind: EventKind,
+    /// The job, by index in the trace's file.
     pub job: Option<usize>,
-    /// The node, by its number in the problem.
+    /// The node, by index in the problem.
     pub node: Option<usize>,
-    /// The GPUs that the job has from now on.
+    /// The GPUs of the job from now on.
     pub slots: Vec<Slot>,
-    /// Until when a restart keeps the job from its training.
+    /// End of the restart, until which the job does not train.
     pub restart: Option<Seconds>,
-    /// Why, where somebody said.
+    /// The reason, if there is one.
     pub why: String,
     /// The task that begins to compute.
     pub task: Option<TaskRun>,
-    /// What the policy tells of it: further keys and values of the event in `--events`.
+    /// The policy's data about it: additional keys and values of the event in `--events`.
     pub facts: Map<String, Value>,
 }
 
-/// What happened; events of one moment come in this order, then in that of the file.
+/// The kind of an event; events at the same time are ordered by kind, then by the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EventKind {
     Arrived,
     Started,
     Stopped,
@@ -43,8 +43,8 @@ pub enum Kind {
     NodeBack,
 }
 
-impl Kind {
-    /// Returns the event's name in `--events`.
+impl EventKind {
+    /// Returns the name of the event in `--events`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Arrived => "arrived",
@@ -62,19 +62,19 @@ impl Kind {
     }
 }
 
-impl Event {
+impl ReplayEvent {
     /// Returns an event of a job.
-    pub fn of_job(at: Time, kind: Kind, job: usize) -> Self {
+    pub fn of_job(at: Time, kind: EventKind, job: usize) -> Self {
         Self { job: Some(job), ..Self::new(at, kind) }
     }
 
     /// Returns an event of a node.
-    pub fn of_node(at: Time, kind: Kind, node: usize) -> Self {
+    pub fn of_node(at: Time, kind: EventKind, node: usize) -> Self {
         Self { node: Some(node), ..Self::new(at, kind) }
     }
 
     /// Returns an event.
-    pub fn new(at: Time, kind: Kind) -> Self {
+    pub fn new(at: Time, kind: EventKind) -> Self {
         Self {
             at,
             kind,

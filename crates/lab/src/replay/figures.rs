@@ -1,74 +1,75 @@
-//! The results of a replay: each job's, and the figures of all.
+//! The results of a replay: those of each job, and aggregate metrics.
 
 use crate::replay::Trace;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
-/// All that a replay says.
+/// The complete results of a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct ReplayRecord {
     pub policy: &'static str,
     /// In the order of the trace's jobs.
-    pub jobs: Vec<JobRecord>,
-    /// GPU-seconds that jobs held.
+    pub jobs: Vec<ReplayedJob>,
+    /// GPU-seconds held by jobs.
     pub held: f64,
-    /// GPU-seconds of those in which a restart kept them from their training.
+    /// The part of these GPU-seconds that restarts took.
     pub restarting: f64,
-    /// The number of GPUs that jobs hold from each moment on.
+    /// The number of GPUs held by jobs, from each time on.
     pub in_use: Vec<(f64, u32)>,
-    /// How often the policy was asked.
+    /// Number of decisions of the policy.
     pub decisions: u64,
-    /// How long it took, in seconds.
+    /// Their total time, in seconds.
     pub decision_time: f64,
-    /// The most jobs that were there at once.
+    /// Maximum number of jobs that were present at once.
     pub most_present: usize,
-    /// What is known of a replay of single tasks; `None` where jobs held all their GPUs together.
+    /// Data of a replay of single tasks; `None` if jobs held all their GPUs at once.
     pub tasks: Option<TaskFacts>,
-    /// The part of all nodes' time in rounds in which copies trained; `None` where jobs had none.
+    /// Fraction of the time of all nodes in rounds in which copies trained; `None` without copies.
     pub cru: Option<f64>,
-    /// Whether the policy decides in rounds of its own.
+    /// Whether the policy decides in its own rounds.
     pub in_rounds: bool,
 }
 
-/// What a replay of single tasks knows beside what became of the jobs.
+/// Data of a replay of single tasks besides the jobs' results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskFacts {
-    /// How tasks were assigned to GPUs, where that is a choice.
+    /// The rule for assigning tasks to GPUs, if there is a choice.
     pub assign: Option<&'static str>,
-    /// What no schedule's Σ weight × completion undercuts, for the jobs that can run.
+    /// Lower bound on Σ weight × completion for all schedules, over the jobs that can run.
     pub lower_bound: Option<f64>,
-    /// The price of a GPU by type; empty where there is none.
+    /// The price of a GPU by type; empty if there are no prices.
     pub prices: Vec<f64>,
-    /// By job in the order of the trace, when the middle of each of its rounds is due, in seconds.
+    /// By job in the order of the trace, the middle times of its rounds in seconds.
     pub middles: Vec<Vec<f64>>,
-    /// The groups in which GPUs are given out, where there are some.
-    pub groups: Vec<Vec<Gpu>>,
-    /// By job in the order of the trace, how long a round takes an average group, in seconds; `None` where it cannot run.
+    /// The groups in which GPUs are assigned, if there are any.
+    pub groups: Vec<Vec<TaskGpu>>,
+    /// By job in the order of the trace, the time of a round on an average group in seconds; `None` if it
+    /// cannot run.
     pub round_times: Vec<Option<f64>>,
 }
 
-/// What became of a job.
+/// The results of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobRecord {
+pub struct ReplayedJob {
     pub started: Option<Time>,
     pub completed: Option<Time>,
-    /// How often it changed its GPUs or got some again.
+    /// How often it changed its GPUs or got GPUs again.
     pub moves: u32,
     pub failures: u32,
-    /// Epochs done.
+    /// Completed epochs.
     pub done: f64,
-    /// Whether the policy ended it before all its epochs were done.
+    /// Whether the policy ended it before its last epoch.
     pub cut_short: bool,
     /// Why it has not ended.
     pub why: Option<String>,
 }
 
-/// The figures of a replay; times in seconds, over the jobs that ended.
+/// The metrics of a replay; times in seconds, over the ended jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     pub ended: usize,
-    /// Mean time from arrival to completion, and its percentiles by nearest rank.
+    /// Mean time from arrival to completion, and its nearest-rank percentiles.
     pub mean_jct: f64,
     pub p50_jct: f64,
     pub p90_jct: f64,
@@ -79,22 +80,22 @@ pub struct Figures {
     pub weighted_completion: f64,
     /// Mean time from arrival to first start.
     pub mean_wait: f64,
-    /// GPU-seconds held over those that there were from the first arrival to the last completion.
+    /// Held GPU-seconds divided by available ones, from the first arrival to the last completion.
     pub utilisation: f64,
     /// The same without restarts.
     pub goodput: f64,
     pub moves_per_job: f64,
-    /// The part of the jobs with a deadline that were done by it; `None` where no job has one.
+    /// Fraction of the jobs with a deadline that met it; `None` if no job has one.
     pub deadlines_met: Option<f64>,
     /// Jobs that ended before their last epoch.
     pub stopped_early: usize,
-    /// The longest time from arrival to completion over the shortest that the job could take alone.
+    /// The maximum over jobs of the time from arrival to completion divided by the shortest time alone.
     pub longest_stretch: f64,
 }
 
 impl Figures {
-    /// Returns the figures of a replay; `None` when no job ended.
-    pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
+    /// Returns the metrics of a replay; `None` if no job ended.
+    pub fn of(trace: &Trace, record: &ReplayRecord) -> Option<Self> {
         let mut figures = Self::default();
         let mut times = Vec::with_capacity(record.jobs.len());
         let mut moves = 0_u64;
@@ -134,8 +135,8 @@ impl Figures {
     }
 }
 
-/// Returns the part of the jobs with a deadline that were done by it.
-fn deadlines_met(trace: &Trace, record: &Record) -> Option<f64> {
+/// Returns the fraction of the jobs with a deadline that met it.
+fn deadlines_met(trace: &Trace, record: &ReplayRecord) -> Option<f64> {
     let due = trace
         .jobs
         .iter()
@@ -148,7 +149,7 @@ fn deadlines_met(trace: &Trace, record: &Record) -> Option<f64> {
     (all > 0.0).then(|| met / all)
 }
 
-/// Returns the percentile of sorted numbers, at least one, by nearest rank.
+/// Returns the nearest-rank percentile of a non-empty sorted list.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted[rank - 1]

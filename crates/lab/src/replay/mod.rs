@@ -1,8 +1,8 @@
-//! A trace replayed under a policy: jobs that come and go, on a cluster that does exactly what its formulas say.
+//! Replays a trace under a policy: jobs arrive and leave on a cluster that follows its formulas exactly.
 //!
-//! Hours of a cluster take milliseconds here. It drives policies through the same interface as the engine
-//! ([`Policy::decide`](hsched_plan::Policy::decide), [`verify_change`](hsched_plan::verify_change)), without queues,
-//! submissions and retries of requests: those are the engine's, and `simulate` plays them.
+//! Hours of a cluster take milliseconds here. The replay calls policies through the same interface as the
+//! engine ([`Policy::decide`](hsched_plan::Policy::decide), [`verify_change`](hsched_plan::verify_change)),
+//! but without queues, submissions and retries of requests, which are part of the engine.
 
 mod chance;
 mod early;
@@ -16,11 +16,11 @@ mod tasks;
 mod trace;
 mod world;
 
-pub use self::early::Early;
-pub use self::event::{Event, Kind};
-pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
+pub use self::early::EarlyRule;
+pub use self::event::{EventKind, ReplayEvent};
+pub use self::figures::{Figures, ReplayRecord, ReplayedJob, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};
-pub use self::trace::{Entry, Trace};
+pub use self::trace::{Trace, TraceJob};
 pub(super) use self::world::NO_TYPE;

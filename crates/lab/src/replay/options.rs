@@ -2,59 +2,59 @@
 
 use hsched_model::{Seconds, Time};
 
-/// What a replay depends on beside its trace and its policy.
+/// Parameters of a replay besides its trace and its policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     pub seed: u64,
-    /// What a restart costs every job; `None` leaves that to the jobs.
+    /// Restart cost of every job; `None` uses the jobs' own values.
     pub restart_cost: Option<Seconds>,
-    /// What it costs jobs that do not say.
+    /// Restart cost of jobs without a value.
     pub usual_restart_cost: Seconds,
-    /// Policies take a job's work to be off by a random factor from 1 − noise to 1 + noise; at least 0 and below 1.
+    /// Policies see each job's work with a random factor from 1 − noise to 1 + noise; at least 0 and below 1.
     pub noise: f64,
-    /// Decisions are only made at multiples of this.
+    /// Decisions are only made at multiples of this time.
     pub round: Option<Seconds>,
-    /// After so many rounds the replay ends.
+    /// The replay ends after this number of rounds.
     pub rounds: Option<u64>,
-    /// What a job loses that is stopped to wait or to go on elsewhere.
+    /// The work that a stopped job loses.
     pub loses: Loses,
-    /// How long a job that moves waits in the cluster's queue for its new GPUs.
+    /// How long a moved job waits in the cluster's queue for its new GPUs.
     pub queue_wait: Seconds,
     pub incidents: Incidents,
 }
 
-/// What a stop costs beside the restart.
+/// The loss of a stop besides the restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loses {
-    /// The job saves its progress when it is told to stop.
+    /// The job saves its progress when it is asked to stop.
     #[default]
     Nothing,
-    /// It saves after each epoch alone, so the epoch under way is lost.
+    /// It saves only after each epoch, so the current epoch is lost.
     Epoch,
 }
 
 impl Loses {
-    /// Both with their names on the command line.
+    /// Both variants with their names on the command line.
     pub const NAMES: [(&'static str, Self); 2] = [("nothing", Self::Nothing), ("epoch", Self::Epoch)];
 }
 
-/// What goes wrong. A job that fails, or whose node goes down, loses the epoch under way.
+/// Failures. If a job fails or its node goes down, the current epoch is lost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incidents {
     /// Mean time between failures of a running job.
     pub job_failures: Option<Seconds>,
     /// Mean time between failures of a node.
     pub node_failures: Option<Seconds>,
-    /// How long a node is down that failed.
+    /// Downtime of a failed node.
     pub repair: Seconds,
-    /// Nodes that go down at known times.
+    /// Nodes that go down at given times.
     pub outages: Vec<Outage>,
 }
 
 /// A node that is down for a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outage {
-    /// The node's number in the problem.
+    /// Index of the node in the problem.
     pub node: usize,
     pub from: Time,
     pub until: Time,

@@ -1,32 +1,33 @@
-//! A job that has arrived: its real progress, and the progress that a policy is shown.
+//! An arrived job: its real progress, and the progress that the policy sees.
 
 use hsched_model::number::to_u64;
 use hsched_plan::Progress;
 
-/// A job that is there, as it really is.
+/// The real state of an arrived job.
 pub(super) struct Present {
-    /// Its place in the trace.
+    /// Index in the trace.
     pub job: usize,
     pub work: f64,
     pub done: f64,
-    /// What a policy takes its work to be, over what it is.
+    /// Ratio of the work that a policy sees to the real work.
     pub estimate: f64,
-    /// The number of its last change among all: what is due for an earlier one is void.
+    /// Sequence number of its last change; events of an earlier generation are void.
     pub generation: u32,
     pub failures: u32,
-    /// The most that it ever had done when it started.
+    /// The furthest progress at any of its starts.
     furthest: f64,
-    /// How often in a row it has started from there.
+    /// Number of consecutive starts from there.
     in_vain: u32,
     pub why: String,
 }
 
-/// How often in a row a job starts without getting further before it is given up: it would go on forever.
+/// Number of consecutive starts without progress after which a job is given up, because it would repeat for
+/// ever.
 pub(super) const MOST_IN_VAIN: u32 = 1000;
 
 impl Present {
-    /// Returns a job that has just arrived, at its place in the trace; `estimate` is what a policy takes its work to be, over
-    /// what it is.
+    /// Returns a job that has just arrived, with its index in the trace; `estimate` is the ratio of the work
+    /// that a policy sees to the real work.
     pub(super) fn new(job: usize, work: f64, estimate: f64) -> Self {
         Self {
             job,
@@ -41,14 +42,14 @@ impl Present {
         }
     }
 
-    /// Shows what is left.
+    /// Writes the remaining work into `progress`.
     pub(super) fn show(&self, progress: &mut Progress) {
         progress.work_left = self.work * self.estimate - self.done;
         let left = to_u64((self.work - self.done).ceil());
         progress.epochs_left = left;
     }
 
-    /// Counts a start, and returns whether too many in a row were of no use.
+    /// Counts a start; returns whether too many consecutive starts made no progress.
     pub(super) fn is_in_vain(&mut self) -> bool {
         if self.done > self.furthest {
             (self.furthest, self.in_vain) = (self.done, 0);

@@ -5,15 +5,15 @@ use std::collections::BinaryHeap;
 
 use hsched_model::Time;
 
-/// What is to happen.
+/// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
-    /// The job at this number is done, unless it was moved since: its generation was this.
+pub(super) enum DueEvent {
+    /// The job with this index completes, unless it has changed since: this was its generation.
     End {
         job: usize,
         generation: u32,
     },
-    /// It fails.
+    /// The job fails.
     Failure {
         job: usize,
         generation: u32,
@@ -24,14 +24,14 @@ pub(super) enum Due {
     NodeBack {
         node: usize,
     },
-    /// A job whose rule lets it stop early has done another epoch.
+    /// A job whose rule lets it stop early completes another epoch.
     Epoch {
         job: usize,
         generation: u32,
     },
 }
 
-/// A moment that orders.
+/// A time with an order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct At(f64);
 
@@ -49,17 +49,17 @@ impl Ord for At {
     }
 }
 
-/// All that is to happen, the soonest first.
+/// All future events, the earliest first.
 #[derive(Default)]
-pub(super) struct Queue(BinaryHeap<Reverse<(At, Due)>>);
+pub(super) struct EventQueue(BinaryHeap<Reverse<(At, DueEvent)>>);
 
-impl Queue {
-    pub(super) fn push(&mut self, at: Time, due: Due) {
+impl EventQueue {
+    pub(super) fn push(&mut self, at: Time, due: DueEvent) {
         self.0.push(Reverse((At(at.0), due)));
     }
 
-    /// Returns the soonest that still holds, and drops those before it that do not.
-    pub(super) fn next(&mut self, holds: impl Fn(Due) -> bool) -> Option<(Time, Due)> {
+    /// Returns the earliest valid event and drops invalid ones before it.
+    pub(super) fn next(&mut self, holds: impl Fn(DueEvent) -> bool) -> Option<(Time, DueEvent)> {
         while let Some(&Reverse((at, due))) = self.0.peek() {
             if holds(due) {
                 return Some((Time(at.0), due));

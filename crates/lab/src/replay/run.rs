@@ -1,31 +1,31 @@
-//! The event loop: advances to the next event, asks the policy, carries out its plan.
+//! The event loop: advances to the next event, calls the policy and executes its plan.
 
 use std::cell::Cell;
 
 use thiserror::Error;
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::Record;
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
+use hsched_plan::{Budget, Decision, Plan, Policy, PolicyError, RegistryError, WaitForecast, verify_change};
 
-/// What a replay tells its caller, and asks of it.
+/// The callbacks of a replay.
 pub struct Hooks<'a> {
-    /// Called with every event, in order.
-    pub event: &'a mut dyn FnMut(&Event),
-    /// Called now and then with the number of jobs that have ended.
+    /// Called with every event in order.
+    pub event: &'a mut dyn FnMut(&ReplayEvent),
+    /// Called from time to time with the number of ended jobs.
     pub progress: &'a mut dyn FnMut(usize),
-    /// The time that has passed, in seconds: for what decisions take, which decides nothing.
+    /// Returns the elapsed time in seconds, to measure decisions; it has no influence on them.
     pub elapsed: &'a dyn Fn() -> f64,
 }
 
-/// Why a replay cannot go on.
+/// Why a replay cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReplayError {
     #[error(transparent)]
@@ -36,55 +36,56 @@ pub enum ReplayError {
     Unknown { policy: &'static str, what: &'static str },
 }
 
-/// Times that differ by less, relative to them, are the same: sums of floats.
+/// Times with a smaller relative difference count as equal, because they are sums of floats.
 const SAME: f64 = 1e-12;
 
-/// The soonest that a policy is asked again without any event, in seconds.
+/// The minimum delay before a policy is called again without an event, in seconds.
 const LEAST_WAIT: f64 = 1e-6;
 
-/// How often a search may ask whether to go on: with time it would not be the same on every machine.
+/// How often a search may ask whether to continue: a time limit would give different results on different
+/// machines.
 const CALLS: u32 = 400;
 
-/// The most that a policy is told about the queue in one decision.
+/// Maximum number of a policy's questions about the queue per decision.
 const MOST_QUESTIONS: usize = 100;
 
 /// Decisions between two calls of `progress`.
 const PROGRESS_EVERY: u64 = 256;
 
-/// Decisions without effect after which jobs that wait, while nothing else happens, wait for good.
+/// Number of decisions without effect after which waiting jobs wait for ever if there are no other events.
 const PATIENCE: u32 = 3;
 
-/// A replay under way.
+/// A running replay.
 struct ReplayRun<'a, 'h> {
     world: ReplayWorld<'a>,
     policy: &'a mut dyn Policy,
     hooks: Hooks<'h>,
     next_arrival: usize,
-    /// Jobs that have arrived and come after others that have not completed.
+    /// Arrived jobs whose predecessors have not completed.
     behind: Vec<usize>,
     wake: Option<Time>,
-    /// The next round, counted from the time 0, and the first one of the replay.
+    /// Index of the next round, counted from time 0, and of the first round of the replay.
     round: u64,
     first_round: u64,
     ended: usize,
     /// Decisions without effect while no job runs.
     fruitless: u32,
-    /// How often each node has failed.
+    /// Number of failures of each node.
     node_failures: Vec<u32>,
 }
 
 /// Replays a trace under a policy.
 ///
-/// Equal arguments give equal records but for the time that decisions take.
+/// Equal arguments give equal records except for decision times.
 ///
 /// # Errors
-/// When the policy cannot treat a problem, or breaks its rules.
+/// If the policy cannot handle a problem, or breaks its contract.
 pub fn replay(
     trace: &Trace,
     options: &Options,
     policy: &mut dyn Policy,
     hooks: Hooks<'_>,
-) -> Result<Record, ReplayError> {
+) -> Result<ReplayRecord, ReplayError> {
     let mut world = ReplayWorld::new(trace, options);
     (world.record.policy, world.record.in_rounds) = (policy.name(), policy.round().is_some());
     world.starts_cost = policy.starts_cost();
@@ -111,7 +112,7 @@ pub fn replay(
 }
 
 impl ReplayRun<'_, '_> {
-    /// Plays until nothing is left to happen; returns why what has not ended never will.
+    /// Runs until there are no more events; returns why the remaining jobs never end.
     fn play(&mut self) -> Result<&'static str, ReplayError> {
         while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() || self.is_freed() {
             if self.is_stuck() {
@@ -130,7 +131,7 @@ impl ReplayRun<'_, '_> {
                 if self.rounds_are_over() {
                     return Ok("the last round is over");
                 }
-                self.world.events.push(Event::new(at, Kind::Round));
+                self.world.events.push(ReplayEvent::new(at, EventKind::Round));
                 self.round += 1;
             }
             if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {
@@ -140,14 +141,14 @@ impl ReplayRun<'_, '_> {
         Ok("it never got GPUs")
     }
 
-    /// Returns whether no job that is there will ever get GPUs.
+    /// Returns whether no arrived job can ever get GPUs.
     fn is_stuck(&self) -> bool {
         let waits = self.next_arrival == self.world.trace.jobs.len() && !self.world.may_change();
         let asked = !self.world.has_changed();
         waits && asked && (self.fruitless >= PATIENCE || (self.wake.is_none() && self.fruitless > 0))
     }
 
-    /// Returns whether a job may start now that came after another.
+    /// Returns whether a job may start now because its predecessor has completed.
     fn is_freed(&self) -> bool {
         self.behind.iter().any(|&job| self.world.awaits(job).is_none())
     }
@@ -160,17 +161,17 @@ impl ReplayRun<'_, '_> {
         Time(to_f64(self.round) * round.0)
     }
 
-    /// Returns when the next thing happens.
+    /// Returns the time of the next event.
     fn next_time(&mut self) -> Option<Time> {
         let arrival = self.world.trace.jobs.get(self.next_arrival).map(|entry| entry.arrival);
         let due = self.world.next_due().map(|(at, _)| at);
-        // The policy itself may have ended what others come after.
+        // The policy may have ended a predecessor itself.
         let due = if self.is_freed() { Some(self.world.now) } else { due };
         let ask = match self.world.options.round {
             None => self.wake,
             Some(round) => {
                 if self.world.is_empty() {
-                    // Rounds in which nobody is there are left out, but counted.
+                    // Rounds without jobs are skipped but counted.
                     while !self.rounds_are_over()
                         && arrival.is_some_and(|arrival| self.round_time(round).0 < arrival.0)
                     {
@@ -184,7 +185,7 @@ impl ReplayRun<'_, '_> {
         Some(Time(at.0.max(self.world.now.0)))
     }
 
-    /// Lets everything happen that is due now.
+    /// Processes all events that are due.
     fn happen(&mut self) {
         let now = self.world.now;
         while let Some((at, due)) = self.world.next_due() {
@@ -193,14 +194,14 @@ impl ReplayRun<'_, '_> {
             }
             self.world.queue.pop();
             match due {
-                Due::End { job, .. } => {
+                DueEvent::End { job, .. } => {
                     self.world.complete(job, false, String::new());
                     self.ended += 1;
                 }
-                Due::Failure { job, .. } => self.world.fail(job, "it failed"),
-                Due::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
-                Due::NodeDown { node } => self.world.node_down(node),
-                Due::NodeBack { node } => {
+                DueEvent::Failure { job, .. } => self.world.fail(job, "it failed"),
+                DueEvent::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
+                DueEvent::NodeDown { node } => self.world.node_down(node),
+                DueEvent::NodeBack { node } => {
                     self.world.node_back(node);
                     self.plan_node_failure(node);
                 }
@@ -222,7 +223,7 @@ impl ReplayRun<'_, '_> {
         self.behind = behind;
     }
 
-    /// A node will fail at random, and be repaired.
+    /// Schedules a random failure and repair of a node.
     fn plan_node_failure(&mut self, node: usize) {
         let Options { seed, incidents, .. } = self.world.options;
         let Some(mean) = incidents.node_failures else { return };
@@ -230,8 +231,8 @@ impl ReplayRun<'_, '_> {
         *count += 1;
         let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
         let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
-        self.world.queue.push(at, Due::NodeDown { node });
-        self.world.queue.push(at.after(incidents.repair), Due::NodeBack { node });
+        self.world.queue.push(at, DueEvent::NodeDown { node });
+        self.world.queue.push(at.after(incidents.repair), DueEvent::NodeBack { node });
     }
 
     fn decide(&mut self) -> Result<(), ReplayError> {
@@ -247,7 +248,7 @@ impl ReplayRun<'_, '_> {
         while !plan.questions.is_empty() && self.world.problem.forecasts.len() < MOST_QUESTIONS {
             let wait = Some(self.world.options.queue_wait);
             let answers = plan.questions.into_iter();
-            let answers = answers.map(|(job, placement)| Forecast { job, slots: placement.slots, wait });
+            let answers = answers.map(|(job, placement)| WaitForecast { job, slots: placement.slots, wait });
             self.world.problem.forecasts.extend(answers);
             plan = self.policy.decide(&self.world.problem, &budget)?;
         }
@@ -295,7 +296,7 @@ impl ReplayRun<'_, '_> {
         Ok(())
     }
 
-    /// Tells of the events of one moment, in order.
+    /// Emits the events of one time in order.
     fn tell(&mut self) {
         self.world.events.sort_by_key(|event| (event.kind, event.job, event.node));
         for event in self.world.events.drain(..) {
@@ -304,13 +305,13 @@ impl ReplayRun<'_, '_> {
     }
 }
 
-/// Returns the number of rounds that begin before a moment.
+/// Returns the number of rounds that begin before a time.
 fn rounds_before(now: Time, round: Seconds) -> u64 {
     let rounds = now.0 / round.0;
     to_u64((rounds - SAME * rounds).ceil())
 }
 
-/// Returns whether a moment has come.
+/// Returns whether a time has been reached.
 fn is_due(moment: Time, now: Time) -> bool {
     moment.0 <= now.0 + SAME * now.0.abs().max(1.0)
 }

@@ -1,8 +1,9 @@
-//! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
-//! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
+//! Replays a trace task by task: each task computes on one GPU at any time. This is the model of the papers.
+//! It needs a parameter server that waits for tasks, so no real cluster runs it; it has no restarts, failures
+//! or decision rounds.
 
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record, TaskFacts};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::{ReplayRecord, ReplayedJob, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
@@ -11,29 +12,29 @@ use hsched_model::number::to_f64;
 use hsched_plan::Rounds;
 use hsched_plan::kit::{TaskRun, Tasks};
 
-/// Who decides which task goes where.
+/// A policy that assigns single tasks to GPUs.
 pub trait TaskPolicy: std::fmt::Debug + Send + Sync {
-    /// Returns its name on the command line.
+    /// Returns the name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Returns the course of all jobs; `keys` are what they say of their rounds.
+    /// Returns the history of all jobs; `keys` are their settings for rounds.
     fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> TaskHistory;
 }
 
-/// Which tasks there were, and what else happened, by the jobs' places in the file.
+/// The executed tasks and other events, by the jobs' indices in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskHistory {
     pub runs: Vec<TaskRun>,
-    /// Events of the policy's own.
-    pub queued: Vec<Event>,
+    /// Additional events of the policy.
+    pub queued: Vec<ReplayEvent>,
     pub facts: TaskFacts,
     pub decisions: u64,
 }
 
-/// Replays a trace task by task. Equal arguments give equal records but for the time that decisions take.
-pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> Record {
+/// Replays a trace task by task. Equal arguments give equal records except for decision times.
+pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> ReplayRecord {
     let start = (hooks.elapsed)();
-    // In the order of the file, by which ties are decided.
+    // In the order of the file, which decides ties.
     let mut by_place: Vec<usize> = (0..trace.jobs.len()).collect();
     by_place.sort_by_key(|number| trace.jobs[*number].place);
     let in_file = by_place.iter().map(|number| &trace.jobs[*number]);
@@ -55,15 +56,15 @@ pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) ->
     record
 }
 
-/// Returns what is known by place in the file in the order of the trace.
+/// Converts values from the order of the file to the order of the trace.
 fn reordered<T: Clone>(by_place: &[T], trace: &Trace) -> Vec<T> {
     trace.jobs.iter().filter_map(|entry| by_place.get(entry.place).cloned()).collect()
 }
 
-/// Returns what became of the jobs.
-fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
-    let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
-    let mut record = Record::default();
+/// Returns the results of the jobs.
+fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> ReplayRecord {
+    let mut jobs = vec![ReplayedJob::default(); tasks.jobs.len()];
+    let mut record = ReplayRecord::default();
     for run in runs {
         let job_record = &mut jobs[run.job];
         let started = job_record.started.map_or(run.start, |other| other.0.min(run.start));
@@ -85,7 +86,7 @@ fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
     record
 }
 
-/// Returns how many GPUs compute from each moment on.
+/// Returns the number of computing GPUs from each time on.
 fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
     let mut changes: Vec<(f64, i64)> =
         runs.iter().flat_map(|run| [(run.start, 1), (run.computed, -1)]).collect();
@@ -103,8 +104,8 @@ fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
     steps
 }
 
-/// Returns the most jobs that are there at once, of those that end.
-fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
+/// Returns the maximum number of jobs that are present at once, among those that end.
+fn most_present(trace: &Trace, by_place: &[ReplayedJob]) -> usize {
     let ending =
         trace.jobs.iter().filter_map(|entry| Some((entry.arrival.0, by_place[entry.place].completed?.0)));
     let mut changes: Vec<(f64, bool)> =
@@ -118,22 +119,29 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
     counts.max().unwrap_or(0)
 }
 
-/// Returns all that happened, in the order of time, kind and file.
-fn events(trace: &Trace, record: &Record, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
+/// Returns all events ordered by time, kind and file.
+fn events(
+    trace: &Trace,
+    record: &ReplayRecord,
+    runs: &[TaskRun],
+    queued: Vec<ReplayEvent>,
+) -> Vec<ReplayEvent> {
     let mut events = queued;
     for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
-        events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));
+        events.push(ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place));
         let mut add =
-            |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
-        add(job_record.started, Kind::Started);
-        add(job_record.completed, Kind::Completed);
+            |at: Option<Time>, kind| events.extend(at.map(|at| ReplayEvent::of_job(at, kind, entry.place)));
+        add(job_record.started, EventKind::Started);
+        add(job_record.completed, EventKind::Completed);
     }
-    let task =
-        |run: &TaskRun| Event { task: Some(*run), ..Event::of_job(Time(run.start), Kind::Task, run.job) };
+    let task = |run: &TaskRun| ReplayEvent {
+        task: Some(*run),
+        ..ReplayEvent::of_job(Time(run.start), EventKind::Task, run.job)
+    };
     events.extend(runs.iter().map(task));
-    let within = |event: &Event| event.task.map(|task| (task.round, task.task));
+    let within = |event: &ReplayEvent| event.task.map(|task| (task.round, task.task));
     events.sort_by(|a, b| {
-        let rest = |event: &Event| (event.kind, event.job, within(event));
+        let rest = |event: &ReplayEvent| (event.kind, event.job, within(event));
         a.at.0.total_cmp(&b.at.0).then_with(|| rest(a).cmp(&rest(b)))
     });
     events

@@ -1,62 +1,62 @@
-//! Traces: jobs with the times at which they arrive, on a cluster.
+//! Traces: jobs with arrival times on a cluster.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::replay::Early;
+use crate::replay::EarlyRule;
 use crate::trace::TraceFile;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{JobModel, Paces, Placement, Problem, Sharing, Slot};
 
-/// Jobs that arrive over time, and what they run on.
+/// Jobs that arrive over time, and their cluster.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The cluster, without jobs.
+    /// The cluster without jobs.
     pub problem: Problem,
-    /// In the order of their arrival.
-    pub jobs: Vec<Entry>,
-    /// How fast each job is at best.
+    /// In order of arrival.
+    pub jobs: Vec<TraceJob>,
+    /// The maximum speeds of the jobs.
     pub paces: Paces,
-    /// Where the clock begins.
+    /// Begin of the trace.
     pub now: Time,
 }
 
 /// A job of a trace.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TraceJob {
     pub model: JobModel,
     /// From the trace's start.
     pub arrival: Time,
-    /// What a restart costs it, where its owner said.
+    /// Its restart cost, if its owner gave one.
     pub restart_cost: Option<Seconds>,
-    /// Whether its owner says how it saves its progress.
+    /// Whether its owner stated how it saves its progress.
     pub saves: bool,
-    /// How often it is tried again after a failure.
+    /// Maximum number of retries after a failure.
     pub retries: u32,
-    /// Places in the file of jobs that have to complete before it may start.
+    /// Indices in the file of jobs that have to complete before it may start.
     pub after: Vec<usize>,
-    /// Its place in the file.
+    /// Its index in the file.
     pub place: usize,
-    /// The most copies of it that `hadare` trains; `None` leaves that to the number of nodes.
+    /// Maximum number of copies under `hadare`; `None` uses the number of nodes.
     pub copies: Option<u32>,
-    /// When it may end before its last epoch.
-    pub early: Option<Early>,
-    /// How far it is when the trace begins; `None` where it has never run.
+    /// The rule by which it may end before its last epoch.
+    pub early: Option<EarlyRule>,
+    /// Its progress when the trace begins; `None` if it has never run.
     pub begun: Option<Begun>,
 }
 
-/// A job that has run before the trace begins.
+/// A job that ran before the trace begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begun {
-    /// Epochs that it has done, with fractions.
+    /// Completed epochs, with fractions.
     pub done: f64,
-    /// What it holds, if anything.
+    /// Its current GPUs, if any.
     pub held: Option<Placement>,
 }
 
-/// Why jobs cannot stand as a trace says.
+/// Why the initial state of the jobs is impossible.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoSuchState {
     #[error("jobs hold {count} {gpu_type} of {node}, but the node has {there}")]
@@ -71,10 +71,10 @@ pub enum NoSuchState {
     Done { job: JobName, done: f64, steps: f64 },
 }
 
-/// What an entry is made of.
+/// The parts of an entry.
 type EntryParts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
 
-/// Returns for each job the places of those that it comes after.
+/// Returns the indices of each job's predecessors.
 fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
     let places: BTreeMap<&JobName, usize> =
         jobs.iter().zip(0..).map(|(job, place)| (&job.name, place)).collect();
@@ -86,10 +86,11 @@ fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
 }
 
 impl Trace {
-    /// Returns the trace of the jobs of a problem, none of which holds GPUs in it; `file` has them in the same order.
+    /// Returns the trace of the jobs of a problem, which hold no GPUs in it; `file` has them in the same
+    /// order.
     ///
     /// # Errors
-    /// When jobs cannot hold the GPUs or have done the steps that the file says.
+    /// If jobs cannot hold the GPUs or have completed the steps that the file states.
     pub fn new(mut problem: Problem, file: &TraceFile) -> Result<Self, NoSuchState> {
         let now = Time(file.now.0);
         let begun: Vec<Option<Begun>> = (0..file.jobs.len())
@@ -98,7 +99,7 @@ impl Trace {
         check_held(&problem, &begun)?;
         let after = places_before(&file.jobs)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| Entry {
+        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| TraceJob {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
@@ -107,7 +108,7 @@ impl Trace {
             after,
             copies: job.launch.copies.map(|copies| copies.max),
             place,
-            early: Early::of(job),
+            early: EarlyRule::of(job),
             begun,
         };
         let jobs = models.into_iter().zip(&file.jobs).zip(begun).zip(after).enumerate().map(entry).collect();
@@ -115,13 +116,13 @@ impl Trace {
     }
 
     /// Returns the trace of these jobs on the GPUs of a problem without jobs.
-    pub fn of_entries(problem: Problem, mut jobs: Vec<Entry>) -> Self {
+    pub fn of_entries(problem: Problem, mut jobs: Vec<TraceJob>) -> Self {
         jobs.sort_by(|a, b| a.arrival.0.total_cmp(&b.arrival.0).then(a.place.cmp(&b.place)));
         let paces = Paces::new(&problem, jobs.iter().map(|entry| &entry.model));
         Self { problem, jobs, paces, now: Time(0.0) }
     }
 
-    /// Returns whether nothing has happened before it begins.
+    /// Returns whether no job ran before the trace begins.
     pub fn is_whole(&self) -> bool {
         self.now.0 <= 0.0 && self.jobs.iter().all(|entry| entry.begun.is_none())
     }
@@ -129,7 +130,7 @@ impl Trace {
     /// Returns the cluster with all jobs, each with its arrival.
     pub fn whole(&self) -> Problem {
         let mut problem = self.problem.clone();
-        let job = |entry: &Entry| {
+        let job = |entry: &TraceJob| {
             let mut model = entry.model.clone();
             model.progress.arrival = entry.arrival;
             model
@@ -138,7 +139,7 @@ impl Trace {
         problem
     }
 
-    /// Returns a job with replicas of several GPUs, if there is one.
+    /// Returns a job whose replicas have several GPUs, if there is one.
     pub fn job_of_replicas(&self) -> Option<&JobName> {
         self.jobs
             .iter()
@@ -147,13 +148,13 @@ impl Trace {
             .map(|model| &model.name)
     }
 
-    /// Returns when the first job arrives.
+    /// Returns the arrival of the first job.
     pub fn first_arrival(&self) -> Time {
         self.jobs.first().map_or(Time(0.0), |entry| entry.arrival)
     }
 
-    /// Returns what the jobs ask for over what the cluster has while they arrive: GPU time on the fastest type over
-    /// the cluster's GPUs, counted in GPUs of that type. `None` where all arrive at once or none can run.
+    /// Returns the ratio of requested to available GPU time during the arrivals, in GPUs of the fastest type.
+    /// `None` if all jobs arrive at once or none can run.
     pub fn load(&self) -> Option<f64> {
         let span = self.jobs.last()?.arrival.since(self.first_arrival()).0;
         let fastest = self.fastest_type()?;
@@ -178,7 +179,7 @@ impl Trace {
         (span > 0.0 && equivalents > 0.0).then(|| asked / (equivalents * span))
     }
 
-    /// Returns the trace with its arrivals spread so that it has this load; `None` where it has none.
+    /// Returns the trace with its arrivals scaled to this load; `None` if it has no load.
     pub fn with_load(&self, load: f64) -> Option<Self> {
         let (factor, first) = (self.load()? / load, self.first_arrival());
         let mut trace = self.clone();
@@ -203,7 +204,7 @@ impl Trace {
     }
 }
 
-/// Returns how far a job is when the trace begins.
+/// Returns the progress of a job when the trace begins.
 fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Option<Begun>, NoSuchState> {
     if job.steps_done <= 0.0 && job.held.is_empty() {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! What a submission asks of the simulated queue, and which free nodes fit.
+//! The request of a submission in the simulated queue, and the search for free nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_engine::Gpus;
 use hsched_model::{GpuType, NodeName, PlacedRank};
 
-/// A node that can take work.
+/// A node that accepts work.
 #[derive(Clone, Debug)]
 pub(super) struct FreeNode {
     pub name: NodeName,
@@ -14,27 +14,28 @@ pub(super) struct FreeNode {
     pub gpus: BTreeMap<GpuType, u32>,
 }
 
-/// GPUs that a job asks for, all at once.
+/// The GPUs that a job requests, all at once.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    parts: Vec<Part>,
-    /// The nodes that it may run on.
+pub(super) struct FitRequest {
+    parts: Vec<NodeRequest>,
+    /// The nodes on which it may run.
     nodes: BTreeSet<NodeName>,
-    /// Whether it insists on the planned nodes.
+    /// Whether it requires the planned nodes.
     pinned: bool,
 }
 
-/// What is asked of one node.
+/// The request for one node.
 #[derive(Clone, Debug)]
-struct Part {
+struct NodeRequest {
     planned: NodeName,
-    /// Whether it was planned on a node with several types; others are kept away from such nodes.
+    /// Whether it was planned on a node with several types; other parts avoid such nodes.
     mixed: bool,
     gpus: BTreeMap<GpuType, u32>,
 }
 
-impl Request {
-    /// Returns what `ranks` ask for: for each planned node another one with as many GPUs of the same types.
+impl FitRequest {
+    /// Returns the request for `ranks`: for each planned node, any node with the same number of GPUs of each
+    /// type.
     pub(super) fn new(
         ranks: &[PlacedRank],
         nodes: BTreeSet<NodeName>,
@@ -43,30 +44,29 @@ impl Request {
     ) -> Self {
         let part = |(planned, gpus): (NodeName, BTreeMap<GpuType, u32>)| {
             let mixed = mixed.contains(&planned);
-            Part { planned, mixed, gpus }
+            NodeRequest { planned, mixed, gpus }
         };
-        let mut parts: Vec<Part> = Gpus::of(ranks).0.into_iter().map(part).collect();
-        // What is hardest to place goes first.
-        let size = |part: &Part| (part.gpus.len(), part.gpus.values().sum::<u32>());
+        let mut parts: Vec<NodeRequest> = Gpus::of(ranks).0.into_iter().map(part).collect();
+        // The parts that are hardest to place come first.
+        let size = |part: &NodeRequest| (part.gpus.len(), part.gpus.values().sum::<u32>());
         parts.sort_by_key(|part| std::cmp::Reverse(size(part)));
         Self { parts, nodes, pinned }
     }
 
-    /// Returns the GPUs that it gets out of what is free, on the first nodes that can give them; `None` when it
-    /// must wait.
+    /// Returns free GPUs for the request on the first suitable nodes; `None` if it must wait.
     pub(super) fn fit(&self, free: &[FreeNode]) -> Option<Gpus> {
         let anywhere = || self.place(free, |part, node| part.mixed || !node.mixed);
-        // Taking the first nodes may spoil a start that the planned ones allow.
+        // Taking the first suitable nodes may fail even though the planned nodes are free.
         let as_planned = || self.place(free, |part, node| part.planned == node.name);
         if self.pinned { as_planned() } else { anywhere().or_else(as_planned) }
     }
 
-    /// Returns the types that it asks for.
+    /// Returns the requested types.
     pub(super) fn types(&self) -> impl Iterator<Item = &GpuType> {
         self.parts.iter().flat_map(|part| part.gpus.keys())
     }
 
-    fn place(&self, free: &[FreeNode], suits: impl Fn(&Part, &FreeNode) -> bool) -> Option<Gpus> {
+    fn place(&self, free: &[FreeNode], suits: impl Fn(&NodeRequest, &FreeNode) -> bool) -> Option<Gpus> {
         let mut got = Gpus::default();
         for part in &self.parts {
             let has_all = |node: &&FreeNode| {

@@ -1,4 +1,4 @@
-//! The simulated cluster as the engine sees it.
+//! The implementation of the engine's interface by the simulated cluster.
 
 use std::convert::Infallible;
 

@@ -1,7 +1,8 @@
-//! A cluster in virtual time: an [`engine::SimulatedWorld`](hsched_engine::World) without Slurm, for the demo and for tests.
+//! A cluster in virtual time: an [`engine::SimulatedWorld`](hsched_engine::World) without Slurm, for the demo
+//! and for tests.
 //!
-//! Reads no clock and no file: time passes when [`SimulatedWorld::pass`] says so, from one event to the next. Equal sites,
-//! incidents and requests give equal stories.
+//! It reads no clock and no files: [`SimulatedWorld::pass`] advances the time from event to event. Equal
+//! sites, incidents and requests give equal results.
 
 mod fit;
 mod incident;
@@ -12,7 +13,7 @@ mod submission;
 mod training;
 mod world;
 
-pub use self::incident::{Incident, When};
+pub use self::incident::{Incident, IncidentTime};
 pub use self::play::{Play, PlayOptions};
 pub use self::site::{Delays, Saving, SimulatedSite};
 pub use self::world::SimulatedWorld;

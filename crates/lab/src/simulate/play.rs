@@ -1,4 +1,4 @@
-//! A story played by the real engine in a simulated cluster.
+//! Plays a story with the real engine in a simulated cluster.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -8,23 +8,23 @@ use hsched_engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, t
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
 
-/// How the engine is to decide.
+/// Parameters of the engine's decisions.
 #[derive(Clone, Copy)]
 pub struct PlayOptions<'a> {
     pub rules: &'a Rules,
     pub objective: Objective,
     /// Seed of the policy's random choices.
     pub seed: u64,
-    /// How often the searches of one turn may ask whether to end before they are told to: it takes the place of
-    /// time, which does not pass meanwhile.
+    /// Number of times that the searches of one turn may ask whether to stop before the answer is yes; it
+    /// replaces a time limit, because virtual time stands still during a search.
     pub patience: u64,
 }
 
-/// A simulated cluster and what the engine makes of it.
+/// A simulated cluster, and the engine's state.
 pub struct Play<'a> {
     pub world: SimulatedWorld,
     pub state: State,
-    /// What owners want and when, the earliest last.
+    /// Orders of the owners with their times, in descending order.
     orders: Vec<(Time, Event)>,
     options: PlayOptions<'a>,
     policy: Box<dyn Policy + 'a>,
@@ -32,7 +32,7 @@ pub struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// Returns a play that has not begun.
+    /// Returns a play before its begin.
     pub fn new(
         world: SimulatedWorld,
         mut orders: Vec<(Time, Event)>,
@@ -45,7 +45,7 @@ impl<'a> Play<'a> {
         Self { world, state, orders, options, policy, turns: 0 }
     }
 
-    /// Records what owners want by now, and takes one turn of the engine.
+    /// Records the orders that are due, and takes one turn of the engine.
     pub fn turn(&mut self, tell: &mut dyn FnMut(Update<'_>)) {
         let now = self.world.now();
         while self.orders.last().is_some_and(|(at, _)| at.0 <= now.0) {
@@ -73,7 +73,7 @@ impl<'a> Play<'a> {
             turn(&mut self.world, &mut KeepsNothing, &mut self.state, self.options.rules, &mut planner, tell);
     }
 
-    /// Takes turns until all is over, at most until a moment; returns whether all is over.
+    /// Takes turns until all jobs have ended, at most until `until`; returns whether all have ended.
     pub fn run(&mut self, poll: Seconds, until: Time) -> bool {
         loop {
             self.turn(&mut |_| ());
@@ -84,7 +84,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Returns whether every job has ended and none is to come.
+    /// Returns whether every job has ended and no order remains.
     pub fn is_over(&self) -> bool {
         self.orders.is_empty() && self.state.is_over()
     }

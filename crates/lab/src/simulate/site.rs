@@ -1,4 +1,4 @@
-//! A simulated site: its nodes, the true speeds of its GPUs, and how long operations take.
+//! A simulated site: its nodes, the true speeds of its GPUs, and the durations of operations.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use hsched_model::{BitRate, Cluster, GpuType, NodeName, Seconds, Speed};
 /// A simulated site.
 #[derive(Clone, Debug)]
 pub struct SimulatedSite {
-    /// Its nodes; GPUs that are in use there are other people's, for good. CPUs and memory are never scarce.
+    /// Its nodes; GPUs that are in use in it belong to other users for ever. CPUs and memory are unlimited.
     pub cluster: Cluster,
-    /// Rate between nodes where the cluster does not say.
+    /// Default rate between nodes.
     pub network: BitRate,
-    /// Rate between GPUs of a node where the cluster does not say.
+    /// Default rate between GPUs of a node.
     pub intra_node: BitRate,
-    /// How fast models really are, by model and GPU type; a job on a GPU without a speed fails.
+    /// The true speeds by model and GPU type; a job on a GPU without a speed fails.
     pub speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
-    /// The most by which the computing times of a rank's epochs differ from the true speed, as a part of them.
+    /// Maximum relative deviation of a rank's epoch computing time from the true speed.
     pub noise: f64,
-    /// By which factor ranks take longer on some nodes.
+    /// Slowdown factor of ranks on some nodes.
     pub slow: BTreeMap<NodeName, f64>,
     /// Seed of that noise.
     pub seed: u64,
     pub delays: Delays,
     pub saving: Saving,
-    /// Whether jobs run on the very nodes of their plan.
+    /// Whether jobs run exactly on the nodes of their plan.
     pub pinned: bool,
-    /// Longest walltime of a job that asks for no shorter one.
+    /// Time limit of jobs that request none.
     pub walltime: Option<Seconds>,
-    /// Time between the signal and the end of a job at its walltime, where the job does not say.
+    /// Default time between the signal and the end of a job at its time limit.
     pub grace: Seconds,
 }
 
 impl SimulatedSite {
-    /// Returns a site that ends its jobs as they finish: no delays, no noise and no limits.
+    /// Returns a site without delays, noise and limits.
     pub fn new(
         cluster: Cluster,
         [network, intra_node]: [BitRate; 2],
@@ -55,27 +55,27 @@ impl SimulatedSite {
     }
 }
 
-/// How long things take that are no training.
+/// Durations of everything but training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
-    /// Time from a submission, or from when GPUs become free, to the start of a job.
+    /// Time from a submission, or from the release of GPUs, to the start of a job.
     pub start: Seconds,
-    /// From the start of a job to the first step of its ranks.
+    /// Time from the start of a job to the first step of its ranks.
     pub setup: Seconds,
-    /// From the end of the ranks to the end of the job: until then it holds its GPUs.
+    /// Time from the end of the ranks to the end of the job, which holds its GPUs until then.
     pub end: Seconds,
-    /// From the death of a node to the moment when its controller knows.
+    /// Time from the death of a node until its controller notices.
     pub node_down: Seconds,
 }
 
-/// What jobs do when they are asked to save and end.
+/// Reaction of jobs that are asked to save and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Saving {
-    /// They save after the step that they are in, and go on from there.
+    /// They save after the current step and resume from there.
     #[default]
     AfterStep,
-    /// They save after the epoch that they are in.
+    /// They save after the current epoch.
     AfterEpoch,
-    /// They do not heed it.
+    /// They ignore it.
     Never,
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::simulate::fit::Request;
+use crate::simulate::fit::FitRequest;
 use crate::simulate::site::SimulatedSite;
-use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
+use crate::simulate::training::{EpochSteps, RankPace, SimulatedTraining};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
@@ -16,64 +16,64 @@ use hsched_model::{
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Problem, Slot, WorkerNode, epoch_as_shared};
 
-/// A job that was submitted.
+/// A submitted job.
 #[derive(Clone, Debug)]
-pub(super) struct Submission {
+pub(super) struct SimulatedSubmission {
     pub id: JobId,
     pub of: SubmissionKey,
-    /// The job as it is still to be trained.
+    /// The job with its remaining epochs.
     pub job: Job,
     pub epochs_done: u64,
     /// Its number among the submissions of the job, from 1.
     pub number: u32,
     pub submitted: Time,
     pub ranks: Vec<PlacedRank>,
-    /// The one that it goes on after.
+    /// The submission that it continues.
     pub follows: Option<JobId>,
-    pub request: Request,
-    pub stage: Stage,
-    /// What the ranks have reported.
+    pub request: FitRequest,
+    pub stage: SimulatedStage,
+    /// The reports of its ranks.
     pub reports: Vec<EpochReport>,
     pub noise: Noise,
 }
 
-/// Where a submission stands.
+/// The stage of a submission.
 #[derive(Clone, Debug)]
-pub(super) enum Stage {
+pub(super) enum SimulatedStage {
     Pending,
-    Running(Box<Running>),
+    Running(Box<SimulatedRun>),
     Ended { end: End, at: Time },
 }
 
 /// A job on its GPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct SimulatedRun {
     pub since: Time,
     pub gpus: Gpus,
     pub training: SimulatedTraining,
-    /// When it is told that its walltime ends, and when that ends.
+    /// Times of the signal and of the end at the time limit.
     pub limit: Option<(Time, Time)>,
-    /// How its ranks have ended, and when Slurm is done with it.
+    /// The end of its ranks, and the time at which Slurm ends the job.
     pub leaving: Option<(End, Time)>,
-    /// Whether it waits for the piece before it to end.
+    /// Whether it waits for the previous piece to end.
     pub waits: bool,
     /// Whether it waits for ranks on a dead node.
     pub hangs: bool,
 }
 
-/// Differences between equal computations.
+/// Random variation of computing times.
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     random: Pcg64Mcg,
     most: f64,
 }
 
-/// What a job has saved in the middle of an epoch.
+/// Progress that a job has saved within an epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checkpoint {
+pub(super) struct SimulatedCheckpoint {
     pub epoch: u64,
     pub step: u64,
-    /// Samples of a step; a job with another batch cannot use it.
+    /// Samples per step; a job with another batch cannot use the checkpoint.
     pub batch: u64,
 }
 
@@ -89,18 +89,19 @@ impl Noise {
     }
 }
 
-impl Submission {
+impl SimulatedSubmission {
     /// Starts it on some GPUs; a job without a speed on one of them fails at once.
     pub(super) fn start(
         &mut self,
         site: &SimulatedSite,
         now: Time,
         gpus: Gpus,
-        checkpoint: Option<Checkpoint>,
+        checkpoint: Option<SimulatedCheckpoint>,
     ) {
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
-        let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
+        let fits =
+            |checkpoint: &SimulatedCheckpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
         let pace = self.pace(site, &gpus);
         let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
         let training = SimulatedTraining {
@@ -121,11 +122,11 @@ impl Submission {
             (now.after(Seconds(warned)), now.after(walltime))
         });
         let running =
-            Running { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
-        self.stage = Stage::Running(Box::new(running));
+            SimulatedRun { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
+        self.stage = SimulatedStage::Running(Box::new(running));
     }
 
-    /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
+    /// Returns the pace of the ranks on these GPUs by the formulas with the true speeds.
     pub(super) fn pace(&mut self, site: &SimulatedSite, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
@@ -137,14 +138,14 @@ impl Submission {
             .collect::<Option<_>>()?;
         let slots: Vec<Slot> = slots(&problem);
         let comm = epoch_as_shared(&problem, model, &shares, &slots)?.comm;
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let steps = to_f64(steps.samples) / to_f64(steps.batch);
         let compute: Vec<Seconds> = shares
             .iter()
             .zip(&self.ranks)
             .map(|(&(gpu_type, batch), rank)| {
                 let type_model = model.types[gpu_type]?;
-                // Which of its nodes a rank is on decides its place in the plan, as long as the nodes are those of the plan.
+                // If the nodes are those of the plan, the node of a rank determines its position in the plan.
                 let node =
                     Some(&rank.node).filter(|node| gpus.0.contains_key(*node)).or(gpus.0.keys().next());
                 let slowness = node.and_then(|node| site.slow.get(node)).copied().unwrap_or(1.0);
@@ -156,7 +157,7 @@ impl Submission {
         Some(RankPace { compute, epoch: Seconds(slowest + comm) })
     }
 
-    /// Returns the problem of this job alone on these GPUs, with the true speeds.
+    /// Returns the problem of this job alone on these GPUs with the true speeds.
     fn problem(&self, site: &SimulatedSite, gpus: &Gpus) -> Option<Problem> {
         let throughput = site.speeds.get(&self.job.model)?.clone();
         let job = [Job { throughput, ..self.job.clone() }];
@@ -176,9 +177,9 @@ impl Submission {
         Problem::on(&site.cluster, &access, &nodes, &job, &speeds, network, intra_node).ok()
     }
 
-    /// Writes down what the ranks report of the epoch that has just ended.
+    /// Records the ranks' reports of the epoch that has just ended.
     pub(super) fn report(&mut self, now: Time) {
-        let Stage::Running(running) = &self.stage else { return };
+        let SimulatedStage::Running(running) = &self.stage else { return };
         let training = &running.training;
         let part = training.part();
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
@@ -204,44 +205,44 @@ impl Submission {
         self.reports.push(report);
     }
 
-    /// Returns what a job with losses reports as its target's metric.
+    /// Returns the target's metric that a job with losses reports.
     fn metric(&self, epoch: u64) -> Option<(String, f64)> {
         let place = usize::try_from(epoch.checked_sub(1)?).ok()?;
         Some((self.job.target.as_ref()?.metric.clone(), *self.job.losses.get(place)?))
     }
 
-    /// Returns it as its queue shows it.
+    /// Returns the submission as the queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
         let queue_state = match &self.stage {
-            Stage::Pending => QueueState::Pending,
-            Stage::Running(running) => {
+            SimulatedStage::Pending => QueueState::Pending,
+            SimulatedStage::Running(running) => {
                 QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
-            Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
+            SimulatedStage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
     }
 
-    /// Returns it while it runs.
-    pub(super) fn running(&self) -> Option<&Running> {
+    /// Returns the running job, if it runs.
+    pub(super) fn running(&self) -> Option<&SimulatedRun> {
         match &self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 
-    /// Returns it while it runs, to be changed.
-    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+    /// Returns the running job for modification, if it runs.
+    pub(super) fn running_mut(&mut self) -> Option<&mut SimulatedRun> {
         match &mut self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 }
 
-impl Running {
-    /// Returns when something happens next; `None` while it waits for a dead node.
+impl SimulatedRun {
+    /// Returns the time of the next event; `None` while it waits for a dead node.
     pub(super) fn next(&self) -> Option<Time> {
         if let Some((_, at)) = &self.leaving {
             return Some(*at);
@@ -262,7 +263,7 @@ fn slots(problem: &Problem) -> Vec<Slot> {
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-/// Returns the cluster with what jobs hold there added to what is in use.
+/// Returns the cluster with the GPUs of jobs marked as in use.
 pub(super) fn with_use<'a>(cluster: &Cluster, held: impl Iterator<Item = &'a Gpus>) -> Cluster {
     let mut seen = cluster.clone();
     for gpus in held {

@@ -1,15 +1,15 @@
-//! What the ranks of a running job do: epoch after epoch, until the last, a failure or a request to save.
+//! The training of a running job: epoch after epoch until the last one, a failure or a request to save.
 
 use hsched_engine::End;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// How fast the ranks go through an epoch.
+/// The pace of the ranks.
 #[derive(Clone, Debug)]
 pub(super) struct RankPace {
     /// Computing time of a whole epoch, by rank.
     pub compute: Vec<Seconds>,
-    /// Time of a whole epoch: the slowest rank's computing and the communication.
+    /// Time of a whole epoch: the computing time of the slowest rank plus communication.
     pub epoch: Seconds,
 }
 
@@ -17,54 +17,54 @@ pub(super) struct RankPace {
 #[derive(Clone, Debug)]
 pub(super) struct SimulatedTraining {
     pub pace: RankPace,
-    /// Epoch in progress, from 1.
+    /// Current epoch, from 1.
     pub epoch: u64,
-    /// The epoch after which all is done.
+    /// The last epoch.
     pub last: u64,
-    /// Steps of the epoch in progress that an earlier run has saved.
+    /// Steps of the current epoch that an earlier run has saved.
     pub first_step: u64,
-    /// When the first step of this run's part of it begins.
+    /// Begin of the first step of this run in the current epoch.
     pub begun: Time,
-    pub steps: Steps,
+    pub steps: EpochSteps,
     /// The step after which it saves and ends.
     pub stop_after: Option<u64>,
-    /// The epoch that it fails in, and how.
+    /// The epoch in which it fails, and how it ends.
     pub failure: Option<(u64, End)>,
 }
 
 /// The steps of an epoch; the last one may be smaller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
+pub(super) struct EpochSteps {
     pub samples: u64,
-    /// Samples of a whole step.
+    /// Samples of a full step.
     pub batch: u64,
 }
 
-/// What the ranks do next.
+/// The next event of the ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Doing {
     EndEpoch,
-    /// They save after a step that is not the epoch's last.
+    /// They save after a step that is not the last of the epoch.
     Save {
         step: u64,
     },
     Fail(End),
 }
 
-impl Steps {
-    /// Returns their number.
+impl EpochSteps {
+    /// Returns the number of steps.
     pub(super) fn count(self) -> u64 {
         self.samples.div_ceil(self.batch.max(1)).max(1)
     }
 
-    /// Returns the part of an epoch that so many steps are.
+    /// Returns a number of steps as a fraction of an epoch.
     pub(super) fn part(self, steps: u64) -> f64 {
         to_f64(steps.saturating_mul(self.batch).min(self.samples)) / to_f64(self.samples.max(1))
     }
 }
 
 impl SimulatedTraining {
-    /// Returns what comes next, and when.
+    /// Returns the next event and its time.
     pub(super) fn next(&self) -> (Time, Doing) {
         if let Some((epoch, end)) = &self.failure
             && *epoch == self.epoch
@@ -77,12 +77,12 @@ impl SimulatedTraining {
         }
     }
 
-    /// Returns the part of the epoch in progress that falls to this run.
+    /// Returns the fraction of the current epoch that this run trains.
     pub(super) fn part(&self) -> f64 {
         1.0 - self.steps.part(self.first_step)
     }
 
-    /// Asks it to save after the step that it is in.
+    /// Asks it to save after the current step.
     pub(super) fn stop_soon(&mut self, now: Time) {
         let is_done = |step: &u64| self.after(*step).0 >= now.0;
         let (mut low, mut high) = (self.first_step + 1, self.steps.count());
@@ -93,7 +93,7 @@ impl SimulatedTraining {
         self.stop_after = Some(high);
     }
 
-    /// Asks it to save after the epoch that it is in.
+    /// Asks it to save after the current epoch.
     pub(super) fn stop_after_epoch(&mut self) {
         self.stop_after = Some(self.steps.count());
     }
@@ -103,7 +103,7 @@ impl SimulatedTraining {
         (self.epoch, self.first_step, self.begun, self.pace) = (self.epoch + 1, 0, now, pace);
     }
 
-    /// Returns when a step of the epoch in progress is over.
+    /// Returns when a step of the current epoch ends.
     fn after(&self, step: u64) -> Time {
         let part = self.steps.part(step) - self.steps.part(self.first_step);
         self.begun.after(Seconds(self.pace.epoch.0 * part))

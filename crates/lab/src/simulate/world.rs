@@ -1,13 +1,15 @@
-//! The simulated cluster: time passes from one event to the next.
+//! The simulated cluster: time advances from event to event.
 
 mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::simulate::fit::Request;
-use crate::simulate::incident::{Incident, Script};
+use crate::simulate::fit::FitRequest;
+use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
-use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
+use crate::simulate::submission::{
+    Noise, SimulatedCheckpoint, SimulatedStage, SimulatedSubmission, with_use,
+};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
@@ -18,33 +20,33 @@ use hsched_model::{
 #[derive(Clone, Debug)]
 pub struct SimulatedWorld {
     site: SimulatedSite,
-    script: Script,
+    script: IncidentQueue,
     now: Time,
-    /// In the order of their submission.
-    submissions: Vec<Submission>,
-    /// When the queue is looked through next.
+    /// In order of submission.
+    submissions: Vec<SimulatedSubmission>,
+    /// Time of the next scheduling pass.
     look: Option<Time>,
-    /// Nodes that have died, and those of which the controller knows.
+    /// Dead nodes, and those that the controller has noticed.
     dead: BTreeSet<NodeName>,
     down: BTreeSet<NodeName>,
-    checkpoints: BTreeMap<JobName, Checkpoint>,
+    checkpoints: BTreeMap<JobName, SimulatedCheckpoint>,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextEvent {
     Incident,
-    /// Something in the job of that place among the submissions.
+    /// An event of the submission with this index.
     Job(usize),
     Queue,
 }
 
 impl SimulatedWorld {
-    /// Returns a site without jobs at a moment.
+    /// Returns the world of a site without jobs; its clock begins at `now`.
     pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
-            script: Script::new(incidents),
+            script: IncidentQueue::new(incidents),
             now,
             submissions: Vec::new(),
             look: None,
@@ -54,26 +56,26 @@ impl SimulatedWorld {
         }
     }
 
-    /// Returns the moment.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn pass(&mut self, time: Seconds) {
         let end = self.now.after(time);
         while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
             self.now = Time(self.now.0.max(at.0));
             match next {
-                Next::Incident => self.change_nodes(),
-                Next::Job(place) => self.advance(place),
-                Next::Queue => self.start_jobs(),
+                NextEvent::Incident => self.change_nodes(),
+                NextEvent::Job(place) => self.advance(place),
+                NextEvent::Queue => self.start_jobs(),
             }
         }
         self.now = end;
     }
 
-    /// Returns the nodes as the controller knows them, with what is in use.
+    /// Returns the nodes as the controller sees them, with the resources in use.
     pub fn cluster(&self) -> Cluster {
         let mut cluster = with_use(&self.site.cluster, self.held());
         for node in &mut cluster.nodes {
@@ -88,23 +90,23 @@ impl SimulatedWorld {
         cluster
     }
 
-    /// Returns how long a submission of a run would wait if it was made now; `None` where it would wait for other
-    /// jobs, whose ends nobody knows.
+    /// Returns how long a submission would wait if it was made now; `None` if it would wait for other jobs,
+    /// whose ends are unknown.
     pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
 
-    pub(super) fn submissions(&self) -> &[Submission] {
+    pub(super) fn submissions(&self) -> &[SimulatedSubmission] {
         &self.submissions
     }
 
-    /// Takes a submission of a run into the queue.
+    /// Adds a submission of a run to the queue.
     pub(super) fn enqueue(&mut self, run: &Run, intent: &PlannedSubmission) -> JobId {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
         let before = self.submissions.iter().filter(|submission| submission.job.name == spec.name).count();
-        self.submissions.push(Submission {
+        self.submissions.push(SimulatedSubmission {
             id,
             of: run.key(intent),
             epochs_done: run.epochs_done[intent.job],
@@ -113,7 +115,7 @@ impl SimulatedWorld {
             ranks: named_ranks(&run.problem, &intent.placement),
             follows: intent.follows.as_ref().map(|piece| piece.job_id),
             request,
-            stage: Stage::Pending,
+            stage: SimulatedStage::Pending,
             reports: Vec::new(),
             noise: Noise::new(&self.site, id),
             job: spec,
@@ -124,7 +126,7 @@ impl SimulatedWorld {
 
     /// Asks a running job to save and end; returns whether there is one.
     pub(super) fn signal(&mut self, id: JobId) -> bool {
-        let running = |submission: &Submission| {
+        let running = |submission: &SimulatedSubmission| {
             submission.id == id && submission.running().is_some_and(|running| running.leaving.is_none())
         };
         let place = self.submissions.iter().position(running);
@@ -134,10 +136,11 @@ impl SimulatedWorld {
         place.is_some()
     }
 
-    /// Changes what a pending job asks for; returns whether there is one.
+    /// Changes the request of a pending job; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
-        let pending =
-            |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
+        let pending = |submission: &SimulatedSubmission| {
+            submission.id == id && matches!(submission.stage, SimulatedStage::Pending)
+        };
         let Some(place) = self.submissions.iter().position(pending) else { return false };
         self.submissions[place].request = self.request_for(&to.ranks, &self.submissions[place].job);
         self.submissions[place].ranks.clone_from(&to.ranks);
@@ -146,41 +149,41 @@ impl SimulatedWorld {
         true
     }
 
-    /// Ends a job; returns whether there is one that has not ended.
+    /// Ends a job; returns whether it existed and had not ended.
     pub(super) fn kill(&mut self, id: JobId) -> bool {
         let Some(place) = self.submissions.iter().position(|submission| submission.id == id) else {
             return false;
         };
         match &self.submissions[place].stage {
-            Stage::Pending => {
-                self.submissions[place].stage = Stage::Ended { end: End::Cancelled, at: self.now };
+            SimulatedStage::Pending => {
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Cancelled, at: self.now };
                 true
             }
-            Stage::Running(_) => {
+            SimulatedStage::Running(_) => {
                 self.leave(place, End::Cancelled);
                 true
             }
-            Stage::Ended { .. } => false,
+            SimulatedStage::Ended { .. } => false,
         }
     }
 
-    /// Returns what happens next, and when; of several at a time the nodes come first and the queue last.
-    fn next(&self) -> Option<(Time, Next)> {
-        let incident = self.script.next().map(|at| (at, Next::Incident));
-        let job = |(place, submission): (usize, &Submission)| {
-            Some((submission.running()?.next()?, Next::Job(place)))
+    /// Returns the next event and its time; among simultaneous events, nodes come first and the queue last.
+    fn next(&self) -> Option<(Time, NextEvent)> {
+        let incident = self.script.next().map(|at| (at, NextEvent::Incident));
+        let job = |(place, submission): (usize, &SimulatedSubmission)| {
+            Some((submission.running()?.next()?, NextEvent::Job(place)))
         };
         let jobs = self.submissions.iter().enumerate().filter_map(job);
-        let look = self.look.map(|at| (at, Next::Queue));
+        let look = self.look.map(|at| (at, NextEvent::Queue));
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
     }
 
-    /// Does what is due in a running job.
+    /// Processes the due event of a running job.
     fn advance(&mut self, place: usize) {
         let (now, submission) = (self.now, &mut self.submissions[place]);
         let Some(running) = submission.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
-            submission.stage = Stage::Ended { end, at };
+            submission.stage = SimulatedStage::Ended { end, at };
             self.make_room(place);
             return self.look_soon();
         }
@@ -227,7 +230,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Asks a running job to save and end; before its first step it ends at once.
+    /// Asks a running job to save and end; before its first step, it ends at once.
     fn ask_to_save(&mut self, place: usize) {
         let (now, saving) = (self.now, self.site.saving);
         let Some(running) = self.submissions[place].running_mut() else { return };
@@ -240,12 +243,12 @@ impl SimulatedWorld {
         }
     }
 
-    /// Keeps where a job is to go on: so many epochs after the one in progress, after a step.
+    /// Stores where a job resumes: `ahead` epochs after the current one, and after a step.
     fn save(&mut self, place: usize, ahead: u64, step: u64) {
         let submission = &self.submissions[place];
         if let Some(running) = submission.running() {
             let epoch = running.training.epoch + ahead;
-            let checkpoint = Checkpoint { epoch, step, batch: submission.job.global_batch };
+            let checkpoint = SimulatedCheckpoint { epoch, step, batch: submission.job.global_batch };
             self.checkpoints.insert(submission.job.name.clone(), checkpoint);
         }
     }
@@ -260,19 +263,19 @@ impl SimulatedWorld {
         }
     }
 
-    /// Has the queue looked through when the controller gets to it.
+    /// Schedules a pass of the queue after the controller's delay.
     fn look_soon(&mut self) {
         let soon = self.now.after(self.site.delays.start);
         self.look = Some(self.look.filter(|at| at.0 <= soon.0).unwrap_or(soon));
     }
 
-    /// Starts waiting jobs in their order; one that does not fit keeps later ones off the types that it wants.
+    /// Starts pending jobs in order; a job that does not fit keeps later jobs off the types that it requests.
     fn start_jobs(&mut self) {
         self.look = None;
         let mut wanted = BTreeSet::new();
         for place in 0..self.submissions.len() {
             let submission = &self.submissions[place];
-            if !matches!(submission.stage, Stage::Pending) {
+            if !matches!(submission.stage, SimulatedStage::Pending) {
                 continue;
             }
             let is_held_off = submission.request.types().any(|gpu_type| wanted.contains(gpu_type));
@@ -283,7 +286,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Starts a job on some GPUs: one that goes on after another has that save first.
+    /// Starts a job on some GPUs; a continuation first asks its predecessor to save.
     fn start(&mut self, place: usize, gpus: Gpus) {
         let before = self.submissions[place].follows;
         let before = before.and_then(|id| self.submissions.iter().position(|submission| submission.id == id));
@@ -296,17 +299,17 @@ impl SimulatedWorld {
                 return self.ask_to_save(before);
             }
             if !self.go_on_after(place, before) {
-                self.submissions[place].stage = Stage::Ended { end: End::Yielded, at: self.now };
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Yielded, at: self.now };
                 return;
             }
         }
         self.begin(place, gpus);
     }
 
-    /// Lets the one begin that waits for this one's end.
+    /// Starts the job that waits for the end of this one.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
-        let waits = |submission: &Submission| {
+        let waits = |submission: &SimulatedSubmission| {
             submission.follows == Some(id) && submission.running().is_some_and(|running| running.waits)
         };
         let Some(next) = self.submissions.iter().position(waits) else { return };
@@ -324,11 +327,11 @@ impl SimulatedWorld {
         }
     }
 
-    /// Records what the piece before a job has done; returns whether that leaves something to do.
+    /// Takes over the progress of a job's previous piece; returns whether work remains.
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {
-            Stage::Ended { end, .. } => {
+            SimulatedStage::Ended { end, .. } => {
                 matches!(end, End::Saved | End::TimedOut | End::NodeFailed | End::Cancelled)
             }
             _ => true,
@@ -353,16 +356,16 @@ impl SimulatedWorld {
         }
     }
 
-    fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {
+    fn request(&self, run: &Run, intent: &PlannedSubmission) -> FitRequest {
         self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
-    /// Returns what a job asks for, which is kept off some nodes.
-    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> Request {
+    /// Returns the request of a job, which avoids some nodes.
+    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> FitRequest {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        Request::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
+        FitRequest::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
     }
 }

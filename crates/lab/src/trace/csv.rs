@@ -1,6 +1,7 @@
-//! CSV with the keys of jobs as columns: a job a line, maps dotted (`throughput.v100`), an empty cell no key.
+//! CSV with job keys as columns: one job per line, dotted names for maps (`throughput.v100`), an empty cell
+//! for a missing key.
 //!
-//! It is read as the job file that says the same, a job on the line that it has here, so every key has one reader.
+//! The text is converted to a job file with each job on the same line, so that every key has a single parser.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use hsched_model::formats::{self, JobKey};
 /// A column of a trace.
 struct TraceColumn {
     key: String,
-    /// Whether its cells are names: a job may be called 17.
+    /// Whether its cells are names, as a job may be called 17.
     is_name: bool,
 }
 
@@ -45,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
             file.push(',');
         }
         first = false;
-        // Problems name the lines of this text.
+        // Problems refer to the lines of this text.
         let record_line = record.position().map_or(line, csv::Position::line);
         while line < record_line {
             file.push('\n');
@@ -74,7 +75,7 @@ fn job(header: &[TraceColumn], record: &csv::StringRecord) -> Value {
     Value::Object(entry)
 }
 
-/// Puts a value, deeper where the key has a dot: `throughput.t4.alpha_ms`.
+/// Inserts a value, nested if the key contains dots: `throughput.t4.alpha_ms`.
 fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     match key.split_once('.') {
         Some((outer, inner)) if matches!(inner, "alpha_ms" | "beta_ms") => {
@@ -93,7 +94,7 @@ impl TraceColumn {
         Self { key: key.to_owned(), is_name: JobKey::named(key).is_some_and(|key| key.is_name) }
     }
 
-    /// Returns a cell as a value: JSON where it is a number, a list or a map, else text.
+    /// Returns a cell as a value: JSON if it is a number, a list or a map, otherwise text.
     fn value(&self, cell: &str) -> Value {
         let parsed = serde_json::from_str(cell).ok();
         let parsed = parsed.filter(|value: &Value| !value.is_string() && !self.is_name);

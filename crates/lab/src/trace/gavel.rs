@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::trace::TraceError;
-use crate::trace::recorded::Names;
+use crate::trace::recorded::JobNames;
 use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
-/// Measured steps per second of whole jobs: by kind of job and number of GPUs, then by GPU type.
+/// Measured steps per second of whole jobs by kind of job and number of GPUs, then by GPU type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GavelSpeeds {
     rows: BTreeMap<(String, u32), BTreeMap<GpuType, f64>>,
 }
 
-/// What is said of a job in a trace of Gavel's.
-struct Line<'a> {
+/// The data of a job in a trace of Gavel.
+struct GavelLine<'a> {
     kind: &'a str,
     gpus: u32,
     steps: u64,
@@ -25,18 +25,20 @@ struct Line<'a> {
     weight: f64,
 }
 
-/// Epochs of a job: Gavel counts steps alone.
+/// Epochs of a job, because Gavel counts only steps.
 const EPOCHS: u64 = 100;
 
-/// Samples of a step on one GPU where the kind's name does not say: the number is arbitrary, the speed is that of steps.
+/// Samples per step on one GPU if the name of the kind does not state it. The number is arbitrary, because
+/// speeds are in steps.
 const USUAL_BATCH: u64 = 4;
 
 impl GavelSpeeds {
-    /// Reads the table: Gavel's own JSON (`{"v100": {"('ResNet-18 (batch size 16)', 1)": {"null": 32.4}}}`), or CSV with the columns
-    /// `job_type`, `scale_factor` and one for each GPU type; lines of another `table` than the first one are left out.
+    /// Parses the table: Gavel's JSON (`{"v100": {"('ResNet-18 (batch size 16)', 1)": {"null": 32.4}}}`), or
+    /// CSV with the columns `job_type`, `scale_factor` and one for each GPU type. Of several values in a
+    /// column `table`, only lines with the first are used.
     ///
     /// # Errors
-    /// When it is neither.
+    /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
             return Self::parse_json(text)
@@ -87,10 +89,11 @@ impl GavelSpeeds {
         Some(speeds)
     }
 
-    /// Makes no type faster than this one, kind by kind; kinds without a speed there stay as they are.
+    /// Limits the speed of all types to that of this one, for each kind; kinds without a speed on it stay
+    /// unchanged.
     ///
-    /// Gavel's published figures need it for all policies but FIFO with speeds: at low load all others have the mean that
-    /// only V100s give, though eight kinds are faster on a P100.
+    /// Gavel's published results require it for all policies except FIFO with speeds: at low load, all others
+    /// have the mean of a cluster with only V100s, although eight kinds are faster on a P100.
     pub fn cap(&mut self, fastest: &GpuType) {
         for row in self.rows.values_mut() {
             if let Some(most) = row.get(fastest).copied() {
@@ -103,31 +106,31 @@ impl GavelSpeeds {
 
     fn add(&mut self, key: (String, u32), gpu_type: &GpuType, steps: f64) {
         let row = self.rows.entry(key).or_default();
-        // 0 is out of memory.
+        // 0 means out of memory.
         if steps.is_finite() && steps > 0.0 {
             row.insert(gpu_type.clone(), steps);
         }
     }
 
-    /// Returns the kinds of jobs that can run on so many GPUs of some type.
+    /// Returns the kinds of jobs that can run on this number of GPUs of some type.
     pub fn kinds(&self, gpus: u32) -> Vec<&str> {
         let runs = |(key, row): &(&(String, u32), &BTreeMap<GpuType, f64>)| key.1 == gpus && !row.is_empty();
         self.rows.iter().filter(runs).map(|(key, _)| key.0.as_str()).collect()
     }
 
-    /// Returns the steps per second of a kind on so many GPUs of a type.
+    /// Returns the steps per second of a kind on a number of GPUs of a type.
     pub fn steps_per_second(&self, kind: &str, gpus: u32, gpu_type: &GpuType) -> Option<f64> {
         self.rows.get(&(kind.to_owned(), gpus))?.get(gpu_type).copied()
     }
 
-    /// Returns the steps per second of a kind on so many GPUs of its fastest type; 0 where it runs on none.
+    /// Returns the steps per second of a kind on a number of GPUs of its fastest type; 0 if it runs on none.
     pub fn fastest(&self, kind: &str, gpus: u32) -> f64 {
         let row = self.rows.get(&(kind.to_owned(), gpus));
         row.into_iter().flat_map(BTreeMap::values).copied().fold(0.0, f64::max)
     }
 
-    /// Returns a job of a kind with so many steps, of fixed size and as fast as was measured; `None` where the table has no
-    /// speed.
+    /// Returns a job of a kind with a number of steps, of fixed size and with the measured speeds; `None` if
+    /// the table has no speed.
     pub fn job(&self, name: JobName, kind: &str, gpus: u32, steps: u64) -> Option<Job> {
         let row = self.rows.get(&(kind.to_owned(), gpus)).filter(|row| !row.is_empty())?;
         let batch = local_batch(kind);
@@ -143,21 +146,22 @@ impl GavelSpeeds {
     }
 }
 
-/// Returns the samples of a step on one GPU, as the kind's name says.
+/// Returns the samples per step on one GPU from the name of the kind.
 fn local_batch(kind: &str) -> u64 {
     let number =
         kind.rsplit_once("batch size ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
     number.filter(|batch| (1..=1_000_000).contains(batch)).unwrap_or(USUAL_BATCH)
 }
 
-/// Reads a trace of Gavel's with its speeds: its own lines (ten fields between tabs, the last five steps, GPUs, priority, SLO and
-/// arrival), or CSV with the columns `job_type`, `scale_factor`, `total_steps` and `arrival_s`.
+/// Parses a trace of Gavel with its speeds: its native lines (ten fields separated by tabs, the last five
+/// being steps, GPUs, priority, SLO and arrival), or CSV with the columns `job_type`, `scale_factor`,
+/// `total_steps` and `arrival_s`.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
-    let mut names = Names::default();
-    let mut job = |number: usize, line: &Line<'_>| {
+    let mut names = JobNames::default();
+    let mut job = |number: usize, line: &GavelLine<'_>| {
         let name = names.unique(&format!("job-{number}"));
         let unknown =
             || NoEntry::Bad(format!("the speeds have no {:?} with scale factor {}", line.kind, line.gpus));
@@ -178,7 +182,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
     let mut number = 0;
     table::read(text, b',', &[&["job_type"], &["scale_factor"], &["total_steps"], arrival], |cells| {
         number += 1;
-        let line = Line {
+        let line = GavelLine {
             kind: cells.text(&["job_type"])?,
             gpus: cells.gpus(&["scale_factor"])?,
             steps: cells.whole(&["total_steps"])?,
@@ -193,7 +197,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
     })
 }
 
-fn gavel_line(line: &str) -> Result<Line<'_>, NoEntry> {
+fn gavel_line(line: &str) -> Result<GavelLine<'_>, NoEntry> {
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     let count = fields.len();
     if count < 6 {
@@ -211,7 +215,7 @@ fn gavel_line(line: &str) -> Result<Line<'_>, NoEntry> {
         fields[count - place].parse::<u64>().map_err(|_| wrong(what, fields[count - place]))
     };
     let gpus = whole(4, "the scale factor")?;
-    Ok(Line {
+    Ok(GavelLine {
         kind: fields[0],
         gpus: u32::try_from(gpus).map_err(|_| NoEntry::Bad(format!("{gpus} GPUs are too many")))?,
         steps: whole(5, "the number of steps")?,

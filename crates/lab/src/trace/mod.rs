@@ -1,4 +1,5 @@
-//! Traces of any format as jobs: job files and CSV with their keys are recognised by their text; what others write is converted.
+//! Traces of any format as jobs: job files and CSV with job keys are recognised by their text; other formats
+//! are converted.
 
 mod csv;
 mod gavel;
@@ -12,13 +13,13 @@ pub use hsched_model::formats::jobs::TraceFile;
 use hsched_model::formats::{self, Problems};
 
 pub use self::gavel::{GavelSpeeds, gavel};
-pub use self::recorded::{Recorded, alibaba, jobs as recorded_jobs, philly, usable};
+pub use self::recorded::{RecordedJob, alibaba, jobs as recorded_jobs, philly, usable};
 pub use self::sia::{Applications, sia};
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// What is wrong in a file with jobs, by line.
+    /// Problems in a file with jobs, by line.
     #[error("{0}")]
     Problems(Problems),
     #[error("line {line}: not valid CSV: {message}")]
@@ -29,10 +30,10 @@ pub enum TraceError {
     Other(String),
 }
 
-/// Returns a trace: a job file (YAML or JSON), or CSV with the keys of jobs as columns.
+/// Parses a trace: a job file (YAML or JSON), or CSV with job keys as columns.
 ///
 /// # Errors
-/// When the text is none of these, with all problems.
+/// If the text is in none of these formats; contains all problems.
 pub fn parse(text: &str) -> Result<TraceFile, TraceError> {
     if csv::is_csv(text) {
         return csv::parse(text);

@@ -1,4 +1,4 @@
-//! Jobs of which only arrival, length and number of GPUs are known.
+//! Jobs with known arrival, length and number of GPUs only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,40 +7,40 @@ use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
-/// What was recorded of a job.
+/// The record of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
-    /// Any text; it becomes a name.
+pub struct RecordedJob {
+    /// Any text; it is converted to a job name.
     pub name: String,
-    /// When it was submitted, in seconds from any moment.
+    /// Submission time in seconds from an arbitrary origin.
     pub arrival: f64,
-    /// How long it ran, in seconds, above 0.
+    /// Run time in seconds, above 0.
     pub seconds: f64,
     /// At least 1.
     pub gpus: u32,
-    /// Types on which it runs so long, at least one.
+    /// Types to which the run time applies, at least one.
     pub gpu_types: BTreeSet<GpuType>,
 }
 
-/// An epoch of a recorded job takes about so long: nobody knows how often it saved.
+/// Approximate length of an epoch of a recorded job, whose save interval is unknown.
 const EPOCH_SECONDS: f64 = 600.0;
 
-/// The longest name made of what was recorded.
+/// Maximum length of a name from a record.
 const LONGEST_NAME: usize = 60;
 
-/// Returns the jobs: of fixed size, with as much work as they did. They come in the order of their arrival, the first at 0.
+/// Returns the jobs, of fixed size and with the recorded work, in order of arrival with the first at 0.
 ///
-/// With `estimate` they may use other types, at speeds that the table of GPUs gives.
-pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
+/// With `estimate`, they may use other types at speeds from the table of GPUs.
+pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);
-    let mut names = Names::default();
-    let job = |record: Recorded| {
+    let mut names = JobNames::default();
+    let job = |record: RecordedJob| {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
         let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
         let samples_per_epoch = samples * u64::from(record.gpus);
-        // A sample for each rank in each step, and no exchange: the speed is that of the whole job.
+        // One sample per rank and step, without gradient exchange: the speed is that of the whole job.
         let mut job = Job::only_planned(
             names.unique(&record.name),
             samples_per_epoch,
@@ -56,14 +56,14 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
     records.into_iter().filter_map(job).collect()
 }
 
-/// Names of jobs, each given once.
+/// Unique job names.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct JobNames {
     given: BTreeMap<String, u32>,
 }
 
-impl Names {
-    /// Returns a name like this text that no other job has.
+impl JobNames {
+    /// Returns a name similar to this text that no other job has.
     #[expect(clippy::expect_used, reason = "letters, digits, - _ and . after a letter or digit are a name")]
     pub(super) fn unique(&mut self, text: &str) -> JobName {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -82,17 +82,17 @@ impl Names {
     }
 }
 
-/// Reads CSV such as the Philly trace's: when each job came, how long it ran, on how many GPUs. `gpu_type` is the type of
-/// those.
+/// Parses CSV like that of the Philly trace: arrival, run time and number of GPUs of each job. `gpu_type` is
+/// the type of the GPUs.
 ///
 /// # Errors
-/// When a column is missing.
-pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceError> {
+/// If a column is missing.
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
     let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
     table::read(text, b',', &[submit, duration, gpus], |cells| {
-        let record = Recorded {
+        let record = RecordedJob {
             name: cells
                 .get(&["job_id", "jobid", "id"])
                 .map_or_else(|| "job".to_owned(), |id| format!("job-{id}")),
@@ -105,11 +105,12 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceErr
     })
 }
 
-/// Reads the tasks of Alibaba's clusters: `num_gpu` whole GPUs, or a part of one, of the types of `gpu_spec`.
+/// Parses the tasks of Alibaba's clusters: `num_gpu` is the number of GPUs or a fraction of one, `gpu_spec`
+/// lists their types.
 ///
 /// # Errors
-/// When a column is missing.
-pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
+/// If a column is missing.
+pub fn alibaba(text: &str) -> Result<Read<RecordedJob>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],
         &["gpu_spec"],
@@ -135,23 +136,23 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
         if end < start {
             return Err(NoEntry::Bad(format!("ends at {end}, before its start at {start}")));
         }
-        usable(Recorded { name, arrival, seconds: end - start, gpus, gpu_types })
+        usable(RecordedJob { name, arrival, seconds: end - start, gpus, gpu_types })
     })?;
-    // A task without types may use all that others name.
+    // A task without types may use all types that other tasks name.
     for record in found.entries.iter_mut().filter(|record| record.gpu_types.is_empty()) {
         record.gpu_types.clone_from(&all);
     }
     Ok(found)
 }
 
-/// Returns the record if it is of a job that ran on GPUs.
+/// Returns the record if its job ran on GPUs.
 ///
 /// # Errors
-/// With the reason otherwise.
-pub fn usable(record: Recorded) -> Result<Recorded, NoEntry> {
+/// Otherwise, with the reason.
+pub fn usable(record: RecordedJob) -> Result<RecordedJob, NoEntry> {
     match record {
-        Recorded { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
-        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
+        RecordedJob { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
+        RecordedJob { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
         record => Ok(record),
     }
 }

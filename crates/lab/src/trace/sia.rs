@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::trace::TraceError;
-use crate::trace::recorded::Names;
+use crate::trace::recorded::JobNames;
 use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 
-/// What the applications of a workload are.
+/// The applications of a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applications {
     speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
     work: BTreeMap<String, ApplicationWork>,
 }
 
-/// How much an application trains.
+/// The amount of training of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ApplicationWork {
     samples_per_epoch: u64,
@@ -23,7 +23,7 @@ struct ApplicationWork {
     model_size: Bytes,
 }
 
-/// The GPUs behind the names that the profiles give clusters.
+/// The GPU types of the clusters that the profiles name.
 const CLUSTERS: [(&str, &str); 6] = [
     ("aws", "t4"),
     ("azure", "v100"),
@@ -34,11 +34,12 @@ const CLUSTERS: [(&str, &str); 6] = [
 ];
 
 impl Applications {
-    /// Reads step times on one GPU (`model,gpu,local_bsz,step_time_s`, with `placement` or `num_replicas` if there are others), and
-    /// how much each application trains (`application,samples_per_epoch,epochs,model_size_mb`).
+    /// Parses step times on one GPU (`model,gpu,local_bsz,step_time_s`, with `placement` or `num_replicas` if
+    /// there are others), and the amount of training of each application
+    /// (`application,samples_per_epoch,epochs,model_size_mb`).
     ///
     /// # Errors
-    /// When a column is missing or a line is wrong.
+    /// If a column is missing or a line is invalid.
     pub fn parse(profiles: &str, applications: &str) -> Result<Self, TraceError> {
         let mut points: BTreeMap<(String, GpuType), Vec<(f64, f64)>> = BTreeMap::new();
         let read = table::read(
@@ -90,7 +91,7 @@ fn refuse(read: &Read<()>) -> Result<(), TraceError> {
     read.bad.first().map_or(Ok(()), |bad| Err(TraceError::Other(bad.to_string())))
 }
 
-/// Returns the step time as a line through measured ones, by least squares, nowhere below 0.
+/// Returns the step time as a linear least-squares fit that is never negative.
 fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
     let count = to_f64(points.len());
     let (x, y) = (
@@ -104,13 +105,13 @@ fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
     if beta <= 0.0 || alpha < 0.0 { Speed::rate(x / y) } else { Speed::affine(Seconds(alpha), Seconds(beta)) }
 }
 
-/// Reads a workload: `submit_s` (or `time`), `application`, `num_gpus` and `batch_size`; only lines whose `trace` and `workload` are
-/// `chosen`, as `newtrace/1`, where it is given.
+/// Parses a workload: `submit_s` (or `time`), `application`, `num_gpus` and `batch_size`. With `chosen`, such
+/// as `newtrace/1`, only lines with that `trace` and `workload` are used.
 ///
 /// # Errors
-/// When a column is missing.
+/// If a column is missing.
 pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
-    let mut names = Names::default();
+    let mut names = JobNames::default();
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];
     let gpus: &[&str] = &["num_gpus", "num_replicas"];
     table::read(text, b',', &[arrival, &["application"], gpus, &["batch_size"]], |cells| {

@@ -1,4 +1,4 @@
-//! Tables of other people's traces: CSV with a header, columns found by name, and what became of each line.
+//! Tables of other formats: CSV with a header, columns by name, and a result for each line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,29 +6,29 @@ use std::fmt;
 use crate::trace::TraceError;
 use hsched_model::number::to_u64;
 
-/// What was read of a text.
+/// The parsed entries of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read<T> {
     pub entries: Vec<T>,
-    /// Lines that should be readable and are not.
+    /// Unreadable lines.
     pub bad: Vec<BadLine>,
-    /// How many lines were left out, by the reason.
+    /// Number of skipped lines by reason.
     pub skipped: BTreeMap<&'static str, usize>,
 }
 
-/// A line that cannot be read.
+/// An unreadable line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1; 0 where the text is not read by lines.
+    /// From 1; 0 if the text is not parsed by lines.
     pub line: u64,
     pub message: String,
 }
 
 /// Why a line gives no entry.
 pub enum NoEntry {
-    /// It cannot be read.
+    /// It is unreadable.
     Bad(String),
-    /// It is not meant: such as a job without GPUs.
+    /// It is out of scope, for example a job without GPUs.
     Skipped(&'static str),
 }
 
@@ -45,7 +45,7 @@ impl<T> Default for Read<T> {
 }
 
 impl<T> Read<T> {
-    /// Adds what became of a line.
+    /// Adds the result of a line.
     pub fn add(&mut self, line: u64, entry: Result<T, NoEntry>) {
         match entry {
             Ok(entry) => self.entries.push(entry),
@@ -54,7 +54,7 @@ impl<T> Read<T> {
         }
     }
 
-    /// Returns it with other entries, one for each.
+    /// Converts each entry.
     pub fn map<U>(self, entry: impl FnMut(T) -> U) -> Read<U> {
         Read { entries: self.entries.into_iter().map(entry).collect(), bad: self.bad, skipped: self.skipped }
     }
@@ -70,34 +70,34 @@ impl fmt::Display for BadLine {
 }
 
 impl<'a> LineCells<'a> {
-    /// Returns the cell of the first of these columns that there is; `None` where it is empty.
+    /// Returns the cell of the first existing column of these; `None` if it is empty.
     pub fn get(&self, names: &[&str]) -> Option<&'a str> {
         let column = names.iter().find_map(|name| self.columns.get(*name))?;
         self.record.get(*column).map(str::trim).filter(|cell| !cell.is_empty())
     }
 
-    /// Returns the cell as text that must be there.
+    /// Returns the cell as non-empty text.
     ///
     /// # Errors
-    /// When it is empty.
+    /// If it is empty.
     pub fn text(&self, names: &[&str]) -> Result<&'a str, NoEntry> {
         self.get(names).ok_or_else(|| NoEntry::Bad(format!("{} is empty", names[0])))
     }
 
-    /// Returns the cell as a number that is not negative.
+    /// Returns the cell as a non-negative number.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not such a number.
     pub fn number(&self, names: &[&str]) -> Result<f64, NoEntry> {
         let text = self.text(names)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
         number.ok_or_else(|| NoEntry::Bad(format!("{} must be a number, at least 0, got {text:?}", names[0])))
     }
 
-    /// Returns the cell as a whole number; `2.0` is one.
+    /// Returns the cell as an integer; `2.0` is one.
     ///
     /// # Errors
-    /// When it is none, or above 10^12.
+    /// If it is not an integer, or above 10^12.
     pub fn whole(&self, names: &[&str]) -> Result<u64, NoEntry> {
         let number = self.number(names)?;
         let whole = (number.fract() == 0.0 && number <= 1e12).then_some(to_u64(number));
@@ -107,7 +107,7 @@ impl<'a> LineCells<'a> {
     /// Returns the cell as a number of GPUs.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not such a number.
     pub fn gpus(&self, names: &[&str]) -> Result<u32, NoEntry> {
         let whole = self.whole(names)?;
         u32::try_from(whole)
@@ -117,10 +117,10 @@ impl<'a> LineCells<'a> {
     }
 }
 
-/// Reads a table: each line with `entry`. Of each group of names in `needed` one must be a column.
+/// Parses a table by calling `entry` for each line. Of each group of names in `needed`, one must be a column.
 ///
 /// # Errors
-/// When there is no header, or a column is missing.
+/// If there is no header, or a column is missing.
 pub fn read<T>(
     text: &str,
     delimiter: u8,

@@ -1,4 +1,5 @@
-//! Policies over time on GPUs that nobody else takes: a move takes time there, and what was decided holds until it is done.
+//! Policies over time on GPUs without other users: moves take time, and decisions stay in force until they
+//! are carried out.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};
 use hsched_problems::problems;
 
-/// What `run` plays.
+/// The policy as `run` uses it.
 fn alone(name: &str) -> Box<dyn Policy> {
     find_over_time(name, &Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() })
         .expect("a policy")
@@ -22,12 +23,13 @@ fn with_gpus_of_its_own_a_job_that_moves_gets_those_it_was_stopped_for() {
     run(&mut problem, 0, &[T4]);
     let mut policy = alone("horizon");
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
-    // While it saves a short job comes, which would be first on the V100 if it were anybody's.
+    // While it saves, a short job arrives, which would get the V100 first if that was not promised.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let plan = decide(policy.as_mut(), &problem);
     assert!(matches!(&plan.changes[..], [(1, Decision::Defer { .. })]), "{plan:?}");
-    // So it is for a process that knows the promise from its memory alone, and without it the job comes back to the T4.
+    // A process that knows the promise only from the policy's memory acts in the same way; without the
+    // memory, the job returns to the T4.
     let memory = policy.memory().expect("a promise");
     end(&mut problem, 0);
     for (knows, expected) in [(true, V100), (false, T4)] {
@@ -51,7 +53,7 @@ fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() 
         plan.changes.iter().any(|(job, decision)| *job == 0 && matches!(decision, Decision::Defer { .. })),
         "{plan:?}"
     );
-    // A shorter one comes while the first saves: what was decided holds.
+    // A shorter one arrives while the first saves: the decision stays in force.
     stop(&mut problem, 0);
     let mut least = job("least", 1);
     least.progress.work_left /= 10.0;
@@ -69,7 +71,8 @@ proptest! {
 
     #[test]
     fn what_was_decided_can_be_carried_out_and_is(mut problem in in_mid_run(), number in any::<prop::sample::Index>()) {
-        // Who shares equally may place a job where balanced shares, with which it is taken to run here, leave a rank without work.
+        // With equal shares, a policy may place a job that has a rank without work under balanced shares,
+        // which are assumed for its current run.
         let shares_equally = |name: &&str| ["exhaustive", "optimus", "hadar"].contains(name);
         let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
         let name = names[number.index(names.len())];
@@ -100,7 +103,7 @@ proptest! {
         }
         let plan = decide(policy.as_mut(), &problem);
         prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
-        // With copies aside, who moved has what it was stopped for.
+        // Without copies, a job that has moved gets the GPUs for which it was stopped.
         let now = given(&plan);
         for job in stopped.iter().filter(|job| promised.contains_key(job)) {
             prop_assert_eq!(now.get(job), promised.get(job), "{}: {:?}", name, &plan);

@@ -1,4 +1,5 @@
-//! Trainings in pieces: the next piece is in the queue while one runs, takes over, and is neither lost nor doubled, whenever hsched dies.
+//! Trainings in pieces: the next piece waits in the queue while one runs, takes over, and is neither lost nor
+//! duplicated wherever hsched dies.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,18 +18,20 @@ use crate::queue_watch::{answer, queueing};
 use hsched_fixtures::engine_states::{job, name, planner, rules};
 use hsched_fixtures::sites;
 
-/// The simulated cluster, in which all start at once where there is room, and what was seen and asked of it.
+/// The simulated cluster, in which all jobs start at once if there is room, with a record of observations and
+/// requests.
 pub struct Seer {
     world: simulate::SimulatedWorld,
     pub submitted: BTreeMap<SubmissionKey, u32>,
-    /// Who reported each epoch.
+    /// The submissions that reported each epoch.
     reported: BTreeMap<(JobName, u64), BTreeSet<SubmissionKey>>,
-    /// The most submissions of a job that were in the queue or ran at one time, and whether two held GPUs.
+    /// Maximum number of submissions of a job that were in the queue or ran at one time, and whether two held
+    /// GPUs.
     alive: usize,
     overlapped: bool,
-    /// Who was seen to end how.
+    /// The observed ends of submissions.
     ended: BTreeMap<SubmissionKey, End>,
-    /// How often a request was to be changed, and whether that is refused.
+    /// Number of requested changes, and whether these are refused.
     amended: u32,
     keeps_limits: bool,
     cluster: Cluster,
@@ -91,36 +94,36 @@ impl World for Seer {
     }
 }
 
-/// A job of ten epochs of six minutes each on one V100, in pieces of 20 min.
+/// A job with ten epochs of six minutes each on one V100, in pieces of 20 min.
 fn long() -> Job {
     let more = ", max_gpus: 1, retries: 1, time: 20m, checkpoint: {dir: saved, grace: 60s}";
     Job { samples_per_epoch: 36_000, ..job("a", "{v100: 100}", more) }
 }
 
-/// What there is.
+/// The parameters of a story.
 #[derive(Clone, Default)]
 pub struct Story {
     pub gpus: u32,
-    /// The jobs where they are not [`long`] alone.
+    /// The jobs, if not only [`long`].
     pub jobs: Vec<Job>,
     pub incidents: Vec<Incident>,
-    /// Whether it is one epoch of 25 min, as anybody thinks, and takes 13.
+    /// Whether its single epoch takes 13 min instead of the expected 25 min.
     pub is_faster: bool,
     /// Whether the site refuses to change time limits.
     pub keeps_limits: bool,
-    /// The write at which the process dies, and whether before it.
+    /// The write at which the process dies, and whether it dies before that.
     pub dies: (u32, bool),
-    /// What its owner wants at a moment.
+    /// A request of its owner with its time.
     pub request: Option<(f64, Event)>,
 }
 
-/// Plays the story of one job to its end; returns what was seen, the job, and the writes that were left.
+/// Plays the story of one job to its end; returns the record, the job, and the number of remaining writes.
 fn play(story: &Story) -> (Seer, JobState, u32) {
     let (seer, mut jobs, left) = play_all(story);
     (seer, jobs.remove(0), left)
 }
 
-/// Plays a story to its end; returns what was seen, the jobs, and the writes that were left.
+/// Plays a story to its end; returns the record, the jobs, and the number of remaining writes.
 pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
     let cluster = sites::cluster(&cluster);
@@ -132,7 +135,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     }
     let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
-        // It holds its GPUs for a while when it is to make room.
+        // It holds its GPUs for a while when it has to make room.
         site.saving = simulate::Saving::AfterEpoch;
     }
     let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
@@ -190,14 +193,14 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     let (seer, tracked, _) = play(&Story { gpus: 1, ..Story::default() });
     assert_eq!(*outcome(&tracked), Outcome::Completed);
     assert_eq!((seer.alive, seer.overlapped, tracked.epochs_done), (2, false, 10));
-    // An hour in pieces of 19 min, the last one short.
+    // An hour in pieces of 19 min, with a short last one.
     assert_eq!(seer.submitted.len(), 4, "{:?}", seer.submitted);
     let gap =
         |pair: &[hsched_engine::PastAttempt]| pair[1].attempt.started.expect("a start").0 - pair[0].ended.0;
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
-    // When the last one was queued, more was left than one piece can do.
+    // When the last one was queued, the remaining work was too long for one piece.
     let limit = |past: &hsched_engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
     assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
 }
@@ -215,7 +218,7 @@ fn a_next_piece_that_starts_early_takes_over_and_two_never_train() {
     assert_eq!(*outcome(&tracked), Outcome::Completed);
     assert_eq!((seer.alive, tracked.epochs_done, tracked.failures), (2, 10, 0));
     assert!(seer.overlapped, "the next one holds its GPUs while the other saves");
-    // Each runs for half of its limit before the next one comes.
+    // Each runs for half of its limit before the next one takes over.
     assert!((5..=7).contains(&seer.submitted.len()), "{:?}", seer.submitted);
 }
 
@@ -223,7 +226,7 @@ fn a_next_piece_that_starts_early_takes_over_and_two_never_train() {
 fn whoever_is_killed_at_any_write_loses_and_doubles_no_piece() {
     for gpus in [1, 2] {
         for before in [false, true] {
-            // The last story has no death in it any more.
+            // The last story is the first one without a death.
             let lives = |number: &u32| {
                 let (_, tracked, left) = play(&Story { gpus, dies: (*number, before), ..Story::default() });
                 assert_eq!(*outcome(&tracked), Outcome::Completed, "killed at write {number}");
@@ -241,7 +244,7 @@ fn a_job_that_is_done_early_takes_its_next_piece_out_of_the_queue() {
     let (seer, tracked, _) = play(&Story { gpus: 1, is_faster: true, ..Story::default() });
     assert_eq!((outcome(&tracked), tracked.epochs_done), (&Outcome::Completed, 1));
     assert_eq!((seer.submitted.len(), seer.alive), (2, 2));
-    // Where it starts before it is cancelled it leaves by itself.
+    // If it starts before it is cancelled, it ends by itself.
     let mut ends = seer.ended.values();
     assert_eq!(ends.next(), Some(&End::Completed));
     assert!(matches!(ends.next(), Some(End::Cancelled | End::Yielded)), "{:?}", seer.ended);
@@ -262,7 +265,8 @@ fn a_job_that_is_cancelled_or_fails_takes_its_next_piece_with_it() {
         epoch,
         end: End::Failed { exit: 1, signal: 0 },
     };
-    // The first one fails in its third epoch, while the second waits; what is submitted then fails again.
+    // The first one fails in its third epoch while the second is pending; the next submission then fails,
+    // too.
     let incidents = vec![fails(1, 3), fails(3, 3)];
     let (seer, tracked, _) = play(&Story { gpus: 1, incidents, ..Story::default() });
     let Outcome::Failed { .. } = outcome(&tracked) else { panic!("{:?}", tracked.phase) };

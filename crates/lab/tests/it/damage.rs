@@ -1,4 +1,4 @@
-//! Damaged files of the state directory: no flipped bit is taken silently, and what can be made whole is.
+//! Damaged files of the state directory: every flipped bit is detected, and damage is repaired if possible.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ fn submitted(name: &str, id: u32) -> Event {
     Event::Answer { of: SubmissionKey::new(job, RUN), answer: Answer::Submitted { job_id: JobId(id) } }
 }
 
-/// Returns a state directory in the middle of its life: two jobs are known, and both were submitted since.
+/// Returns a state directory in use: it contains two jobs, which have both been submitted since the snapshot.
 fn directory() -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     let directory = StateDir::open(folder.path()).expect("opens");
@@ -73,13 +73,13 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files.map(read).collect()
 }
 
-/// Bits at the beginning and at the end of a file that are flipped one by one.
+/// Number of bits at the beginning and at the end of a file that are all flipped.
 const ENDS: usize = 800;
 
-/// The distance of the others; it has nothing in common with the bits of a byte.
+/// The distance between the others, coprime to the bits of a byte.
 const STRIDE: usize = 13;
 
-/// Calls `check` with bits of a file flipped, and leaves the file as it was.
+/// Calls `check` with each of some bits flipped, and then restores the file.
 pub fn flip(path: &Path, mut check: impl FnMut(usize)) {
     let bytes = fs::read(path).expect("a file");
     let bits = 8 * bytes.len();
@@ -102,7 +102,7 @@ fn a_flipped_bit_of_the_snapshot_costs_nothing_and_is_told() {
         let (state, troubles) = peek(root).expect("recovers");
         assert_eq!((&state, troubles.len()), (&before, 1), "bit {bit}: {troubles:?}");
     });
-    // Without the snapshot its copy counts; where that is damaged, too, the journal.
+    // Without the snapshot, its copy is used; if that is damaged, too, the journal.
     fs::remove_file(root.join("state.json")).expect("a file");
     flip(&root.join("state.json.old"), |bit| {
         let (state, troubles) = peek(root).expect("recovers");
@@ -129,12 +129,12 @@ fn a_flipped_bit_of_the_journal_is_told() {
             troubles[0].contains("journal is damaged (") && troubles[0].contains("line "),
             "{troubles:?}"
         );
-        // At most an answer is gone, for which Slurm is asked again.
+        // At most one answer is lost, for which Slurm is asked again.
         let known = ids(&state).into_iter().zip(ids(&before));
         assert!(known.into_iter().all(|(now, was)| now.is_none() || now == was), "bit {bit}");
         assert_eq!(state.jobs.len(), 2, "bit {bit}");
     });
-    // Two files are damaged: what is not sure is refused.
+    // Two files are damaged: uncertain state is refused.
     fs::write(root.join("state.json"), "").expect("a file");
     let (mut refused, mut recovered) = (0, 0);
     flip(&root.join("journal"), |bit| match peek(root) {
@@ -151,7 +151,7 @@ fn a_flipped_bit_of_the_journal_is_told() {
     assert!(refused > 0 && recovered > 0, "{refused} refused, {recovered} recovered");
 }
 
-/// Something that can happen to a file.
+/// A kind of damage to a file.
 type Damage = fn(&Path);
 
 #[test]
@@ -220,7 +220,7 @@ fn what_is_not_sure_is_left_as_it_is() {
         let directory = StateDir::open(root).expect("opens");
         let error = directory.ledger(&rules(), Time(4.0)).map(drop).expect_err("no state");
         let StateError::Lost { known, .. } = &error else { panic!("{error}") };
-        // Files were changed just now.
+        // The files have just been changed.
         let known: Vec<&str> = known
             .iter()
             .map(|sentence| sentence.split_once("; last changed 20").map_or(&**sentence, |(start, _)| start))
@@ -309,7 +309,7 @@ fn what_cannot_be_kept_is_not_read_as_kept() {
     let directory = StateDir::open(root).expect("opens");
     let (mut state, mut ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
     let before = peek(root).expect("reads").0;
-    // A folder in the way holds back root, too.
+    // A folder in the way also stops root.
     fs::remove_file(root.join("state.json.old")).expect("a file");
     fs::create_dir(root.join("state.json.old")).expect("a folder");
     state.jobs.push(meant("job-2"));

@@ -1,4 +1,4 @@
-//! The file of measured speeds: no flipped bit is taken silently, and who edits it says so.
+//! The file of measured speeds: every flipped bit is detected, and manual edits are marked as such.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::damage::{flip, peek};
 use crate::state_round_trip::rules;
 
-/// Returns a state directory with two speeds, locked, and those.
+/// Returns a locked state directory with two speeds, and the speeds.
 fn directory() -> (TempDir, StateDir, SpeedFile) {
     let folder = tempfile::tempdir().expect("a directory");
     let directory = StateDir::open(folder.path()).expect("opens");
@@ -25,7 +25,7 @@ fn directory() -> (TempDir, StateDir, SpeedFile) {
     (folder, directory, file)
 }
 
-/// Opens the state for a change, which repairs what is wrong; returns what was told.
+/// Opens the state for a change, which repairs damage; returns the messages.
 fn opened(directory: &StateDir) -> Vec<String> {
     let (_, ledger) = directory.ledger(&rules(), Time(4.0)).expect("reads");
     ledger.repaired().to_vec()
@@ -57,12 +57,12 @@ fn what_has_no_checksum_is_taken_from_others_and_sealed() {
     let path = SpeedFile::path(root);
     let sealed = fs::read_to_string(&path).expect("a text");
     let (body, _) = sealed.split_once(",\n  \"sha256\": \"").expect("a checksum");
-    // What version 0.1.0 and cache export write.
+    // The format of version 0.1.0 and of cache export.
     let before = "{\"schema\": \"hsched.cache/1\", \"contributor\": \"me\", \"speeds\": [\n\n]}\n";
     assert_eq!(SpeedFile::parse(before).expect("reads").saves, 0);
     let exported = SpeedFile::parse(&file.to_json()).expect("reads");
     assert_eq!(exported, SpeedFile { saves: 0, ..file.clone() });
-    // A file of the state directory cannot lose its checksum by itself.
+    // A file of the state directory cannot lose its checksum by accident.
     let error = SpeedFile::parse(&format!("{body}\n}}\n")).expect_err("has none");
     assert_eq!(error.to_string(), "it has no checksum");
     let edited = format!("{body},\n  \"sha256\": \"edited\"\n}}\n").replace("644.25", "700.5");

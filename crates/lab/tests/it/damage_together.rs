@@ -1,4 +1,5 @@
-//! Several files of the state directory damaged at once: the newest state wins, or nothing goes on.
+//! Several files of the state directory damaged at once: either the newest state is found, or hsched refuses
+//! to continue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,16 +19,16 @@ use hsched_fixtures::engine_states::phase;
 
 const RUN: &str = "20260921T100000-0a1b2c";
 
-/// The files of a state directory, by name.
+/// The files of a state directory by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// A life of five jobs, of which four completed and the last was just submitted.
+/// A history of five jobs: four have completed, and the last was just submitted.
 struct Story {
     /// The files in the middle of it, shortly before its end, and at its end.
     middle: Files,
     late: Files,
     end: Files,
-    /// The state then, with and without the answer after the last snapshot.
+    /// The state at the end, with and without the answer after the last snapshot.
     state: State,
     kept: State,
 }
@@ -85,16 +86,16 @@ fn completed(state: &State) -> usize {
     state.jobs.iter().filter(|job| job.phase.word() == "completed").count()
 }
 
-/// What can happen to a file.
+/// A kind of damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Gone,
     Empty,
-    /// Cut after so many ninths.
+    /// Truncated after this many ninths.
     Cut(usize),
-    /// One bit flipped after so many ninths.
+    /// One bit flipped after this many ninths.
     Flipped(usize),
-    /// As it was in the middle, or shortly before the end.
+    /// The version from the middle or from shortly before the end.
     Middle,
     Late,
 }
@@ -126,7 +127,7 @@ impl Damage {
 
 const FILES: [&str; 4] = ["state.json", "state.json.old", "journal", "throughput.json"];
 
-/// Puts the files of the story's end into a directory, some of them damaged.
+/// Writes the files of the story's end into a directory, some of them damaged.
 fn put(root: &Path, story: &Story, damage: &[(&str, Damage)]) {
     for (name, _) in files(root) {
         fs::remove_file(root.join(name)).expect("a file");
@@ -143,7 +144,7 @@ fn put(root: &Path, story: &Story, damage: &[(&str, Damage)]) {
     }
 }
 
-/// Checks what hsched makes of the files; returns whether it goes on.
+/// Checks how hsched handles the files; returns whether it continues.
 fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Damage)]) -> bool {
     put(root, story, damage);
     let before = files(root);
@@ -164,7 +165,7 @@ fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Dama
         (without_speeds(&state), without_speeds(&story.state), without_speeds(&story.kept));
     if read != end {
         assert!(read == kept, "{damage:?} goes back to {} completed: {troubles:?}", completed(&read));
-        // Then the journal has lost an answer, for which Slurm is asked again.
+        // In this case, the journal has lost an answer, for which Slurm is asked again.
         assert!(
             says("/journal ") && says("no job is lost: state.json is intact"),
             "{damage:?}: {troubles:?}"
@@ -178,10 +179,10 @@ fn check(directory: &StateDir, root: &Path, story: &Story, damage: &[(&str, Dama
     true
 }
 
-/// Checks all damage to so many of some files at once; returns how often hsched went on and refused.
+/// Checks all combinations of damage to some of the files; returns how often hsched continued and refused.
 fn check_all(names: &[&'static str], count: usize) -> [usize; 2] {
     let (story, folder) = (Story::tell(), tempfile::tempdir().expect("a directory"));
-    // Opened once: what other tests start meanwhile may hold the lock for a moment.
+    // Opened only once, because processes of other tests may hold the lock for a moment.
     let directory = StateDir::open(folder.path()).expect("opens");
     let mut counts = [0, 0];
     let mut chosen: Vec<Vec<(&str, Damage)>> = vec![Vec::new()];
@@ -278,7 +279,7 @@ fn what_was_restored_is_what_goes_on() {
                 let (state, troubles) = peek(root).expect("reads");
                 let jobs = |state: &State| state.jobs.clone();
                 assert_eq!((jobs(&state), troubles), (jobs(&held.state), Vec::new()), "{name}");
-                // It is as whole as any other: the newest snapshot can be lost.
+                // It is as complete as any other: the newest snapshot may be lost.
                 let (_, ledger) = directory.ledger(&rules(), Time(9e3)).expect("opens");
                 assert_eq!(ledger.repaired(), [] as [String; 0]);
                 drop(ledger);
@@ -323,7 +324,7 @@ fn older_copies_of_all_files_cannot_be_told_from_the_newest() {
     put(root, &story, &all.map(|name| (name, Damage::Middle)));
     let (state, troubles) = peek(root).expect("reads");
     assert_eq!((completed(&state), troubles), (2, Vec::new()));
-    // One file that is as it was suffices to notice.
+    // One file of the newer version is enough to notice.
     for name in ["state.json.old", "newest"] {
         put(root, &story, &all.map(|name| (name, Damage::Middle)));
         fs::write(root.join(name), &story.end[name]).expect("a file");
@@ -334,7 +335,7 @@ fn older_copies_of_all_files_cannot_be_told_from_the_newest() {
 
 #[test]
 fn without_the_newest_numbers_only_a_whole_snapshot_counts() {
-    // So version 0.1.0 left its states.
+    // The layout of states from version 0.1.0.
     let (story, folder) = (Story::tell(), tempfile::tempdir().expect("a directory"));
     let root = folder.path();
     let directory = StateDir::open(root).expect("opens");
@@ -351,7 +352,7 @@ fn without_the_newest_numbers_only_a_whole_snapshot_counts() {
     assert_eq!(files(root), story.end, "the numbers are written again");
 }
 
-/// Returns the files in a directory of their own.
+/// Returns the files in a new directory.
 fn at_the_end(story: &Story) -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     put(folder.path(), story, &[]);

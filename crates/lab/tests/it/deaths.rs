@@ -1,4 +1,4 @@
-//! A process that dies at a write: what of its state is on disk then.
+//! A process that dies at a write, and the state that is then on disk.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -18,12 +18,12 @@ impl From<Infallible> for Died {
     }
 }
 
-/// The state on disk, of a process that dies at a write.
+/// The state on disk of a process that dies at a write.
 pub struct Disk<'a> {
     pub state: State,
-    /// The writes until it dies; 0 for one that lives.
+    /// Number of writes until it dies; 0 if it survives.
     pub left: &'a Cell<u32>,
-    /// Whether it dies before that is written, or after it.
+    /// Whether it dies before or after that write.
     pub before: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs that stop early end once, as completed, whenever hsched dies.
+//! Jobs that stop early end exactly once, as completed, wherever hsched dies.
 
 use hsched_engine::{JobState, Outcome};
 use hsched_model::Job;
@@ -6,7 +6,7 @@ use hsched_model::Job;
 use crate::chains::{Seer, Story, outcome, play_all};
 use hsched_fixtures::engine_states::job;
 
-/// A job of thirty epochs that has nothing to gain after a while, by its rule.
+/// A job of thirty epochs whose metric stops improving, with a stopping rule.
 fn gains_nothing(time: &str) -> Job {
     let losses: Vec<f64> = (1..=30).map(|epoch| 0.2 + 0.8 / f64::from(epoch).powi(3)).collect();
     let more = format!(
@@ -16,7 +16,7 @@ fn gains_nothing(time: &str) -> Job {
     Job { samples_per_epoch: 36_000, epochs: 30, ..job("a", "{v100: 100}", &more) }
 }
 
-/// A job of nine epochs of a sweep, with its loss.
+/// A job of nine epochs of a sweep with the given loss.
 fn of_sweep(name: &str, loss: f64) -> Job {
     let more = format!(
         ", model: m, max_gpus: 1, checkpoint: {{dir: saved, grace: 60s}}, losses: {:?}, \
@@ -26,7 +26,7 @@ fn of_sweep(name: &str, loss: f64) -> Job {
     Job { samples_per_epoch: 36_000, epochs: 9, ..job(name, "{v100: 100}", &more) }
 }
 
-/// Plays a story with a death before and after each of its last writes, so many; `check` sees every end.
+/// Plays a story with a death before and after each of its last writes; `check` inspects every end.
 fn with_deaths(story: &Story, last: u32, check: impl Fn(&Seer, &[JobState], &str)) {
     const MANY: u32 = 1000;
     let (.., left) = play_all(&Story { dies: (MANY, false), ..story.clone() });

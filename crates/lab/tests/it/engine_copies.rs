@@ -1,4 +1,5 @@
-//! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
+//! Copies of a job: the effect of a plan with several placements on existing submissions, and the meaning of
+//! their ends.
 
 use hsched_engine::{
     Action, AfterStop, Answer, End, Event, JobState, News, Observation, Outcome, Phase, Piece, QueueState,
@@ -12,7 +13,7 @@ use hsched_fixtures::engine_states::{
     attempt, cluster, job, look, name, planner, rules, sighting, state, words,
 };
 
-/// Gives the only job a copy on each of these nodes, with so many GPUs.
+/// Places a copy of the only job on each of these nodes with a number of GPUs.
 struct On(Vec<(usize, u32)>);
 
 impl Policy for On {
@@ -31,7 +32,7 @@ impl Policy for On {
     }
 }
 
-/// A job with a copy that runs on each of these nodes, on one V100.
+/// A job with a copy on one V100 of each of these nodes.
 fn copies(nodes: &[&str]) -> State {
     let copy = |(copy, node): (u32, &&str)| {
         let attempt = SubmissionRecord { copy, started: Some(Time(0.0)), ..attempt("r", node, "v100", 1, 0) };
@@ -82,7 +83,7 @@ fn a_copy_too_many_is_stopped_and_a_move_waits_for_the_end() {
     assert_eq!(words(&moved.actions), ["stop a"]);
     ends(&mut moved.state, 0, End::Saved);
     assert_eq!(stages(&moved.state), [(1, "running")]);
-    // The number that is free again is given again: the run is another one.
+    // A free copy number is reused, but with another run.
     let then = take(moved.state, &[(1, 1), (2, 2)]);
     assert_eq!(words(&then.actions), ["submit a on 2 v100"]);
     assert_eq!(stages(&then.state), [(1, "running"), (0, "submitting")]);
@@ -110,7 +111,7 @@ fn the_first_copy_to_complete_ends_the_job_once_the_others_are_gone() {
         request: StopProgress::Meant,
     };
     assert_eq!(left.iter().map(|submission| submission.stage).collect::<Vec<_>>(), [done]);
-    // Whatever the policy wants, the others are cancelled.
+    // The others are cancelled whatever the policy decides.
     let then = take(state, &[(0, 1), (1, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
     let mut state = then.state;
@@ -148,7 +149,7 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     see(50.0, vec![]);
     let completed = Phase::Ended { at: Time(50.0), outcome: Outcome::Completed };
     assert_eq!(see(110.0, vec![]).jobs[0].phase, completed);
-    // Slurm got to it late.
+    // Slurm reported it late.
     let late = |run: &str| Sighting {
         of: SubmissionKey { copy: 1, ..SubmissionKey::new(name("a"), run) },
         ..sighting(9, QueueState::Pending)
@@ -160,7 +161,7 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     assert_eq!(found.state.jobs[0].phase, completed);
 }
 
-/// A job for which two submissions race: that of copy 0 runs, that of copy 1 waits.
+/// A job with two racing submissions: copy 0 runs, copy 1 is pending.
 fn race() -> State {
     let mut state = copies(&["v1", "v2"]);
     let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };
@@ -190,7 +191,7 @@ fn what_loses_a_race_leaves_no_trace_and_the_winner_decides() {
 fn a_winner_that_dies_takes_the_others_along_and_the_job_is_tried_again_once() {
     let mut state = race();
     ends(&mut state, 0, End::Failed { exit: 9, signal: 0 });
-    // What still waits would leave as soon as it starts.
+    // A pending submission would leave as soon as it starts.
     let then = take(state, &[(0, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
     let Action::Cancel { why, .. } = &then.actions[0] else { panic!() };
@@ -211,14 +212,15 @@ fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_r
     assert_eq!(words(&take(state.clone(), &[(1, 1)]).actions), [""; 0]);
     let job = &state.jobs[0];
     assert_eq!((job.failures, &job.past[0].end), (0, &failed));
-    // The last one of them is a failure of the job.
+    // The last end among them counts as a failure of the job.
     ends(&mut state, 1, End::Untaken(Box::new(failed)));
     let job = &state.jobs[0];
     assert!(matches!(job.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", job.phase);
     assert_eq!((job.failures, job.past.len()), (1, 2));
 }
 
-/// A job whose continuation, copy 1, has taken over: it runs, and the one before it has ended so after `ran` seconds of 100.
+/// A job whose continuation, copy 1, has taken over. Its predecessor ended in this way after `ran` of 100
+/// seconds.
 fn chain(end: End, ran: f64) -> State {
     let mut state = race();
     let Phase::Submitted(submissions) = &mut state.jobs[0].phase else { panic!("submitted") };

@@ -1,4 +1,4 @@
-//! The engine's decisions on tiny states: who gets what, who moves, who is ended.
+//! The engine's decisions on tiny states: which jobs start, move and end.
 
 use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, News, Observation, Outcome, Phase,
@@ -24,7 +24,7 @@ fn free_gpus_go_to_jobs_that_wait() {
     assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
     let attempt = only(&then.jobs[1].phase, "submitting");
     assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
-    // The same again: what is meant has its GPUs, and nobody else waits.
+    // A repeated turn: the planned job has its GPUs, and no other job waits.
     assert_eq!(words(&take(then, 2.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
 }
 
@@ -63,7 +63,7 @@ fn what_was_asked_in_vain_is_decided_on_again_however_late_the_next_turn_is() {
     let mut then = take(state(vec![waiting]), 1.0, &cluster, &how(Moves::Never)).state;
     let deferred = Answer::Deferred { message: "busy".to_owned() };
     apply(&mut then, Time(1.0), &answered("a", "next", deferred), &rules());
-    // Its delay is over, and all is as it was when it was decided on.
+    // The delay is over, and the state is as it was at the decision.
     assert_eq!(words(&take(then, 100.0, &cluster, &how(Moves::Never)).actions), ["submit a on 1 v100"]);
 }
 
@@ -109,7 +109,7 @@ fn what_a_member_of_a_pool_could_not_start_was_refused_and_did_not_fail() {
 
 #[test]
 fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
-    // Others hold all of v1, and half of v2; the other half is a job of ours.
+    // Other users hold all of v1 and half of v2; one of our jobs has the other half.
     let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
     let running_job = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
     let waiting = |name| JobState::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
@@ -126,7 +126,7 @@ fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
         words(&take(jobs, 1.0, &cluster, &limited).actions),
         ["submit b on 1 v100, submit c on 1 v100"]
     );
-    // What is free comes first.
+    // Free GPUs come first.
     let free = hsched_fixtures::engine_states::cluster(&[
         ("v1", "v100", 4, 4, "alloc"),
         ("v2", "v100", 4, 3, "mixed"),
@@ -147,18 +147,18 @@ fn a_running_job_moves_where_that_pays() {
     let auto = Moves::Auto { margin: 0.5 };
     check(slow(10, 1), auto, &["stop a"]);
     check(slow(10, 1), Moves::Never, &[]);
-    // An epoch saves 20 s of 25 s, a restart costs 5 s: with the margin too much for so little.
+    // An epoch takes 20 s instead of 25 s; a restart of 5 s plus the margin costs more than that saves.
     check(slow(10, 10), auto, &[]);
     check(slow(10, 9), Moves::Auto { margin: 4.0 }, &[]);
     check(slow(10, 9), auto, &["stop a"]);
-    // Nobody knows yet how it does where it is.
+    // Its speed at its current place is unknown.
     check(slow(10, 0), auto, &[]);
-    // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
+    // The last epoch is nearly complete, so a move would lose more than it gains.
     let late = |begun: f64| JobState { epoch_at: Some(Time(begun)), ..slow(10, 9) };
     let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
     let step = now(late(74.0));
-    // It is thought about again when that epoch is done.
+    // The decision is made again at the end of that epoch.
     assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
 }
 
@@ -189,7 +189,7 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
     state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
     let decided = take(state, 1.0, &cluster, &limited).state.decided;
-    // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.
+    // The text is stored and read by other builds: one item per line, speeds in steps of five hundredths.
     let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running movable - r\njob b waiting\n\
                 limit t4 8\nlimit v100 9\nnode v1 4 for 4\nnode t1 2 for 2\nspeed 100 b t4 - 14\n";
     let digest = Sha256::digest(seen);
@@ -207,7 +207,7 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&then.actions), ["b waits"]);
-    // Its grace of 10 s and half a minute more are over: Slurm ends it.
+    // Its grace period of 10 s and another half minute are over: Slurm ends it.
     let late = take(then.state, 41.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&late.actions), ["cancel a"]);
     assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));
@@ -220,7 +220,7 @@ fn what_can_never_start_is_taken_back() {
         phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
         ..JobState::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
     };
-    // A node may come back in a moment, and a cluster that shows no node at all was not seen.
+    // A node may come back soon, and an observation without any nodes is not used.
     assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &how(Moves::Never)).actions), [""; 0]);
     assert_eq!(
         words(&take(state(vec![pending.clone()]), 60.0, &cluster(&[]), &how(Moves::Never)).actions),
@@ -228,7 +228,7 @@ fn what_can_never_start_is_taken_back() {
     );
     let mut then = take(state(vec![pending]), 60.0, &up, &how(Moves::Never));
     assert_eq!(words(&then.actions), ["cancel a"]);
-    // The intent is written down: whatever becomes of the request, this end is none for good.
+    // The intent is recorded: whatever the result of the request, this end is not final.
     assert!(matches!(
         then.state.jobs[0].phase.submissions()[0].stage,
         Stage::Stopping { then: AfterStop::GoOn, request: StopProgress::Meant, .. }
@@ -251,7 +251,7 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
         let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
         assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
     };
-    // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
+    // The planned epoch time is 10 s; it is the same on 2 T4 with 50 samples/s, and 50 s on slower ones.
     check(600.0, 2, "50", &["cancel a"]);
     check(599.0, 2, "50", &[]);
     check(600.0, 2, "10", &[]);

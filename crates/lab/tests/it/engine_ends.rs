@@ -1,4 +1,5 @@
-//! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
+//! The meaning of stops and time limits on tiny states: which cost a retry, which limit comes next, and which
+//! ends are accepted.
 
 use hsched_engine::{
     AfterStop, End, JobState, News, PastAttempt, Stage, StopProgress, SubmissionRecord, apply,
@@ -7,7 +8,8 @@ use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
 
-/// A job with one retry after runs that did no epoch and ended so, one after the other; and the retries that it had used after each.
+/// A job with one retry after consecutive runs without epochs that ended in these ways, and its used retries
+/// after each.
 fn after(ends: &[End]) -> (JobState, Vec<u32>) {
     let mut state = state(vec![JobState::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
     let used = ends.iter().enumerate().map(|(number, end)| {
@@ -28,7 +30,7 @@ fn three_limit_cuts_without_an_epoch_use_no_retry_and_each_further_one_does() {
         assert_eq!(used, [0, 0, 0, 1, 2], "{end}");
         assert_eq!(tracked.last.1, "failed: stopped 5 times without finishing an epoch");
     }
-    // That hsched ended is no fault of the job.
+    // The end of hsched is no fault of the job.
     assert_eq!(after(&[const { End::Interrupted }; 9]).1, [0; 9]);
 }
 
@@ -64,7 +66,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
     let asked = Stage::Stopping { since: Time(690.0), then: AfterStop::GoOn, request: StopProgress::Asked };
     assert_eq!(learns(Stage::Running, true, 700.0), (true, "completed"));
     assert_eq!(learns(asked, true, 700.0), (false, "waiting"));
-    // Scripts of 0.1.0 returned 0 also where a limit cut them; this one ended long before.
+    // Scripts of 0.1.0 also returned 0 when a limit ended them; this one ended long before its limit.
     assert_eq!(learns(Stage::Running, false, 700.0), (true, "completed"));
     assert_eq!(learns(Stage::Running, false, 3550.0), (false, "waiting"));
     assert_eq!(learns(Stage::Running, true, 3550.0), (true, "completed"));
@@ -93,12 +95,12 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
     assert_eq!(least(vec![cut()], None), Some(30.0));
     assert_eq!(least(vec![cut(), past(End::TimedOut, 30.0, 0)], Some(5.0)), Some(60.0));
     assert_eq!(least(vec![past(End::Failed { exit: 1, signal: 0 }, 15.0, 0)], None), None);
-    // One that was stopped to move says nothing of its limit.
+    // A job that was stopped to move gives no information about its limit.
     assert_eq!(least(vec![PastAttempt { ended: Time(10.0), ..past(End::Cut, 15.0, 0) }], None), None);
-    // It got ahead in 30 min, though not so far that the length of an epoch is known.
+    // It made progress in 30 min, but not enough to know the length of an epoch.
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 1)], None), Some(30.0));
     assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 2)], Some(600.0)), None);
-    // What was before the job was added again is another job's.
+    // Attempts before the job was added again belong to another job.
     let mut before = cut();
     before.attempt.meant = Time(8.0);
     assert_eq!(least(vec![before], None), None);
@@ -124,6 +126,6 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
         assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
-    // Slurm has not heard the request yet.
+    // Slurm has not received the request yet.
     assert_eq!(asked(StopProgress::Meant, AfterStop::GoOn, 0), ("completed", End::Completed));
 }

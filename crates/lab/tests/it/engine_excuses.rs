@@ -1,4 +1,4 @@
-//! Failures that do not count, because their node turns out to have been down.
+//! Failures that do not count because their node turns out to have been down.
 
 use hsched_engine::{End, Event, JobState, Outcome, PastAttempt, Phase, apply};
 use hsched_model::{Availability, NodeName, Time};
@@ -34,7 +34,8 @@ fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_
     assert!(state.jobs[0].phase.is_submitted(), "{:?}", state.jobs[0].phase);
 }
 
-/// Node v1 is seen to be down at 1000, after failures at these times on these nodes; the last of them ended the job for good.
+/// Node v1 is found down at 1000 after failures at these times on these nodes, the last of which ended the
+/// job for good.
 fn excused(retries: u32, added: f64, failures: u32, ends: &[(f64, &str)]) -> JobState {
     let spec = job("a", "{v100: 100}", &format!(", retries: {retries}"));
     let mut tracked = JobState::new(spec, Time(added));
@@ -66,7 +67,7 @@ fn a_failure_from_before_a_job_was_added_again_is_not_taken_back() {
     let tracked = excused(1, 950.0, 2, &[(900.0, "v1"), (960.0, "v2"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 2);
     assert!(tracked.phase.is_over(), "{:?}", tracked.phase);
-    // The last one counts for the waiting only if it is of this time, too.
+    // The last failure affects the delay only if it is of this period, too.
     let tracked = excused(0, 995.0, 1, &[(990.0, "v1")]);
     assert!(tracked.failures == 1 && tracked.phase.is_over(), "{:?}", tracked.phase);
 }
@@ -77,7 +78,7 @@ fn a_job_that_failed_waits_again_when_an_earlier_failure_is_excused() {
     assert_eq!(tracked.failures, 1);
     assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
     assert_eq!(tracked.last.1, "node v1 is down, so the failure there does not count; last retry");
-    // It had failed once more than that.
+    // It had one more failure than that.
     let tracked = excused(1, 0.0, 3, &[(960.0, "v1"), (970.0, "v2"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 2);
     assert!(tracked.phase.is_over(), "{:?}", tracked.phase);

@@ -1,4 +1,4 @@
-//! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
+//! What the engine learns from an epoch: seconds per step by GPU type and batch.
 
 use hsched_engine::{
     Action, End, EpochReport, Event, JobState, News, PastAttempt, RankReport, SubmissionRecord, apply,
@@ -31,7 +31,7 @@ fn an_epoch_counts_once_and_teaches() {
     let event = Event::News { of: key("a", "r"), news: News::Epoch(report) };
     let learnt = apply(&mut state, Time(9.0), &event, &rules());
     let Some(Action::Learn { samples, .. }) = learnt else { panic!("{learnt:?}") };
-    // 500 samples in 5 s, 50 at a time: half a second a step, by what was computed and not by what was waited.
+    // 500 samples in 5 s, 50 per step: half a second per step, from the computing time without waits.
     assert_eq!(samples.iter().map(|sample| (sample.batch, sample.seconds)).collect::<Vec<_>>(), [(50, 0.5)]);
     let measured = state.cache.estimate(&samples[0].key).expect("a speed");
     assert!((measured.speed.step(50, None) - 0.5).abs() < 1e-9);
@@ -39,7 +39,7 @@ fn an_epoch_counts_once_and_teaches() {
     assert_eq!(state.jobs[0].epochs_done, 1);
 }
 
-/// What is learnt from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds of a step.
+/// The lessons from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds per step.
 fn learnt(job: Job, attempt: SubmissionRecord, past: usize, news: News) -> Vec<(String, u64, f64)> {
     let done = attempt.epochs_before;
     let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };
@@ -55,7 +55,7 @@ fn learnt(job: Job, attempt: SubmissionRecord, past: usize, news: News) -> Vec<(
         .collect()
 }
 
-/// Rank 0's word that an epoch is done, and nothing else.
+/// A report of rank 0 that contains only the end of an epoch.
 fn bare_epoch(epoch: u64, length: Option<f64>) -> News {
     News::Epoch(EpochReport {
         epoch,
@@ -75,14 +75,14 @@ fn a_bare_epoch_teaches_by_its_length() {
     let job = |more: &str| job("a", "{v100: 100, t4: 25}", more);
     let talking =
         |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
-    // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
+    // 12 s, of which the exchange takes 2 s: ten steps of 1 s with 50 samples each.
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [sample("v100", 50, 1.0)]);
     // The same in three micro-batches.
     let small = job(", max_batch: {v100: 20}");
     assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [sample("v100", 17, 1.0)]);
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, None)), []);
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(1.5))), []);
-    // The first epoch after a stop may be the rest of one; the second is whole.
+    // The first epoch after a stop may be partial; the second is whole.
     assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(4, Some(12.0))), []);
     assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(5, Some(12.0))), [sample("v100", 50, 1.0)]);
 }
@@ -96,11 +96,11 @@ fn a_bare_epoch_of_several_types_scales_what_was_thought_of_them() {
         attempt
     };
     let job = job("a", "{v100: 100, t4: 25}", "");
-    // Thought: 0.8 s of each. Seen: steps of 1.2 s.
+    // Expected: 0.8 s each. Observed: steps of 1.2 s.
     let even = learnt(job.clone(), mixed(80), 0, bare_epoch(1, Some(12.0)));
     assert_eq!(even.iter().map(|(_, batch, _)| *batch).collect::<Vec<_>>(), [20, 80]);
     assert!(even.iter().all(|(.., seconds)| (seconds - 1.2).abs() < 1e-12), "{even:?}");
-    // Thought: 0.5 s, and 2 s for the T4, which the others wait for. Seen: 1 s.
+    // Expected: 0.5 s, and 2 s for the T4, for which the others wait. Observed: 1 s.
     let waiting = learnt(job, mixed(50), 0, bare_epoch(1, Some(10.0)));
     assert_eq!(waiting, [sample("t4", 50, 1.0), sample("v100", 50, 0.25)]);
 }
@@ -113,7 +113,7 @@ fn a_silent_job_teaches_by_its_length_once_it_is_over() {
     let whole = || attempt("r", "v1", "v100", 2, 0);
     // Ten epochs of ten steps in 1000 s.
     assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [sample("v100", 50, 10.0)]);
-    // Of a short one too much may be its start.
+    // In a short run, the start may take too large a part.
     assert_eq!(learnt(job(), whole(), 0, ended_at(599.0, End::Completed)), []);
     assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
     assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);

@@ -1,4 +1,4 @@
-//! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
+//! The engine's rules on tiny states: the effect of events on jobs, and what is learnt from them.
 
 use hsched_engine::{
     Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, Outcome, PastAttempt, Phase,
@@ -11,7 +11,7 @@ use hsched_fixtures::engine_states::{
     answered, attempt, cluster, heard, job, key, look, only, phase, planner, rules, running, sighting, state,
 };
 
-/// What becomes of a job that ends: running since epoch 2, with `done` epochs behind it.
+/// The state of a job that has run since epoch 2 and ends with `done` epochs.
 fn after(end: End, done: u64, failures: u32) -> JobState {
     let tracked = running(job("a", "{v100: 100}", ", retries: 1"), attempt("r", "v1", "v100", 1, 2), done);
     let mut state = state(vec![JobState { failures, ..tracked }]);
@@ -62,7 +62,7 @@ fn a_completed_or_cancelled_job_is_over() {
     assert!(matches!(after(End::Completed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
     assert!(matches!(after(End::NodeFailed, 10, 0).phase, Phase::Ended { outcome: Outcome::Completed, .. }));
     assert!(matches!(after(End::Cancelled, 5, 0).phase, Phase::Ended { outcome: Outcome::Cancelled, .. }));
-    // A program that reports nothing is believed when it says that it is done.
+    // A program without reports is trusted when it says that it is done.
     let silent = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
     let mut state = state(vec![silent]);
     let news = News::Ended { end: End::Completed, at: Time(1.0) };
@@ -74,7 +74,8 @@ fn a_completed_or_cancelled_job_is_over() {
     );
 }
 
-/// Where `job` begins when it is added after one that ended so, with this many epochs done; and what it is then.
+/// The first epoch of `job` when it is added after one with this outcome and these completed epochs, and its
+/// new state.
 fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool) -> (String, JobState) {
     let past = PastAttempt {
         attempt: attempt("r", "v1", "v100", 1, 0),
@@ -100,7 +101,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     let check = |before, job, restart, said: &str, done| {
         let (clause, after) = begun_again(before, job, restart);
         assert_eq!((clause.as_str(), after.epochs_done), (said, done));
-        // Its retries count from now, and its past stays.
+        // Its retries count from now, and its history remains.
         assert_eq!((after.failures, after.fruitless, after.past.len(), not_before(&after)), (0, 0, 1, None));
     };
     let on = "; resumes after epoch 4 of 10";
@@ -185,7 +186,7 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
     let found = see(60.5, vec![sighting(9, QueueState::Pending)]);
     let attempt = only(&found, "pending");
     assert_eq!((attempt.job_id, attempt.missing), (Some(JobId(9)), None));
-    // Known, then gone: a minute later it counts as lost, and is tried again without blame.
+    // First known, then missing: a minute later it counts as lost and is retried without using a retry.
     assert_eq!(see(70.0, vec![]).word(), "pending");
     assert_eq!(see(129.0, vec![]).word(), "pending");
     assert!(matches!(see(130.0, vec![]), Phase::Waiting { .. }));
@@ -220,14 +221,15 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
     };
     check(10.0, &[], 60.0);
     check(10.0, &[50.0, 100.0, 200.0], 260.0);
-    // Longer epochs are waited for longer, once there was one.
+    // Once there was an epoch, longer epochs extend the waiting time.
     check(100.0, &[], 60.0);
     check(100.0, &[50.0, 150.0, 300.0], 500.0);
 }
 
 #[test]
 fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
-    // Epochs of 100 s; the node is lost at 1000 s, and `reports` come then. Returns when the submission ends.
+    // Epochs of 100 s; the node is lost at 1000 s, and `reports` arrive at these times. Returns when the
+    // submission ends.
     let ends = |reports: &[f64], end: &End| {
         let attempt = SubmissionRecord { epoch: Seconds(100.0), ..attempt("r", "v1", "v100", 1, 0) };
         let job = Job { epochs: 90, ..job("a", "{v100: 100}", "") };
@@ -250,12 +252,12 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
         };
         (100..400).map(|time| f64::from(time) * 10.0).skip(1).find(|at| *at > 1000.0 && see(*at))
     };
-    // One that reported before it was lost is gone.
+    // If the last report came before the loss, the submission is gone.
     assert_eq!(ends(&[], &End::NodeFailed), Some(1010.0));
     assert_eq!(ends(&[900.0, 1000.0], &End::NodeFailed), Some(1010.0));
     // It is silent for two epochs.
     assert_eq!(ends(&[900.0, 1005.0, 1105.0], &End::NodeFailed), Some(1310.0));
-    // Its processes end at the latest when the next one begins.
+    // Its processes end at the latest when the next submission begins.
     let for_ever: Vec<f64> = (1..30).map(|epoch| 905.0 + 100.0 * f64::from(epoch)).collect();
     assert_eq!(ends(&for_ever, &End::NodeFailed), Some(1600.0));
     assert_eq!(ends(&for_ever, &End::Saved), Some(1010.0));
@@ -308,7 +310,7 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
     };
     let news = News::Ended { end: End::Failed { exit: 233, signal: 0 }, at: Time(10.0) };
     let failed = heard("a", "r", news);
-    // Whichever is noticed first.
+    // In either order of events.
     for events in [[&down, &failed], [&failed, &down]] {
         let mut state = state(vec![on_node()]);
         for event in events {
@@ -318,7 +320,7 @@ fn a_failure_on_a_node_that_is_down_is_a_lost_node() {
         assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
         assert_eq!((tracked.failures, &tracked.past[0].end), (0, &End::NodeFailed));
     }
-    // One that is noticed much later has nothing to do with it.
+    // A node that is found down much later is unrelated to the failure.
     let mut state = state(vec![on_node()]);
     apply(&mut state, Time(12.0), &failed, &rules());
     apply(&mut state, Time(700.0), &down, &rules());
@@ -335,7 +337,7 @@ fn a_program_that_fails_after_its_last_epoch_has_failed_and_is_not_run_again() {
     assert!(reason.contains("all epochs were done"), "{reason}");
 }
 
-/// What a policy is told that a restart costs.
+/// The restart cost that a policy sees.
 struct Costs(Option<Seconds>);
 
 impl Policy for Costs {
@@ -362,7 +364,7 @@ fn an_epoch_whose_length_nobody_reports_takes_the_time_since_the_one_before() {
         }
         state.jobs[0].epoch
     };
-    // The start belongs to the first one.
+    // The start time counts for the first submission only.
     assert_eq!(seen(&[(3, 50.0, None)]), None);
     assert_eq!(seen(&[(3, 50.0, None), (4, 51.5, None)]), Some(Seconds(1.5)));
     assert_eq!(seen(&[(3, 50.0, None), (6, 53.0, None)]), Some(Seconds(1.0)));
@@ -403,8 +405,8 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
     assert_eq!(told(usual(), BackendKind::Devices, &[]), 5.0);
     assert_eq!(told(said(), BackendKind::Devices, &[]), 7.0);
     assert!((told(said(), BackendKind::Devices, &[3.0]) - 3.0).abs() < 1e-9);
-    // The average: one quick start does not make a job cheap to move.
+    // The mean: a single quick start does not make a job cheap to move.
     assert!((told(usual(), BackendKind::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
-    // A queue costs more than the start.
+    // A wait in the queue costs more than the start.
     assert_eq!(told(said(), BackendKind::Queue, &[3.0]), 7.0);
 }

@@ -1,4 +1,4 @@
-//! Jobs of scripts: what is seen of them, and what that means.
+//! Jobs of scripts: observations and their meaning.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn answer(state: &mut State, answer: Answer) {
     apply(state, Time(0.0), &Event::Answer { of, answer }, &rules());
 }
 
-/// Applies a look that shows the script so, or not at all; returns its state in one word.
+/// Applies an observation of the script, or of its absence; returns its state as one word.
 fn see(state: &mut State, at: f64, queue_state: impl Into<Option<QueueState>>) -> &'static str {
     let of = state.scripts[0].key();
     let sighting = |state| Sighting { of, job_id: JobId(7), submit_time: None, state, reason: None };
@@ -70,7 +70,7 @@ fn a_submission_without_an_answer_is_looked_for_and_found_later() {
         state.scripts[0].end.as_ref().map(|end| end.outcome.clone()),
         Some(Outcome::Failed { reason })
     );
-    // Slurm has it after all.
+    // Slurm lists it after all.
     assert_eq!(see(&mut state, 200.0, QueueState::Pending), "pending");
     assert_eq!(state.scripts[0].submission.job_id, Some(JobId(7)));
 }
@@ -97,7 +97,7 @@ fn slurm_says_how_it_ended() {
         let mut state = state();
         answer(&mut state, Answer::Submitted { job_id: JobId(7) });
         assert_eq!(see(&mut state, 9.0, ended(end)), word);
-        // What has ended stays so.
+        // An ended job stays ended.
         assert_eq!(see(&mut state, 10.0, running()), word);
     }
 }
@@ -126,7 +126,7 @@ fn a_submission_that_was_cancelled_for_another_one_is_followed_by_it_only_if_it_
     assert!(state.scripts[0].is_between() && !state.is_over());
     state.scripts[0].begin_next("s", Time(10.0));
     assert_eq!((state.scripts[0].key().run.as_str(), state.scripts[0].options.len()), ("s", 2));
-    // It has started, or has ended by itself, before the request to cancel it came.
+    // It has started or ended by itself before the request to cancel it arrived.
     for ends in [vec![running()], vec![ended(End::Completed)], vec![running(), ended(End::Cancelled)]] {
         let mut state = pending();
         for queue_state in ends {
@@ -134,7 +134,7 @@ fn a_submission_that_was_cancelled_for_another_one_is_followed_by_it_only_if_it_
         }
         assert!(!state.scripts[0].is_between() && state.scripts[0].next.is_none());
     }
-    // The user cancels it meanwhile.
+    // The user cancels it in the meantime.
     let mut state = pending();
     let job = state.scripts[0].name.clone();
     apply(&mut state, Time(3.0), &Event::CancelAsked { job }, &rules());

@@ -1,4 +1,5 @@
-//! What is done about a training that does not get on: it is told once, ended if its owner wants that, and a harmless pause is remembered.
+//! The handling of stuck trainings: they are reported once and ended if the owner wants that; harmless pauses
+//! are remembered.
 
 use hsched_engine::{
     Action, AfterStop, End, Event, News, Observation, Outcome, Phase, QueueState, Stage, Stall, StallKind,
@@ -29,7 +30,7 @@ fn stuck(rule: &str) -> State {
     state(vec![tracked])
 }
 
-/// Looks when a stall is seen, or none; returns what is new.
+/// Observes a stall or none; returns the new events.
 fn seen(state: &State, at: f64, stall: Option<Stall>) -> Vec<Option<Stall>> {
     let running = QueueState::Running { since: Some(Time(1.0)), gpus: None };
     let stalls = stall.map(|stall| (key("a", "r"), stall)).into_iter().collect();
@@ -53,7 +54,7 @@ fn a_stall_is_news_when_it_begins_and_when_it_ends() {
     assert_eq!(seen(&state, 730.0, Some(stall(StallKind::NoStep, 730.0))).len(), 1);
     assert_eq!(seen(&state, 760.0, None), [None]);
     apply(&mut state, Time(760.0), &heard("a", "r", News::Stalled(None)), &rules());
-    // A pause as long is harmless.
+    // A pause of the same length is harmless from now on.
     assert_eq!(state.jobs[0].pause, Some(Seconds(660.0)));
 }
 

@@ -52,7 +52,7 @@ fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back(
     let auto = how(Moves::Auto { margin: 0.5 });
     let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
     assert_eq!(words(&first.actions), ["stop a"]);
-    // Cut short before the answer: the next turn asks again.
+    // Killed before the answer: the next turn asks again.
     assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
     let hear = |answer| {
         let mut state = first.state.clone();
@@ -73,13 +73,13 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     });
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
-    // Jobs of a partition without nodes wait, and others do not wait for them.
+    // Jobs of a partition without nodes wait, and other jobs do not wait for them.
     let jobs = ["long", "none"].map(|partition| {
         JobState::new(job(partition, "{v100: 100}", &format!(", partition: {partition}")), Time(0.0))
     });
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
-    // One that gives back its GPUs holds up only those that could use them.
+    // A job that releases its GPUs delays only jobs that could use them.
     cluster.nodes[0].partitions = ["long".to_owned()].into();
     let mut other = cluster.nodes[0].clone();
     (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
@@ -117,7 +117,7 @@ fn a_long_queue_keeps_a_job_where_it_is() {
         let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
         running(job, attempt("r", "t1", "t4", 2, 0), 1)
     };
-    // Nine epochs would take 5 s instead of 25 s: 180 s are saved.
+    // Nine epochs would take 5 s instead of 25 s, which saves 180 s.
     let check = |wait: Option<f64>, expected: &[&str]| {
         let how = how(Moves::Auto { margin: 0.5 });
         let done = take_after(state(vec![slow()]), 1.0, &cluster, (&how, wait));
@@ -142,7 +142,7 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
         reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
         "{reason}"
     );
-    // The same is not tried again, and not said again; what changed is.
+    // The same request is neither repeated nor reported again; a changed one is.
     assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &how).actions), [""; 0]);
     assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &how).actions).len(), 1);
 }
@@ -164,7 +164,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     let mut then = take(state(vec![new_job("")]), 1.0, &cluster, &how).state;
     let attempt = then.jobs[0].phase.attempt().expect("an attempt");
     assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
-    // It fails there before its first epoch: the type is given up, and that is said.
+    // It fails there before its first epoch: the type is given up with a message.
     let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
     let event = heard("a", "next", failed);
     apply(&mut then, Time(5.0), &event, &how.rules);
@@ -174,7 +174,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
          2 of 3 retries left"
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
-    // Its owner adds it again: what was given up may be tried again.
+    // Its owner adds it again: the type may be tried again.
     let added = Event::Added { job: Box::new(Job::clone(&then.jobs[0].job)), restart: false };
     apply(&mut then, Time(61.0), &added, &how.rules);
     assert_eq!(words(&take(then, 62.0, &cluster, &how).actions), ["submit a on 4 p100 + 1 v100"]);

@@ -1,4 +1,5 @@
-//! A disk that is full for a while: nothing is done before it is written down, and each thing is told once, when it is.
+//! A disk that is full for a while: no action is taken before it is recorded, and each event is reported
+//! once, when it is recorded.
 
 use std::convert::Infallible;
 
@@ -10,7 +11,7 @@ use crate::queue_watch::queueing;
 use hsched_fixtures::engine_states::{job, planner, rules};
 use hsched_fixtures::sites;
 
-/// Where nothing can be written for now.
+/// A disk that can be full.
 struct Disk {
     is_full: bool,
 }
@@ -44,7 +45,7 @@ fn what_cannot_be_written_down_is_neither_done_nor_told_until_it_can() {
     let mut state = State { jobs: vec![JobState::new(jobs[0].clone(), Time(0.0))], ..State::default() };
     let (mut disk, mut told) = (Disk { is_full: false }, Vec::new());
     for turn in 0..200 {
-        // It is full twice: before the job is submitted, and while it trains.
+        // It is full twice: before the job is submitted, and during its training.
         disk.is_full = turn < 3 || (60..100).contains(&turn);
         let (mut policy, run) = (queueing(), format!("r{turn}"));
         let mut planner = planner(policy.as_mut());

@@ -1,19 +1,20 @@
-//! `horizon` and the lower bound of a trace: worked examples, rules for shared clusters, and an independent look at the bound.
+//! `horizon` and the lower bound of a trace: worked examples, rules for shared clusters, and an independent
+//! check of the bound.
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters,
-    Placement, Policy, Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound,
-    verify,
+    Budget, Certificate, Decision, HeldPlacement, HoldStage, Horizon, HorizonParameters, JobModel,
+    Parameters, Placement, Policy, Problem, Repacking, Sharing, Slot, TraceBound, bound_of_prices,
+    trace_bound, verify,
 };
 use proptest::prelude::*;
 
 use hsched_problems::problems;
 
-/// A linear job of so many GPU-seconds on GPUs with these speeds, for 1 to `most` GPUs.
+/// A linear job with a number of GPU-seconds on GPUs of these speeds, for 1 to `most` GPUs.
 fn linear(work: u64, speeds: &[f64], most: u32) -> JobModel {
     let rates: Vec<f64> = speeds.iter().map(|speed| 100.0 * speed).collect();
     JobModel { max_gpus: most, global_batch: 400, ..problems::job("job", work / 100, 10_000, 0.0, &rates) }
@@ -31,10 +32,10 @@ fn arriving(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Problem {
     problem
 }
 
-/// The mean completion time under a policy; `None` where not all jobs end.
+/// The mean completion time under a policy; `None` if not all jobs end.
 fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
     let mut empty = problem.clone();
-    let entry = |(place, model): (usize, JobModel)| Entry {
+    let entry = |(place, model): (usize, JobModel)| TraceJob {
         arrival: model.progress.arrival,
         model,
         restart_cost: Some(Seconds(restart)),
@@ -91,13 +92,13 @@ fn a_short_job_preempts_where_that_pays_its_restart() {
     assert!(is(mean_jct(&with(1300), "horizon", 60.0), 1175.0), "a longer one waits");
 }
 
-/// The problem in which job 0 runs alone on both GPUs and job 1, shorter, has just come.
+/// A problem in which job 0 runs alone on both GPUs and the shorter job 1 has just arrived.
 fn one_runs_one_comes(movable: bool) -> Problem {
     let jobs = vec![linear(20_000, &[1.0], 2), linear(100, &[1.0], 1)];
     let mut problem = problems::problem(&["v100"], &[&[2]], jobs);
     let slots = vec![Slot { node: 0, gpu_type: 0, count: 2 }];
     let epoch = Placement::new(&problem, 0, &slots, Sharing::Balanced).expect("legal").epoch.total();
-    let stage = Stage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
     problem.jobs[0].progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
     problem
 }
@@ -135,7 +136,7 @@ fn what_it_remembers_outlives_its_process() {
     assert_eq!(first.memory(), second.memory());
 }
 
-/// A trace on problems with everything mixed: no job holds anything.
+/// Traces on mixed problems without running jobs.
 fn traces() -> impl Strategy<Value = Problem> {
     (problems::any_problem(6, 4, true), proptest::collection::vec(0_u32..2000, 8)).prop_map(
         |(mut problem, arrivals)| {
@@ -147,8 +148,8 @@ fn traces() -> impl Strategy<Value = Problem> {
     )
 }
 
-/// The least cost at the certificate's prices of a job that ends at `end`: intervals are filled with the cheapest steps
-/// first. Infinite where the job cannot be done by then.
+/// The minimum cost at the certificate's prices of a job that ends at `end`: fills intervals with the
+/// cheapest steps first. Infinite if the job cannot end by then.
 fn cost_by(
     problem: &Problem,
     job: &JobModel,
@@ -172,7 +173,7 @@ fn cost_by(
                 .sum()
         };
         let (mut speed, mut paid) = (0.0, 0.0);
-        // The next vertex of the envelope is the one with the least cost of a further epoch.
+        // The next vertex of the envelope has the lowest cost per additional epoch.
         loop {
             let next = bundles.iter().filter(|(_, bundle)| *bundle > speed * (1.0 + 1e-12));
             let next = next.map(|(counts, bundle_speed)| {
@@ -238,10 +239,11 @@ proptest! {
             prop_assert!((again - value).abs() <= 1e-9 * value.abs().max(1.0));
         }
         prop_assert!(mean_jct(&problem, "horizon", 0.0).is_some(), "all can run");
-        // Equal parts are legal on some GPUs where balanced ones, which the bound is about, would leave a rank without work.
+        // Equal shares are valid on some GPUs on which balanced ones, the basis of the bound, would leave a
+        // rank without work.
         let equal = ["exhaustive", "optimus", "hadar"];
         for policy in registry().names_over_time().into_iter().filter(|name| !equal.contains(name)) {
-            // Policies of one type cannot run every job.
+            // Policies that use a single type cannot run every job.
             let Some(mean) = mean_jct(&problem, policy, 0.0) else { continue };
             prop_assert!(mean >= bound.lower, "{policy}: {mean} < {}", bound.lower);
         }
@@ -250,7 +252,7 @@ proptest! {
     #[test]
     fn prices_prove_what_an_independent_look_finds(problem in traces(), prices in proptest::collection::vec(0_u32..9, 12)) {
         prop_assume!(problem.nodes.iter().map(|node| node.gpus.iter().map(|count| u64::from(*count) + 1).product::<u64>()).product::<u64>() < 3000);
-        // With communication, the best ring that a bundle could have may be on no nodes.
+        // With communication, no nodes may provide the best possible ring of a bundle.
         let is_exact = prices[0] % 2 == 0;
         let mut problem = problem;
         for job in problem.jobs.iter_mut().filter(|_| is_exact) {
@@ -298,14 +300,14 @@ proptest! {
         let mut policy = Horizon::new(parameters);
         let mut now = problem;
         now.jobs.iter_mut().for_each(|job| job.progress.restart_cost = Seconds(seconds.into()));
-        // Half of the jobs come first; they run when the others come.
+        // Half of the jobs arrive first; they run when the others arrive.
         for job in now.jobs.iter_mut().skip(2) {
             job.progress.waits = hsched_plan::Eligibility::Later;
         }
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
                 let epoch = placements[0].epoch.total();
-                let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+                let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
                 now.jobs[job].progress.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
             }
         }

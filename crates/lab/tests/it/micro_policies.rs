@@ -1,4 +1,5 @@
-//! Small policies that act over time, played by the engine in the simulated cluster: what a policy can say is carried out.
+//! Small policies over time, run by the engine in the simulated cluster: all kinds of decisions are carried
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use hsched_plan::{
 
 use hsched_fixtures::engine_states::{cluster, gpu, job, rules};
 
-/// Plays jobs that arrive at their times on V100, each of which does ten epochs in 100 s; returns what became of them
-/// and what was done.
+/// Plays jobs that arrive at their times on V100 and each do ten epochs in 100 s; returns the results and the
+/// actions.
 fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobState>, Vec<String>) {
     let rate = hsched_model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);
@@ -49,7 +50,7 @@ fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobStat
     (play.state.jobs, done)
 }
 
-/// What was done, without the times.
+/// The actions without their times.
 fn deeds(done: &[String]) -> Vec<&str> {
     done.iter().filter_map(|line| line.split_once(' ')).map(|(_, what)| what).collect()
 }
@@ -72,11 +73,11 @@ fn place(problem: &Problem, job: usize) -> Decision {
     Decision::Place { placements: vec![placement], queued: false, why: "its turn".to_owned() }
 }
 
-/// The job on the GPU, and all others off it.
+/// The chosen job on the GPU, and all others off it.
 fn only(problem: &Problem, chosen: usize) -> Vec<(usize, Decision)> {
     let defer = || Decision::Defer { why: "not its turn".to_owned() };
     let decide = |job: usize| if job == chosen { place(problem, job) } else { defer() };
-    // Who gives a GPU back keeps it until then.
+    // A job that is being stopped keeps its GPU until it has ended.
     let is_leaving = problem
         .jobs
         .iter()
@@ -103,7 +104,7 @@ fn a_policy_that_says_nothing_leaves_jobs_where_they_are() {
     assert!(done.is_empty(), "{done:?}");
 }
 
-/// The job with the least work left has the GPU, whoever had it before.
+/// Gives the GPU to the job with the least remaining work, whichever job had it before.
 struct ShortestFirst;
 
 impl Policy for ShortestFirst {
@@ -127,10 +128,10 @@ fn one_job_at_a_time_with_preemption() {
     assert_eq!(deeds(&done), ["submit long", "stop long", "submit short", "submit long"], "{done:?}");
 }
 
-/// Each job has the GPU for a time, in turn; whose turn it is outlives a process.
+/// Gives the GPU to each job for a time in turn; the turn survives a restart of the process.
 #[derive(Default)]
 struct RoundRobin {
-    /// Whose turn it is, counted on, and until when.
+    /// The running number of the turn, and its end.
     turn: (usize, f64),
 }
 
@@ -167,7 +168,7 @@ fn round_robin_wakes_when_its_time_is_over() {
     assert!((3..=8).contains(&stops), "{done:?}");
 }
 
-/// A job is done when all but two of its epochs are.
+/// Ends a job two epochs early.
 struct Early;
 
 impl Policy for Early {
@@ -194,7 +195,7 @@ fn a_job_can_be_ended_early() {
     assert!(jobs[0].last.1.starts_with("completed early"), "{:?}", jobs[0].last);
 }
 
-/// A job trains once more, on a second GPU, for its last epochs.
+/// Trains a second copy of a job on another GPU for its last epochs.
 struct TwoCopies;
 
 impl Policy for TwoCopies {

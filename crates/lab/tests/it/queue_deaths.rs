@@ -1,12 +1,12 @@
-//! `watch --queue` in the simulated cluster, killed at every write: no request is lost and none is made twice.
+//! `watch --queue` in the simulated cluster, killed at every write: no request is lost or made twice.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, Inquiry, JobState, Kind, Observation, Outcome, Phase, PlannedSubmission, Run, State,
-    SubmissionKey, World,
+    Amendment, Answer, GpuRequest, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
+    State, SubmissionKey, World,
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
@@ -17,13 +17,13 @@ use crate::queue_watch::{answer, queueing};
 use hsched_fixtures::engine_states::{gpu, job, planner, rules};
 use hsched_fixtures::sites;
 
-/// Four V100 that another job has for a while, and two T4.
+/// Four V100 that another job holds for a while, and two T4.
 const CLUSTER: &str = "nodes:\n  - {name: v1, gpus: {v100: 4}}\n  - {name: t1, gpus: {t4: 2}}\n";
 
-/// The simulated cluster, which says when requests would start by a script, and counts what it is asked.
+/// The simulated cluster, which estimates starts by a script and counts requests.
 struct Seer {
     world: simulate::SimulatedWorld,
-    /// How often each submission was made, and how often one was changed.
+    /// Number of submissions by name, and number of changes.
     submitted: BTreeMap<String, u32>,
     changed: u32,
 }
@@ -57,10 +57,10 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    /// Four V100 are best at first; then two of them; later the T4 are free.
+    /// At first, four V100 are best; then two of them; later, the T4 are free.
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         let now = self.world.now().0;
-        let wait = |kind: &Kind| match (kind.gpu_type == gpu("t4"), kind.per_node) {
+        let wait = |kind: &GpuRequest| match (kind.gpu_type == gpu("t4"), kind.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),
             (true, _) => (50.0, 50.0),
             (false, 4) if now < 90.0 => (1.0, 20.0),
@@ -77,7 +77,7 @@ impl World for Seer {
     }
 }
 
-/// Plays the story with a process that dies once, at this write; returns how many writes there were left.
+/// Plays the story with a process that dies once at this write; returns the number of remaining writes.
 fn play(dies_at: u32, before: bool) -> u32 {
     let jobs = [
         hsched_model::Job {
@@ -128,7 +128,8 @@ fn play(dies_at: u32, before: bool) -> u32 {
         names == ["a", "a.c1", "other"] || names == ["a", "other"],
         "killed at write {dies_at}: {names:?}"
     );
-    // To ask for the same change again does no harm; who comes late finds the T4 free before.
+    // Repeating the same change is harmless; if the process is late, the T4 are free before it changes
+    // anything.
     assert!(seer.changed <= 2, "killed at write {dies_at}: {} changes", seer.changed);
     let is_whole = (names.len(), seer.changed) == (3, 1);
     assert!(
@@ -141,7 +142,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
 #[test]
 fn whoever_is_killed_at_any_write_loses_and_doubles_nothing() {
     for before in [false, true] {
-        // The last story has no death in it any more.
+        // The last story is the first one without a death.
         let deaths = (1..200).take_while(|&number| play(number, before) == 0).count();
         assert!(deaths >= 8, "only {deaths} writes");
     }

@@ -1,11 +1,12 @@
-//! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
+//! `watch --queue` by the engine alone: its requests to Slurm for waiting jobs; a death in between neither
+//! loses nor repeats any.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use hsched_engine::{
-    Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
-    Submission, SubmissionRecord, requests, step,
+    Action, Answer, Event, GpuRequest, Inquiry, JobState, Knows, Listing, Phase, SpeedsOf, Stage, State,
+    Step, Submission, SubmissionRecord, requests, step,
 };
 use hsched_model::{
     Cluster, JobId, Node, Partition, QueueChoice, RequestOption, SbatchOptions, Seconds, Time,
@@ -24,7 +25,7 @@ pub fn queueing() -> Box<dyn Policy> {
     hsched_lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
-/// A job of ten hours on one V100, and of twenty on one T4.
+/// A job that takes ten hours on one V100 and twenty on one T4.
 fn ten_hours() -> hsched_model::Job {
     let more = ", max_gpus: 4";
     hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
@@ -34,11 +35,11 @@ fn full() -> Cluster {
     cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 4, "allocated")])
 }
 
-fn kind(per_node: u32, gpu_type: &str) -> Kind {
-    Kind { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
+fn kind(per_node: u32, gpu_type: &str) -> GpuRequest {
+    GpuRequest { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
 }
 
-/// The job, waiting for four V100, with a script that can do with fewer.
+/// The job, pending for four V100, with a script that also works on fewer.
 fn pending() -> JobState {
     let submission = attempt("r", "v1", "v100", 4, 0);
     let submission = SubmissionRecord {
@@ -51,7 +52,7 @@ fn pending() -> JobState {
     JobState { phase, ..JobState::new(ten_hours(), Time(0.0)) }
 }
 
-/// The queue of a cluster in which nobody waits; a node that names no partition is in all.
+/// The queue of a cluster without pending jobs; a node that names no partition is in all.
 fn snapshot(cluster: &Cluster) -> Snapshot {
     let all = || cluster.partitions.iter().map(|partition| partition.name.clone()).collect();
     let node = |node: &Node| QueueNode {
@@ -103,7 +104,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let mut planner = planner(policy.as_mut());
     let asked = step(jobs, Time(1.0), &[], &cluster, &rules(), &mut planner);
     let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
-    // As `when` lists them: by the job's file, the settings and the snapshot.
+    // The list of `when`: from the job file, the settings and the snapshot.
     let (rules, snapshot) = (rules(), snapshot(&cluster));
     let listing = Listing {
         job: &job,
@@ -118,19 +119,20 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let speeds: SpeedsOf<'_, Infallible> =
         &|jobs, types| Ok(ThroughputMatrix::new(jobs, types, &Cache::default(), estimates));
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
-    // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
+    // Four requests of V100 and four of T4, for two accounts in two partitions, exceed the limit.
     assert_eq!((listed.possible, listed.requests.len()), (32, 24));
     let told: Vec<RequestOption> =
         told.requests.into_iter().map(|request_start_estimate| request_start_estimate.request).collect();
     assert_eq!(told, listed.requests);
 }
 
-/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
+/// Answers an inquiry: pending requests wait for this time, and new ones start after `wait` hours, whether
+/// submitted or changed in place.
 pub fn answer(
     cluster: &Cluster,
     inquiry: &Inquiry,
     stays: f64,
-    wait: &dyn Fn(&Kind) -> (f64, f64),
+    wait: &dyn Fn(&GpuRequest) -> (f64, f64),
 ) -> JobStartEstimates {
     let (rules, snapshot) = (rules(), snapshot(cluster));
     let listing = Listing {
@@ -147,13 +149,13 @@ pub fn answer(
     let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
     let hours = |time: f64| Some(Seconds(time * HOUR));
     let estimate = |request: RequestOption| {
-        let (anew, in_place) = wait(&Kind::asked(&request));
+        let (anew, in_place) = wait(&GpuRequest::asked(&request));
         let can_change = inquiry.in_place(&request, &rules.defaults).is_some();
         RequestStartEstimate { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }
     };
     JobStartEstimates {
         job: inquiry.job,
-        // What was queued beside the first starts now.
+        // A request that was queued beside the first starts now.
         stays: (0..)
             .zip(inquiry.pending())
             .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
@@ -164,8 +166,14 @@ pub fn answer(
     }
 }
 
-/// A step with a queue that says when requests start.
-fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
+/// A step with a queue that estimates starts.
+fn take(
+    state: &State,
+    at: f64,
+    cluster: &Cluster,
+    stays: f64,
+    wait: &dyn Fn(&GpuRequest) -> (f64, f64),
+) -> Step {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let rules = rules();
@@ -182,7 +190,7 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
 fn a_job_begins_with_the_request_that_is_done_first() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
-    let wait = |kind: &Kind| {
+    let wait = |kind: &GpuRequest| {
         (
             if kind.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][kind.per_node as usize - 1] },
             0.0,
@@ -191,7 +199,8 @@ fn a_job_begins_with_the_request_that_is_done_first() {
     let begun = take(&jobs, 1.0, &full(), 0.0, &wait);
     assert_eq!(words(&begun.actions), ["submit a on 2 v100"]);
     let Action::Submit(run) = &begun.actions[0] else { panic!() };
-    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|spare| Kind::of(spare)).collect();
+    let spares: Vec<Option<GpuRequest>> =
+        run.submissions[0].spares.iter().map(|spare| GpuRequest::of(spare)).collect();
     assert_eq!(spares, [Some(kind(1, "v100")), Some(kind(3, "v100")), Some(kind(4, "v100"))]);
     assert!(run.submissions[0].race);
 }
@@ -201,19 +210,19 @@ fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     // One T4 takes twenty hours; four V100 start in one.
-    let soon = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
+    let soon = |kind: &GpuRequest| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
-    let late = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let late = |request_kind: &GpuRequest| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
 }
 
 #[test]
 fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer() {
     let before = state(vec![pending()]);
-    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let changed = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
-    // Whoever dies here finds in the state that it is meant, and asks again.
+    // If the process dies here, the state contains the intent, and the request is made again.
     let again = take(&changed.state, 31.0, &full(), 20.0, &wait);
     assert_eq!(words(&again.actions), ["change a to 2 v100"]);
     let of = own_key(&changed.state);
@@ -247,19 +256,19 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let mut planner = planner(policy.as_mut());
     let watch_rules = rules();
     let asked = step(before.clone(), Time(1.0), &[], &cluster, &watch_rules, &mut planner);
-    // The same GPUs start sooner where the limit is longer.
-    let wait = |request_kind: &Kind| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
+    // The same GPUs start sooner with a longer limit.
+    let wait = |request_kind: &GpuRequest| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
         let is_for = |request_start_estimate: &&RequestStartEstimate| {
-            Kind::asked(&request_start_estimate.request) == kind(gpus, "v100")
+            GpuRequest::asked(&request_start_estimate.request) == kind(gpus, "v100")
         };
         let request = start_estimates.requests.iter().filter(is_for);
         request
             .map(|request_start_estimate| request_start_estimate.request.request.partition.as_deref())
             .collect::<Vec<_>>()
     };
-    // One V100 takes ten hours, and nobody says that the job saves.
+    // One V100 takes ten hours, and the job is not known to save.
     assert_eq!(partitions(1), [Some("day")]);
     assert_eq!(partitions(4), [Some("short"), Some("day")]);
     let is_short = |request_start_estimate: &RequestStartEstimate| {
@@ -279,7 +288,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let submission = &done.jobs[0].phase.submissions()[0].attempt;
     assert_eq!(submission.queue_choice.as_ref().and_then(|choice| choice.partition.as_deref()), Some("day"));
-    // From there it may go elsewhere again.
+    // From there, it may move again.
     assert!(submission.tables.contains(&kind(4, "v100")));
 }
 
@@ -287,9 +296,10 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
 fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     let within =
         |hours: f64| Partition { name: "only".into(), default: true, max_time: Some(Seconds(hours * HOUR)) };
-    // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
+    // A T4, on which the job takes twenty hours, is free at once; four V100, on which it takes two and a
+    // half, are free much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
-    let wait = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let wait = |request_kind: &GpuRequest| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     let begun = |hours: f64, job: JobState| {
         let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
         let then = take(&state(vec![job]), 1.0, &cluster, 0.0, &wait);
@@ -307,7 +317,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
         actions == "a waits" && why.starts_with("every possible time limit is shorter"),
         "{actions}: {why}"
     );
-    // Of two partitions the one with the longer limit has no V100.
+    // Of two partitions, the one with the longer limit has no V100.
     let both = |more: Vec<Partition>| {
         let mut pending_job = job();
         Arc::make_mut(&mut pending_job.job).launch.partition = Some("only,long".into());
@@ -322,7 +332,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
     assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
-    // It was seen to go on after the epochs of an earlier run.
+    // It was observed to continue after the epochs of an earlier run.
     let mut seen = job();
     let attempt = attempt("r", "v1", "v100", 4, 2);
     let end = hsched_engine::End::TimedOut;
@@ -333,7 +343,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
 #[test]
 fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
     let mut before = state(vec![pending()]);
-    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     submissions[0].attempt.reason = Some("BadConstraints".into());
     let undone = take(&before, 1.0, &full(), 20.0, &wait);
@@ -356,7 +366,7 @@ fn own_key(state: &State) -> hsched_engine::SubmissionKey {
 #[test]
 fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_started() {
     let before = state(vec![pending()]);
-    let wait = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
+    let wait = |kind: &GpuRequest| (if kind.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
     let beside = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&beside.actions), ["submit a on 4 t4"]);
     let Action::Submit(run) = &beside.actions[0] else { panic!() };
@@ -394,15 +404,15 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let mut planner = planner(policy.as_mut());
         let rules = rules();
         let asked = step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner);
-        let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+        let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
         let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
         start_estimates.stays.iter_mut().for_each(|stay| *stay = Some(Seconds(20.0 * HOUR)));
         planner.start_estimates = Some(vec![start_estimates]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner).actions)
     };
-    // It waits for two V100 already.
+    // It is already pending for two V100.
     assert_eq!(changed(&before), [""; 0]);
-    // In another partition these are another request.
+    // In another partition, these are a different request.
     Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =
@@ -422,7 +432,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
     let rules = rules();
     let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &rules, &mut planner);
     assert_eq!(words(&after.actions), [""; 0]);
-    // And is asked about again after ten minutes.
+    // It is evaluated again after ten minutes.
     assert_eq!(after.state.wake, Some(Time(601.0)));
 }
 

@@ -1,11 +1,13 @@
-//! The fast core of simulations: worked examples, a queue by hand, and what holds for every policy on any trace.
+//! The fast core of simulations: worked examples, a queue computed by hand, and properties of every policy on
+//! any trace.
 
 use std::collections::BTreeMap;
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
+    EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayEvent, ReplayRecord,
+    Trace, TraceJob, replay,
 };
 use hsched_model::{Seconds, Time};
 use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
@@ -16,7 +18,7 @@ use hsched_problems::problems;
 /// A trace of jobs with their arrivals on the nodes of a problem.
 pub fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
     problem.jobs.clear();
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: None,
@@ -35,8 +37,12 @@ fn no_restart() -> Options {
     Options { restart_cost: Some(Seconds(0.0)), ..Options::default() }
 }
 
-/// Replays and collects the events.
-fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(Record, Vec<Event>), ReplayError> {
+/// Replays a trace and collects the events.
+fn play(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+) -> Result<(ReplayRecord, Vec<ReplayEvent>), ReplayError> {
     let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let mut events = Vec::new();
     let hooks =
@@ -56,7 +62,7 @@ fn assert_near(times: &[f64], expected: &[f64]) {
     }
 }
 
-/// A linear job of so many seconds on one V100, which has 100 samples/s, in epochs of 100 s.
+/// A linear job that takes this number of seconds on one V100, which has 100 samples/s, in epochs of 100 s.
 fn seconds(name: &str, long: u64, rates: &[f64], max_gpus: u32) -> JobModel {
     JobModel { max_gpus, ..problems::job(name, long / 100, 10_000, 0.0, rates) }
 }
@@ -70,7 +76,7 @@ fn four_equal_jobs_on_four_gpus() {
     }
 }
 
-/// `simulate --sweep seed=…` says so.
+/// `simulate --sweep seed=…` notes it.
 #[test]
 fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];
@@ -78,7 +84,7 @@ fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
     for policy in registry().names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
         let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
-        let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
+        let jobs = |played: Result<(ReplayRecord, _), _>| played.map(|(record, _)| record.jobs).ok();
         assert_eq!(jobs(one), jobs(other), "{policy}");
     }
 }
@@ -89,7 +95,7 @@ fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
     let jobs = jobs.map(|(name, long)| (0.0, seconds(name, long, &[50.0, 100.0], 1)));
     let trace = trace(problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], Vec::new()), jobs.to_vec());
     assert_near(&completions(&trace, &no_restart(), "srtf"), &[3600.0, 37_800.0]);
-    // The static optimum: the mean is 21,600 s instead of 20,700 s.
+    // The static optimum has a mean of 21,600 s instead of 20,700 s.
     assert_near(&completions(&trace, &no_restart(), "optimal"), &[7200.0, 36_000.0]);
 }
 
@@ -129,18 +135,18 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
     let outages = vec![Outage { node: 0, from: Time(250.0), until: Time(1000.0) }];
     let options = Options { incidents: Incidents { outages, ..Incidents::default() }, ..no_restart() };
-    // Two epochs are saved, two are left when the node is back.
+    // Two epochs are saved and two are left when the node is back.
     let (record, events) = play(&trace, &options, "fifo").expect("a replay");
     assert_near(&[record.jobs[0].completed.expect("an end").0], &[1200.0]);
-    let kinds: Vec<(f64, Kind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
+    let kinds: Vec<(f64, EventKind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
     let expected = [
-        (0.0, Kind::Arrived),
-        (0.0, Kind::Started),
-        (250.0, Kind::Failed),
-        (250.0, Kind::NodeDown),
-        (1000.0, Kind::Started),
-        (1000.0, Kind::NodeBack),
-        (1200.0, Kind::Completed),
+        (0.0, EventKind::Arrived),
+        (0.0, EventKind::Started),
+        (250.0, EventKind::Failed),
+        (250.0, EventKind::NodeDown),
+        (1000.0, EventKind::Started),
+        (1000.0, EventKind::NodeBack),
+        (1200.0, EventKind::Completed),
     ];
     assert_eq!(kinds, expected);
     // A job that fails all the time says so.
@@ -151,7 +157,7 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
 
 #[test]
 fn jobs_that_lose_every_epoch_to_each_other_are_given_up() {
-    // Epochs of 1000 s, and a GPU that changes hands every 360 s.
+    // Epochs of 1000 s, and a GPU that changes its job every 360 s.
     let job = |name: &str| problems::job(name, 10, 100_000, 0.0, &[100.0]);
     let jobs = vec![(0.0, job("a")), (0.0, job("b"))];
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
@@ -193,7 +199,7 @@ fn rounds_hold_decisions_back() {
 
 #[test]
 fn las_takes_turns_by_the_gpu_time_that_jobs_had() {
-    // One GPU: the first job has its GPU hour, then the second its own, then the first goes on.
+    // One GPU: the first job has its GPU hour, then the second, then the first continues.
     let jobs = vec![(0.0, seconds("a", 7200, &[100.0], 1)), (100.0, seconds("b", 7200, &[100.0], 1))];
     let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
     assert_near(&completions(&trace, &no_restart(), "las"), &[10_800.0, 14_400.0]);
@@ -212,13 +218,13 @@ fn loads_are_what_they_are_scaled_to() {
     let job = |name: &str| seconds(name, 1000, &[50.0, 100.0], 1);
     let jobs = vec![(0.0, job("a")), (100.0, job("b")), (500.0, job("c"))];
     let trace = trace(problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], Vec::new()), jobs);
-    // Three jobs of 1000 s, on one and a half V100, in 500 s.
+    // Three jobs of 1000 s on one and a half V100, in 500 s.
     assert_near(&[trace.load().expect("a load")], &[3000.0 / (1.5 * 500.0)]);
     let scaled = trace.with_load(0.8).expect("a load");
     assert_near(&[scaled.load().expect("a load"), scaled.jobs[1].arrival.0], &[0.8, 500.0]);
 }
 
-/// FIFO with one GPU a job, by hand: each job starts on the GPU that is free first.
+/// FIFO with one GPU per job, computed by hand: each job starts on the GPU that is free first.
 fn queue_by_hand(gpus: usize, jobs: &[(f64, f64)]) -> Vec<f64> {
     let mut free = vec![0.0_f64; gpus];
     jobs.iter()
@@ -230,7 +236,7 @@ fn queue_by_hand(gpus: usize, jobs: &[(f64, f64)]) -> Vec<f64> {
         .collect()
 }
 
-/// Shortest remaining time first on one GPU, by hand.
+/// Shortest remaining time first on one GPU, computed by hand.
 fn shortest_by_hand(jobs: &[(f64, f64)]) -> Vec<f64> {
     let mut left: Vec<f64> = jobs.iter().map(|(_, long)| *long).collect();
     let mut ends = vec![0.0; jobs.len()];
@@ -251,7 +257,7 @@ fn shortest_by_hand(jobs: &[(f64, f64)]) -> Vec<f64> {
     ends
 }
 
-/// The options of one replay of a random trace.
+/// The options of a replay of a random trace.
 fn any_options(nodes: usize) -> impl Strategy<Value = Options> {
     let outage = (0..nodes, 0.0..300.0_f64, 1.0..200.0_f64).prop_map(|(node, from, long)| Outage {
         node,
@@ -275,30 +281,35 @@ fn any_options(nodes: usize) -> impl Strategy<Value = Options> {
     )
 }
 
-/// What an observer knows of a job from its events alone.
+/// An observer's knowledge of a job from its events.
 #[derive(Clone, Default)]
 struct Seen {
     slots: Vec<Slot>,
-    /// When it trains, and the time of its epochs.
+    /// Start of training, and epoch time.
     trains: Option<(f64, f64)>,
     done: f64,
 }
 
-/// Checks a replay by its events alone: no GPU twice, none of a node that is down, and all work done.
-fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Result<(), TestCaseError> {
+/// Checks a replay by its events: no GPU is used twice, none of a node that is down, and all work is done.
+fn check(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+    events: &[ReplayEvent],
+) -> Result<(), TestCaseError> {
     let mut models = vec![None; trace.jobs.len()];
     for entry in &trace.jobs {
         models[entry.place] = Some(&entry.model);
     }
     let mut seen = vec![Seen::default(); trace.jobs.len()];
     let mut down: Vec<bool> = vec![false; trace.problem.nodes.len()];
-    let mut moments: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
+    let mut moments: BTreeMap<u64, Vec<&ReplayEvent>> = BTreeMap::new();
     for event in events {
         moments.entry(event.at.0.to_bits()).or_default().push(event);
     }
     for events in moments.values_mut() {
-        // A job that fails may start again at once, which comes first in the order of kinds.
-        events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
+        // A failed job may start again at once, and a start sorts before a failure by kind.
+        events.sort_by_key(|event| matches!(event.kind, EventKind::Started | EventKind::Moved));
         for event in events {
             let now = event.at.0;
             let train = |progress: &mut Seen| {
@@ -307,13 +318,13 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                 }
             };
             if let Some(node) = event.node {
-                down[node] = event.kind == Kind::NodeDown;
+                down[node] = event.kind == EventKind::NodeDown;
             }
             let Some(job) = event.job else { continue };
             let progress = &mut seen[job];
             let model = models[job].expect("a job");
             match event.kind {
-                Kind::Started | Kind::Moved => {
+                EventKind::Started | EventKind::Moved => {
                     let ran = progress.trains.is_some();
                     train(progress);
                     if ran && options.loses == Loses::Epoch {
@@ -330,26 +341,30 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                     progress.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
                     progress.slots.clone_from(&event.slots);
                 }
-                Kind::Stopped => {
+                EventKind::Stopped => {
                     train(progress);
                     if options.loses == Loses::Epoch {
                         progress.done = (progress.done + 1e-9).floor();
                     }
                     progress.slots.clear();
                 }
-                Kind::Failed => {
+                EventKind::Failed => {
                     train(progress);
                     progress.done = (progress.done + 1e-9).floor();
                     progress.slots.clear();
                 }
-                Kind::Completed => {
+                EventKind::Completed => {
                     train(progress);
                     progress.slots.clear();
                     let work = model.progress.work;
                     prop_assert!((progress.done - work).abs() < 1e-6 * work, "{} of {work}", progress.done);
                 }
-                Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
-                }
+                EventKind::Arrived
+                | EventKind::Round
+                | EventKind::Task
+                | EventKind::Queued
+                | EventKind::NodeDown
+                | EventKind::NodeBack => {}
             }
         }
         let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();
@@ -413,7 +428,7 @@ proptest! {
         }
         let alone = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
         let (times, ideal) = (completions(&alone, &no_restart(), "srtf"), shortest_by_hand(&by_hand));
-        // Equal times may be served in any order: the sums agree.
+        // Jobs with equal times may run in any order; the sums agree.
         prop_assert!((times.iter().sum::<f64>() - ideal.iter().sum::<f64>()).abs() < 1e-3);
     }
 }

@@ -1,13 +1,14 @@
-//! Replicas of several GPUs over time: every policy that knows them ends all jobs, on whole replicas, and beats no bound.
+//! Replicas of several GPUs over time: every policy that supports them ends all jobs, uses whole replicas,
+//! and stays above the lower bound.
 
-use hsched_lab::replay::{Event, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Hooks, Options, ReplayEvent, Trace, replay};
 use hsched_lab::{find_over_time, registry};
 use hsched_model::Seconds;
 use hsched_plan::{JobModel, Parameters, PolicyError, Problem, ReplicaModel, Sharing, Slot, trace_bound};
 use hsched_problems::problems;
 use proptest::prelude::*;
 
-/// The policies of the planner and over time that know replicas.
+/// The policies that support replicas, both of the planner and over time.
 fn policies() -> Vec<&'static str> {
     let all = registry();
     let names = all.names_over_time().into_iter();
@@ -21,7 +22,7 @@ fn any_job() -> impl Strategy<Value = JobModel> {
             let rate = f64::from(rate);
             JobModel {
                 global_batch: 24,
-                // Whatever is up can hold its least number.
+                // The available GPUs are enough for its minimum.
                 min_gpus: if sizes.is_some() { 1 } else { least },
                 asks: if sizes.is_some() { 1 } else { least },
                 max_gpus: least + more,
@@ -56,7 +57,7 @@ proptest! {
         for name in policies() {
             let mut policy = find_over_time(name, &Parameters::default()).expect("a policy");
             let mut torn = None;
-            let mut event = |event: &Event| {
+            let mut event = |event: &ReplayEvent| {
                 let Some(model) = event.job.map(|job| &models[job]) else { return };
                 let is_whole = |slot: &Slot| slot.count.is_multiple_of(model.block(slot.gpu_type));
                 if !event.slots.iter().all(is_whole) {

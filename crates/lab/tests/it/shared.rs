@@ -1,20 +1,20 @@
-//! Policies over time on a shared cluster: nobody is stopped only to wait, and GPUs that were decided on are kept.
+//! Policies over time on a shared cluster: no job is stopped only to wait, and promised GPUs are kept.
 
 use std::collections::BTreeMap;
 
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Decision, Eligibility, ExecutionMode, Forecast, HeldPlacement, JobModel, Memory, Moves,
-    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, Stage, TypeLimit, verify,
+    Budget, Decision, Eligibility, ExecutionMode, HeldPlacement, HoldStage, JobModel, Memory, Moves,
+    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, TypeLimit, WaitForecast, verify,
 };
 use proptest::prelude::*;
 
 use hsched_problems::problems;
 
-/// What `watch --moves auto` and `simulate --queue-wait` run.
+/// The parameters of `watch --moves auto` and `simulate --queue-wait`.
 fn parameters() -> Parameters {
     let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
     Parameters { replanning, carrying: ExecutionMode::Shared, ..Parameters::default() }
@@ -33,7 +33,7 @@ pub fn two_gpus(jobs: Vec<JobModel>) -> Problem {
     problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], jobs)
 }
 
-/// A job of one GPU that takes so many hours on a V100; saving and starting again takes a minute.
+/// A job of one GPU that takes a number of hours on a V100; saving and restarting takes a minute.
 pub fn job(name: &str, hours: u64) -> JobModel {
     let mut job = JobModel { max_gpus: 1, ..problems::job(name, hours * 36, 10_000, 0.0, &[25.0, 100.0]) };
     job.progress.restart_cost = Seconds(60.0);
@@ -43,26 +43,26 @@ pub fn job(name: &str, hours: u64) -> JobModel {
 pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
 pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 
-/// Puts a job on its GPUs, where it has done an epoch and no part of the next.
+/// Places a job on its GPUs after one complete epoch, at the begin of the next.
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
-    let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
     let progress = &mut problem.jobs[job].progress;
     progress.started = Some(Time(0.0));
     progress.holds = vec![HeldPlacement { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
 }
 
-/// A job that runs is being stopped, so that Slurm counts its GPUs as in use.
+/// Marks a running job as being stopped, while Slurm still counts its GPUs as in use.
 pub fn stop(problem: &mut Problem, job: usize) {
     let hold = &mut problem.jobs[job].progress.holds[0];
-    hold.stage = Stage::Leaving { started: true, gives_back: true };
+    hold.stage = HoldStage::Leaving { started: true, gives_back: true };
     for slot in hold.slots.clone() {
         problem.nodes[slot.node].gpus[slot.gpu_type] -= slot.count;
     }
     problem.jobs[job].progress.waits = Eligibility::Later;
 }
 
-/// A job that is being stopped has ended, and may have GPUs again.
+/// Marks a stopping job as ended, so that it may get GPUs again.
 pub fn end(problem: &mut Problem, job: usize) {
     for slot in std::mem::take(&mut problem.jobs[job].progress.holds).into_iter().flat_map(|hold| hold.slots)
     {
@@ -71,7 +71,7 @@ pub fn end(problem: &mut Problem, job: usize) {
     problem.jobs[job].progress.waits = Eligibility::Ready;
 }
 
-/// Returns the GPUs that a plan gives, by job.
+/// Returns the assigned GPUs of a plan by job.
 pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
     let placed = plan.changes.iter().filter_map(|(job, decision)| match decision {
         Decision::Place { placements, .. } => Some((*job, placements[0].slots.clone())),
@@ -80,9 +80,9 @@ pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
     placed.collect()
 }
 
-/// The answer that a job would wait so long for the V100.
-fn forecast(job: usize, seconds: f64) -> Forecast {
-    Forecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
+/// The answer that a job would wait this long for the V100.
+fn forecast(job: usize, seconds: f64) -> WaitForecast {
+    WaitForecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_job_that_moves_gets_the_gpus_it_was_stopped_for() {
     let mut policy = horizon();
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
     let memory = policy.memory().expect("a promise");
-    // While it saves, a short job comes: the V100 is free, and its own.
+    // While it saves, a short job arrives: the V100 is free but reserved.
     stop(&mut problem, 0);
     problem.jobs.push(job("b", 1));
     let next = |memory: &Memory, problem: &Problem| {
@@ -108,7 +108,7 @@ fn a_job_that_moves_gets_the_gpus_it_was_stopped_for() {
     end(&mut problem, 0);
     let (plan, memory) = next(&memory, &problem);
     assert_eq!(given(&plan), BTreeMap::from([(0, vec![V100]), (1, vec![T4])]));
-    // Where the GPUs have gone to a stranger, both are decided on again, and the short job is first.
+    // If another user took the GPUs, both jobs are decided on again, and the short one comes first.
     problem.nodes[1].gpus = vec![0, 0];
     let (plan, _) = next(&memory, &problem);
     assert_eq!(given(&plan), BTreeMap::from([(1, vec![T4])]));
@@ -127,14 +127,14 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     let with = |problem: &Problem, wait: f64| {
         decide(horizon().as_mut(), &Problem { forecasts: vec![forecast(0, wait)], ..problem.clone() })
     };
-    // It is there for another hour.
+    // It stays for another hour.
     assert_eq!(given(&with(&problem, 1000.0)).len(), 1);
     assert!(given(&with(&problem, 3600.0)).is_empty());
-    // An epoch takes 400 s; near the end, to lose one is too much, and to wait for its end is not.
+    // An epoch takes 400 s; near its end, losing it costs too much, but waiting for its end does not.
     let progress = &mut problem.jobs[0].progress;
     (progress.work_left, progress.epochs_left) = (2.0, 2);
     assert_eq!(given(&with(&problem, 0.0)).len(), 1);
-    let Stage::Running { under_way, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
+    let HoldStage::Running { under_way, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *under_way = 390.0;
@@ -160,7 +160,7 @@ fn wrong_shares_are_put_right_where_that_pays() {
     let mut problem = two_gpus(vec![JobModel { max_gpus: 2, ..job("a", 10) }]);
     run(&mut problem, 0, &[T4, V100]);
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
-    let Stage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
+    let HoldStage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *epoch *= 1.1;
@@ -175,7 +175,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
         slots: vec![V100],
         since: Time(since),
         epoch: 100.0,
-        stage: Stage::Queued,
+        stage: HoldStage::Queued,
     };
     problem.now = Time(1000.0);
     problem.jobs[0].progress.holds = vec![hold(500.0)];
@@ -186,7 +186,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![T4])]));
 }
 
-/// The third example of the design: a short job that comes would preempt the long one where that is allowed.
+/// The third example of the design: an arriving short job would preempt the long one if that was allowed.
 #[test]
 fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
     let linear = |work: u64, most: u32| {
@@ -194,7 +194,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         JobModel { max_gpus: most, global_batch: 400, ..job }
     };
     let jobs = [(0.0, linear(2000, 2)), (300.0, linear(400, 2))];
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: Some(Seconds(60.0)),
@@ -218,7 +218,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
     assert!((mean(parameters()) - 950.0).abs() < 1e-6);
 }
 
-/// A problem in which some jobs run, some of which may not be touched.
+/// A problem with some running jobs, some of which may not be moved.
 pub fn in_mid_run() -> impl Strategy<Value = Problem> {
     let flags = proptest::collection::vec((any::<bool>(), 0_u8..4, any::<bool>(), 0_u32..200), 5);
     let limit = proptest::option::of(0_u32..4);
@@ -236,7 +236,9 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
                 .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
             if let Some(slot) = held_slot.flatten() {
                 run(&mut problem, job, &[slot]);
-                if let Stage::Running { movable: flag, .. } = &mut problem.jobs[job].progress.holds[0].stage {
+                if let HoldStage::Running { movable: flag, .. } =
+                    &mut problem.jobs[job].progress.holds[0].stage
+                {
                     *flag = movable;
                 }
             }
@@ -254,7 +256,7 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
     })
 }
 
-/// Decides; the queue is empty, whatever is asked.
+/// Decides with an empty queue for all inquiries.
 fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
     loop {
         let plan = decide(policy, problem);
@@ -263,7 +265,7 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
             return plan;
         }
         let answers = plan.questions.into_iter();
-        let answer = |(job, placement): (usize, Placement)| Forecast {
+        let answer = |(job, placement): (usize, Placement)| WaitForecast {
             job,
             slots: placement.slots,
             wait: Some(Seconds(0.0)),
@@ -272,7 +274,7 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
     }
 }
 
-/// Checks a plan for a problem in mid-run; returns who is stopped.
+/// Checks a plan for a problem with running jobs; returns the stopped jobs.
 fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseError> {
     prop_assert!(verify(problem, plan.clone()).is_ok(), "{plan:?}");
     let mut stopped = Vec::new();
@@ -280,14 +282,14 @@ fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseErr
         let progress = &problem.jobs[*job].progress;
         let Some(hold) = progress.holds.first() else { continue };
         prop_assert!(matches!(decision, Decision::Place { .. }), "it stops a job: {plan:?}");
-        let may_move = progress.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
+        let may_move = progress.saves && matches!(hold.stage, HoldStage::Running { movable: true, .. });
         prop_assert!(may_move, "it touches a job: {plan:?}");
         stopped.push(*job);
     }
     Ok(stopped)
 }
 
-/// Strangers take what is free of a type on a node.
+/// Other users take the free GPUs of a type on a node.
 fn vanish(problem: &mut Problem, slot: Slot) {
     let held = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
     let same = held.filter(|taken| (taken.node, taken.gpu_type) == (slot.node, slot.gpu_type));
@@ -303,7 +305,8 @@ proptest! {
         number in 0_usize..40,
         vanishes in any::<bool>(),
     ) {
-        // The placers have their own rules for moves; every other case is of the policy that `watch` offers.
+        // Placing policies have separate rules for moves; every other case uses the policy that `watch`
+        // offers.
         let others: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !registry().names().contains(name)).collect();
         let name = if number % 2 == 0 { "horizon" } else { others[number / 2 % others.len()] };
         let mut policy = find_over_time(name, &parameters()).expect("a policy");
@@ -313,7 +316,7 @@ proptest! {
         for &job in &stopped {
             stop(&mut problem, job);
         }
-        // Whoever finds its GPUs free runs.
+        // Jobs whose GPUs are free run.
         let mut free = problem.unclaimed();
         for (&job, slots) in promised.iter().filter(|(job, _)| !stopped.contains(job)) {
             if free.take(problem.jobs[job].needs, slots.iter()) {
@@ -322,7 +325,7 @@ proptest! {
         }
         let mut next = |problem: &mut Problem| {
             let memory = policy.memory();
-            // As another process does.
+            // Continues with a policy object of a new process.
             policy = find_over_time(name, &parameters()).expect("a policy");
             if let Some(memory) = memory {
                 policy.remember(&memory);

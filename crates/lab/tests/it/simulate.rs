@@ -1,11 +1,12 @@
-//! The simulated cluster on tiny cases: what an epoch takes, who starts when, and what stops and incidents do.
+//! The simulated cluster on tiny cases: epoch times, the order of starts, and the effects of stops and
+//! incidents.
 
 use hsched_engine::{
     Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, QueueState, Run, Sighting, State,
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{Delays, Incident, IncidentTime, Saving, SimulatedSite, SimulatedWorld};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
@@ -27,7 +28,7 @@ nodes:
 
 const FIRST: Time = Time(1000.0);
 
-/// A plan for all jobs on all of a cluster.
+/// A plan for all jobs on a whole cluster.
 fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
@@ -60,7 +61,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     }
 }
 
-/// Submits single jobs and looks at them.
+/// Submits and observes single jobs.
 struct Submitter {
     world: SimulatedWorld,
     cluster: Cluster,
@@ -73,7 +74,7 @@ impl Submitter {
         Self { world: SimulatedWorld::new(site, incidents, FIRST), cluster, state: State::default() }
     }
 
-    /// Submits a job, planned as if it was alone; returns its number and its placement.
+    /// Submits a job, planned as if it was alone; returns its job id and its placement.
     fn submit(&mut self, run: &str, job: &Job, epochs_done: u64) -> (JobId, Placement) {
         let rest = Job { epochs: job.epochs - epochs_done, ..job.clone() };
         let run = planned(run, &self.cluster, &[rest], epochs_done);
@@ -82,7 +83,7 @@ impl Submitter {
         apply(&mut self.state, FIRST, &Event::Added { job: Box::new(job.clone()), restart: false }, &rules);
         let tracked = self.state.find_mut(&job.name).expect("just added");
         tracked.epochs_done = epochs_done;
-        // It is looked at alone, whatever was submitted of it before.
+        // It is observed alone, regardless of earlier submissions.
         tracked.phase = Phase::Submitted(Vec::new());
         tracked.intend(run.attempt(&intent, FIRST));
         match self.world.submit(&run, &intent) {
@@ -132,7 +133,7 @@ fn two_v100() -> Job {
 
 #[test]
 fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
-    // The job file says that both types are as fast; in truth a T4 is half as fast.
+    // The job file states the same speed for both types, but a T4 is half as fast.
     let said = "  - {name: a, samples_per_epoch: 1000, epochs: 2, global_batch: 100, model_size: 10MB, min_gpus: 6, \
                 throughput: {v100: 100, t4: 100}, command: train}";
     let said = jobs(said).remove(0);
@@ -200,7 +201,7 @@ fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
         names.map(|name| submitter.queue_state(name))
     };
     assert_eq!(states(0.5), ["running", "pending", "pending", "running"]);
-    // `a` is done after 1 s, `all` after another half, `late` after one more.
+    // `a` is done after 1 s, `all` half a second later, `late` another second later.
     assert_eq!(states(0.75), ["ended", "running", "pending", "ended"]);
     assert_eq!(states(0.5), ["ended", "ended", "running", "ended"]);
     assert_eq!(states(1.0), ["ended"; 4]);
@@ -255,7 +256,7 @@ fn jobs_stop_as_their_site_says() {
     assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
     assert_eq!(stopped(Saving::AfterEpoch, 0.0), (End::Saved, 1));
     assert_eq!(stopped(Saving::Never, 0.0), (End::Completed, 3));
-    // Before its ranks have met there is nothing to save.
+    // Before its ranks have met, there is no progress to save.
     assert_eq!(stopped(Saving::AfterEpoch, 5.0), (End::Saved, 0));
 }
 
@@ -283,12 +284,13 @@ fn a_node_takes_its_jobs_with_it() {
     let job = jobs(text).remove(0);
     let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
     site.delays.node_down = Seconds(5.0);
-    let dies = Incident::NodeDies { node: node("v2"), when: When::Reported { job: name("a"), epoch: 2 } };
-    let returns = Incident::NodeReturns { node: node("v2"), when: When::At(Time(FIRST.0 + 50.0)) };
+    let dies =
+        Incident::NodeDies { node: node("v2"), when: IncidentTime::Reported { job: name("a"), epoch: 2 } };
+    let returns = Incident::NodeReturns { node: node("v2"), when: IncidentTime::At(Time(FIRST.0 + 50.0)) };
     let mut submitter = Submitter::new(site, vec![dies, returns]);
     let (_, placement) = submitter.submit("r1", &job, 0);
     submitter.world.pass(Seconds(2.0 * placement.epoch.total() + 4.9));
-    // Nobody knows yet, but nothing moves.
+    // The controller has not noticed, but training stands still.
     assert_eq!((submitter.queue_state("a"), submitter.reports("a").len()), ("running", 2));
     submitter.world.pass(Seconds(0.2));
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::NodeFailed, .. }));
@@ -314,7 +316,7 @@ fn a_job_fails_as_ordered_and_only_then() {
     let reports = submitter.reports("a").len();
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
-    // Its second submission goes on behind the epoch that it should fail in.
+    // Its second submission resumes after the epoch in which it would fail.
     submitter.submit("r2", &job, 1);
     submitter.world.pass(Seconds(100.0));
     assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));

@@ -1,4 +1,5 @@
-//! Slow nodes on the simulated cluster: named after three epochs, avoided by jobs that want it, and tried again after a week.
+//! Slow nodes on the simulated cluster: they are named after three epochs, avoided by jobs that want it, and
+//! tried again after a week.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ fn new_job(name: &str, avoid_slow: bool) -> Job {
     Job { epochs: 4, avoid_slow, model: "m".to_owned(), ..job(name, "{v100: 100}", ", max_gpus: 1") }
 }
 
-/// Three nodes with a GPU each, of which v2 is slower by a quarter, and the nodes that jobs ran on which were added at these times.
+/// Three nodes with a GPU each, of which v2 is slower by a quarter, and the nodes used by jobs that were
+/// added at these times.
 fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) {
     let nodes = ["v1", "v2", "v3"].map(|name| (name, "v100", 1, 0, "idle"));
     let first = Delays { start: Seconds(1.0), ..Delays::default() };
@@ -50,7 +52,7 @@ fn nodes_of(orders: &[(f64, Job)]) -> (BTreeMap<String, String>, Play<'static>) 
     (excluded, play)
 }
 
-/// Returns the nodes of jobs whose names begin so.
+/// Returns the nodes of jobs with this prefix of their names.
 fn used(play: &Play<'_>, begin: &str) -> BTreeSet<String> {
     let jobs = play.state.jobs.iter().filter(|tracked| tracked.job.name.as_str().starts_with(begin));
     jobs.flat_map(|tracked| &tracked.past)
@@ -70,7 +72,7 @@ fn a_slow_node_is_named_avoided_and_tried_again_after_a_week() {
     let all: BTreeSet<String> = ["v1", "v2", "v3"].map(str::to_owned).into();
     let others: BTreeSet<String> = ["v1", "v3"].map(str::to_owned).into();
     assert_eq!([used(&play, "a"), used(&play, "b"), used(&play, "c")], [all.clone(), others, all.clone()]);
-    // A week after the last time it was slow, it is tried again.
+    // A week after it was last slow, it is tried again.
     assert_eq!(used(&play, "d"), all);
     let names = |begin: &str| -> BTreeSet<&str> {
         excluded.iter().filter(|(name, _)| name.starts_with(begin)).map(|(_, nodes)| nodes.as_str()).collect()
@@ -108,7 +110,7 @@ fn a_node_whose_check_failed_costs_no_retry_and_is_avoided_for_a_day() {
     assert_eq!(nodes(&["v1", "v2"], 60.0), ["v1"]);
     assert_eq!(nodes(&["v1", "v2"], 60.0 + DAY), [""; 0]);
     assert_eq!(nodes(&["v1.job7", "v2.job7"], 60.0), ["v1.job7"], "of a pool");
-    // Better there than nowhere.
+    // Running there is better than not running.
     assert_eq!(nodes(&["v1"], 60.0), [""; 0]);
 }
 

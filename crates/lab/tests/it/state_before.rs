@@ -1,4 +1,4 @@
-//! State directories of the versions before: what they left is taken over, and refused where it is damaged.
+//! State directories of earlier versions are migrated, or refused if they are damaged.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ use crate::damage::{files, flip, peek};
 use crate::state_round_trip::{anonymous, rules};
 use hsched_fixtures::engine_states::only;
 
-/// A state directory as the version before left it: one job is being submitted, hsched was killed after Slurm's answer,
-/// and an earlier time in the middle of a line.
+/// A state directory of the previous version: one job is being submitted, and hsched was killed after Slurm's
+/// answer, and once before in the middle of a line.
 fn before() -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     let state = r#"{"schema": "hsched.state/1", "seq": 3, "cluster": "north", "decided": 8371240117412073, "nodes_down": ["t1"],
@@ -50,7 +50,7 @@ fn a_state_of_the_version_before_is_taken_over() {
     let attempt = only(&state.jobs[0].phase, "pending");
     assert_eq!((attempt.job_id, state.nodes_down.len()), (Some(JobId(17)), 1));
     let text = fs::read(root.join("state.json")).expect("a file");
-    // Seen, and not changed, by who only looks.
+    // Read-only commands see the state without changing it.
     assert_eq!(files(root)["state.json"], text);
 
     let directory = StateDir::open(root).expect("opens");
@@ -77,7 +77,7 @@ fn what_the_version_before_left_damaged_is_refused() {
     assert!(error.contains("\n  journal is damaged (line 1 does not match its checksum, line 2 "), "{error}");
 }
 
-/// A job as the version that knew no copies wrote it.
+/// A job in the format of the version without copies.
 fn job_before(name: &str, phase: &str) -> String {
     format!(
         r#"{{"spec": {{"name": "{name}", "command": "train", "epochs": 5, "global_batch": 8, "samples_per_epoch": 100, "model_size": "0B",

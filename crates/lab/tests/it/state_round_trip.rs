@@ -1,4 +1,5 @@
-//! The state on disk: any state reads back as it was, and the journal's answers do what they did.
+//! The state on disk: any state can be read back unchanged, and replaying the journal has the same effect as
+//! the original answers.
 
 use std::fs;
 use std::path::Path;
@@ -141,7 +142,7 @@ fn past() -> impl Strategy<Value = PastAttempt> {
     })
 }
 
-/// The job of that number: names must differ.
+/// The job with this number, so that names are distinct.
 fn tracked(number: usize) -> impl Strategy<Value = JobState> {
     let counts = (1..500_u64, any::<u64>(), 0..9_u32, any::<u32>(), any::<u32>());
     let rest =
@@ -164,7 +165,7 @@ fn tracked(number: usize) -> impl Strategy<Value = JobState> {
     )
 }
 
-/// Who measures is drawn anew while nothing was measured.
+/// The random id of measurements is drawn again while there are no measurements.
 pub fn anonymous(state: State) -> State {
     State { contributor: String::new(), ..state }
 }
@@ -175,7 +176,7 @@ fn peek(root: &Path) -> State {
     anonymous(peeked.state)
 }
 
-/// Returns the state without its snapshot, and without the copy of that.
+/// Returns the state without its snapshot, and without the copy of the snapshot.
 fn recovered(root: &Path) -> [State; 2] {
     let folder = tempfile::tempdir().expect("a directory");
     for name in ["state.json.old", "journal", "newest"] {
@@ -199,7 +200,7 @@ fn state() -> impl Strategy<Value = State> {
     })
 }
 
-/// Answers to what hsched did, as they come after a snapshot.
+/// Answers to hsched's actions after a snapshot.
 fn answer() -> impl Strategy<Value = (usize, Answer)> {
     let message = || "\\PC{0,20}";
     let answer = prop_oneof![
@@ -220,7 +221,7 @@ fn event(state: &State, (number, answer): (usize, Answer)) -> Option<Event> {
     Some(Event::Answer { of, answer })
 }
 
-/// A state that is kept, answers after it, and whether another hsched keeps it.
+/// A state to store, answers after it, and whether another hsched stores it.
 type Round = (State, Vec<(Time, (usize, Answer))>, bool);
 
 /// A round with the state's jobs in any order.
@@ -245,7 +246,7 @@ proptest! {
         let directory = StateDir::open(root).expect("opens");
         let (empty, mut ledger) = directory.ledger(&rules, Time(0.0)).expect("nothing yet");
         prop_assert_eq!(anonymous(empty), State::default());
-        // What was known before the last answer, where that is the last line, and the numbers then.
+        // The state before the last answer, if that is the last line, and its counters.
         let mut before = None;
         for (state, answers, again) in rounds {
             if again {
@@ -268,7 +269,7 @@ proptest! {
             }
         }
 
-        // A crash cut off the last line somewhere; what is added then counts.
+        // A crash has cut off the last line; later additions count.
         let Some((mut before, newest)) = before else { return Ok(()) };
         fs::write(root.join("newest"), newest).expect("a file");
         let journal = fs::read(root.join("journal")).expect("a journal");

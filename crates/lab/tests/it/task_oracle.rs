@@ -1,21 +1,21 @@
-//! Hare against the optimum: tiny cases solved by branch and bound, which shares no code with it.
+//! Hare against the optimum: tiny cases are solved by an independent branch-and-bound search.
 
 use hsched_lab::hare::{Assign, order, schedule};
-use hsched_plan::kit::{Gpu, TaskJob, TaskRun, Tasks};
+use hsched_plan::kit::{TaskGpu, TaskJob, TaskRun, Tasks};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Slack for sums of times.
+/// Tolerance for sums of times.
 const SLACK: f64 = 1e-7;
 
-/// Random jobs on a few GPUs: arrivals, weights, types that cannot be used, gradients on their way.
+/// Random jobs on a few GPUs with arrivals, weights, unusable types and communication delays.
 fn any_case(seed: u64, most_tasks: u64) -> Tasks {
     let mut random = Pcg64Mcg::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let types: usize = random.random_range(1..=3);
     let counts: Vec<u32> = (0..types).map(|_| random.random_range(1..=2)).collect();
     let gpus =
-        (0..types).flat_map(|ty| (0..counts[ty]).map(move |index| Gpu { node: ty, gpu_type: ty, index }));
-    let gpus: Vec<Gpu> = gpus.collect();
+        (0..types).flat_map(|ty| (0..counts[ty]).map(move |index| TaskGpu { node: ty, gpu_type: ty, index }));
+    let gpus: Vec<TaskGpu> = gpus.collect();
     let (mut jobs, mut all) = (Vec::new(), 0);
     while all < most_tasks {
         let (rounds, scale): (u64, u64) = (random.random_range(1..=3), random.random_range(1..=3));
@@ -51,7 +51,7 @@ fn value(tasks: &Tasks, runs: &[TaskRun]) -> f64 {
     tasks.jobs.iter().enumerate().map(|(job, task_job)| task_job.weight * end(job)).sum()
 }
 
-/// Every task once, none at the same time as another on its GPU, rounds one after the other.
+/// Every task runs once, no two at the same time on one GPU, and rounds run one after the other.
 fn check(tasks: &Tasks, runs: &[TaskRun]) {
     let mut expected: Vec<(usize, u64, u64)> = Vec::new();
     for (number, job) in tasks.jobs.iter().enumerate() {
@@ -77,19 +77,19 @@ fn check(tasks: &Tasks, runs: &[TaskRun]) {
     }
 }
 
-/// The least Σ weight × completion: tasks are appended in the order of their starts, each to any GPU.
+/// The minimum of Σ weight × completion: tasks are appended in the order of their starts, each to any GPU.
 struct Oracle<'a> {
     tasks: &'a Tasks,
     best: f64,
     nodes: u64,
 }
 
-/// What is placed so far, by job.
+/// The partial schedule by job.
 #[derive(Clone)]
 struct Placed {
     rounds: u64,
     tasks: u64,
-    /// When the round under way may start, and when what is placed of it ends.
+    /// Earliest start of the current round, and end of its scheduled tasks.
     ready: f64,
     ends: f64,
 }
@@ -150,7 +150,7 @@ impl Oracle<'_> {
     }
 }
 
-/// When a job ends at the soonest, alone on the cluster, if nothing starts before `last`.
+/// The earliest end of a job alone on the cluster if no task starts before `last`.
 fn least_end(placed: &Placed, job: &TaskJob, last: f64) -> f64 {
     let fastest = job.times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let left = f64::from(u32::try_from(job.rounds - placed.rounds).expect("small"));
@@ -204,7 +204,7 @@ fn bound_optimum_and_rules_of_a_thousand_tiny_cases() {
     }
     let mean = |list: &[f64]| list.iter().sum::<f64>() / 1000.0;
     let [bound, available, finish, insert] = ratios.each_ref().map(|list| mean(list));
-    // As good as on the page that describes them, on cases of much the same kind.
+    // As good as stated on the page that describes them, on similar cases.
     assert!(bound > 0.84 && finish < 1.03 && insert < 1.03, "{bound} {finish} {insert}");
     assert!(available > 1.15, "the printed rule is {available}");
 }

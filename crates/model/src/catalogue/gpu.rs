@@ -1,36 +1,36 @@
-//! One entry of the table: a product, what it has, and what it can compute.
+//! One entry of the table: a product, its properties, and its supported precisions.
 
 use serde::Deserialize;
 
 use crate::Precision;
 
-/// A GPU as Slurm counts them: one die where a board has several.
+/// A GPU as Slurm counts them: one die of a board with several.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// Its name here, such as `a100-sxm4-80gb`.
+    /// Its name in the table, such as `a100-sxm4-80gb`.
     pub name: String,
-    /// Its model where several products share one.
+    /// Its model if several products share one.
     model: Option<String>,
-    /// The name that its driver gives.
+    /// The product name that its driver reports.
     pub product: String,
     #[serde(default = "nvidia")]
     pub vendor: String,
     pub architecture: String,
-    /// NVIDIA's number of what its cores can do.
+    /// NVIDIA's compute capability.
     pub compute_capability: Option<f64>,
-    /// How it is built in: `pcie`, `sxm4`, `nvl`.
+    /// Form factor: `pcie`, `sxm4`, `nvl`.
     pub form: Option<String>,
-    pub memory: Memory,
+    pub memory: GpuMemory,
     pub tflops: Tflops,
-    /// MIG profiles, such as `3g.20gb`; empty where it cannot be cut.
+    /// MIG profiles, such as `3g.20gb`; empty if it does not support MIG.
     #[serde(default)]
     pub mig: Vec<String>,
     /// Reference GPU units of the Digital Research Alliance of Canada.
     pub rgu: Option<f64>,
     /// Nominal power in watts.
     pub watts: Option<f64>,
-    /// Keys of the table's sources.
+    /// Keys of the sources in the table.
     pub sources: Vec<String>,
     pub note: Option<String>,
 }
@@ -38,10 +38,10 @@ pub struct Gpu {
 /// A GPU's own memory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
-    /// Size as the product's name counts it.
+pub struct GpuMemory {
+    /// Size as given in the product name.
     pub gb: u32,
-    /// Such as `hbm2e`.
+    /// Kind of memory, such as `hbm2e`.
     pub kind: String,
     /// Bandwidth in GB/s.
     pub gb_s: f64,
@@ -51,9 +51,9 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tflops {
-    /// Of the ordinary cores.
+    /// Rate of the ordinary cores.
     pub fp32: Option<f64>,
-    /// Of the tensor cores, as the rest.
+    /// Rate of the tensor cores, as for the following fields.
     pub tf32: Option<f64>,
     pub fp16: Option<f64>,
     pub bf16: Option<f64>,
@@ -63,17 +63,17 @@ pub struct Tflops {
 const AMPERE: f64 = 8.0;
 
 impl Gpu {
-    /// Returns the model: products that share one run a job at about the same speed.
+    /// Returns the model: products with the same model run a job at about the same speed.
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the number of slices of the smallest kind that it can be cut into.
+    /// Returns the number of slices of the smallest size into which it can be divided.
     pub fn compute_slices(&self) -> Option<u32> {
         self.mig.last()?.split_once('g')?.0.parse().ok()
     }
 
-    /// Returns whether the GPU has this arithmetic, or `None` where that is not known.
+    /// Returns whether the GPU supports this precision, or `None` if that is unknown.
     pub fn has(&self, precision: Precision) -> Option<bool> {
         let rate = if precision == Precision::Tf32 { self.tflops.tf32 } else { self.tflops.bf16 };
         match self.compute_capability {

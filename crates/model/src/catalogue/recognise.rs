@@ -1,6 +1,7 @@
-//! From a GPU type as clusters spell it to what it may be: `tesla_v100-sxm2-32gb`, `a100l`, `3g.20gb`.
+//! Resolves a GPU type as spelled by a cluster to possible GPUs: `tesla_v100-sxm2-32gb`, `a100l`, `3g.20gb`.
 //!
-//! Slurm's detection of devices (`AutoDetect=nvml`) makes types of product names: lower case, `_` for blanks.
+//! Slurm's device detection (`AutoDetect=nvml`) turns product names into types: lower case, with `_` for
+//! blanks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,26 +10,26 @@ use super::gpu::Gpu;
 use super::table::{gpus, spelling};
 use crate::{Bytes, GpuType, Precision, split_mig};
 
-/// What a name may mean.
+/// The possible meanings of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recognised {
-    /// Never empty; several where the name leaves open which.
+    /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
-    /// The part of such a GPU that is meant; `None` is the whole.
-    pub slice: Option<Slice>,
+    /// The slice of such a GPU; `None` means the whole GPU.
+    pub slice: Option<MigSlice>,
 }
 
 /// A MIG slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct MigSlice {
     /// Such as `3g.20gb`.
     pub profile: String,
-    /// Of the GPU's compute slices: 7, on some models 4.
+    /// Number of the GPU's compute slices, of 7, or of 4 on some models.
     pub compute: u32,
     pub memory_gb: u32,
 }
 
-/// Words of product names that tell no GPU from another.
+/// Words of product names that do not distinguish GPUs.
 const EMPTY_WORDS: [&str; 12] = [
     "nvidia",
     "amd",
@@ -44,10 +45,10 @@ const EMPTY_WORDS: [&str; 12] = [
     "edition",
 ];
 
-/// Empty words that clusters write without a gap: `teslak80`.
+/// Such words that clusters write without a separator: `teslak80`.
 const PREFIXES: [&str; 3] = ["nvidia", "tesla", "quadro"];
 
-/// GPUs by the names of their models without gaps: tables of big clusters ask for thousands of names.
+/// GPUs by model name without separators, because tables of large clusters look up thousands of names.
 static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(|| {
     let mut by_name = BTreeMap::<_, Vec<_>>::new();
     for gpu in gpus() {
@@ -56,15 +57,15 @@ static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(||
     by_name
 });
 
-/// Returns the reference GPU units of a whole GPU of a type: those of the dearest product that may be meant. `None` where the
-/// table has none.
+/// Returns the reference GPU units of a whole GPU of a type: the highest among its possible products. `None`
+/// if the table has none.
 pub fn reference_units(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
     known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)
 }
 
-/// Returns the nominal power in watts of a GPU of a type, or its share of it where the type is a slice; of products that may be
-/// meant, the most. `None` where the table has none.
+/// Returns the nominal power in watts of a GPU of a type, or of a slice: the highest among its possible
+/// products. `None` if the table has none.
 pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str())?;
     let share = |gpu: &Gpu| match &known.slice {
@@ -103,9 +104,9 @@ pub fn count_for(gb: u32, need: Bytes) -> Option<u32> {
     u32::try_from(need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two()).ok()
 }
 
-/// Returns what a GPU type or product name may mean, or `None` where the table does not have it.
+/// Returns the possible meanings of a GPU type or product name, or `None` if it is not in the table.
 ///
-/// A name with a word that no entry explains is not recognised: `gh200_xxx`.
+/// A name with a word that no entry explains, such as `gh200_xxx`, is not recognised.
 pub fn recognise(name: &str) -> Option<Recognised> {
     let Some((parent, profile)) = split_mig(name) else {
         let gpus = whole(name)?;
@@ -113,41 +114,44 @@ pub fn recognise(name: &str) -> Option<Recognised> {
     };
     let profile = profile.to_ascii_lowercase();
     let (compute, memory) = profile.strip_suffix("gb")?.split_once("g.")?;
-    let slice =
-        Slice { compute: compute.parse().ok()?, memory_gb: memory.parse().ok()?, profile: profile.clone() };
+    let slice = MigSlice {
+        compute: compute.parse().ok()?,
+        memory_gb: memory.parse().ok()?,
+        profile: profile.clone(),
+    };
     let mut gpus = if parent.is_empty() { gpus().iter().collect() } else { whole(parent)? };
     gpus.retain(|gpu| gpu.mig.contains(&profile));
     (!gpus.is_empty()).then_some(Recognised { gpus, slice: Some(slice) })
 }
 
 impl Recognised {
-    /// Returns the model, where only one can be meant.
+    /// Returns the model, if it is unambiguous.
     pub fn model(&self) -> Option<&'static str> {
         let first = self.gpus.first()?.model();
         self.gpus.iter().all(|gpu| gpu.model() == first).then_some(first)
     }
 
-    /// Returns the memory in GB, of the slice where one is meant, or `None` where the name leaves it open.
+    /// Returns the memory in GB, of the slice if there is one, or `None` if it is ambiguous.
     pub fn memory_gb(&self) -> Option<u32> {
         let first = self.gpus.first()?.memory.gb;
         let whole = self.gpus.iter().all(|gpu| gpu.memory.gb == first).then_some(first);
         self.slice.as_ref().map_or(whole, |slice| Some(slice.memory_gb))
     }
 
-    /// Returns whether both names may be names of the same GPUs; a slice is never the whole.
+    /// Returns whether both names may mean the same GPUs; a slice never equals a whole GPU.
     pub fn may_be(&self, other: &Self) -> bool {
         let same_slice = self.slice == other.slice;
         let common = self.gpus.iter().any(|gpu| other.gpus.contains(gpu));
         same_slice && common && self.model().is_some() && other.model().is_some()
     }
 
-    /// Returns whether all that may be meant have this arithmetic (or none of them), else `None`.
+    /// Returns whether all possible GPUs support this precision, or none of them; otherwise `None`.
     pub fn has(&self, precision: Precision) -> Option<bool> {
         let first = self.gpus.first()?.has(precision)?;
         self.gpus.iter().all(|gpu| gpu.has(precision) == Some(first)).then_some(first)
     }
 
-    /// Returns the shortest text that says what is meant: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`.
+    /// Returns the shortest unambiguous text: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`.
     pub fn label(&self) -> String {
         let models: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.model()).collect();
         let whole = Self { gpus: self.gpus.clone(), slice: None };
@@ -165,17 +169,17 @@ impl Recognised {
     }
 }
 
-/// Words of a name that is looked at.
+/// Maximum number of words examined in a name.
 const MOST_WORDS: usize = 16;
 
 /// Returns the GPUs that a name without a slice may mean.
 fn whole(name: &str) -> Option<Vec<&'static Gpu>> {
     let words = words(name);
-    // No model has a name of so many words; looking at all their parts would take long.
+    // No model name has this many words, and trying all combinations would be slow.
     if words.len() > MOST_WORDS {
         return None;
     }
-    // The longest beginning wins: `h100_nvl` is a model, `h100_pcie` a model and a form.
+    // The longest prefix wins: `h100_nvl` is a model, `h100_pcie` a model and a form factor.
     let splits =
         (0..words.len()).flat_map(|start| (start + 1..=words.len()).rev().map(move |end| (start, end)));
     splits.into_iter().find_map(|(start, end)| {
@@ -187,12 +191,13 @@ fn whole(name: &str) -> Option<Vec<&'static Gpu>> {
     })
 }
 
-/// Returns the GPUs of a model, by its name or a short one without gaps.
+/// Returns the GPUs of a model, by its name or a short name without separators.
 fn named(squeezed: &str) -> Option<Vec<&'static Gpu>> {
     BY_NAME.get(squeezed).cloned().or_else(|| whole(spelling(squeezed)?))
 }
 
-/// Returns whether a word behind the model's name is true of the GPU: a form, a kind or size of memory.
+/// Returns whether a word after the model's name applies to the GPU: a form factor, or a kind or size of
+/// memory.
 fn says(gpu: &Gpu, word: &str) -> bool {
     let size = ["gb", "gib", "g", ""].iter().find_map(|unit| word.strip_suffix(unit)?.parse::<u32>().ok());
     let sxm = || gpu.form.as_deref().is_some_and(|form| form.starts_with("sxm"));
@@ -202,7 +207,7 @@ fn says(gpu: &Gpu, word: &str) -> bool {
     }
 }
 
-/// Returns a name's words in lower case, without the empty ones.
+/// Returns a name's words in lower case, without the uninformative ones.
 fn words(name: &str) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let word = |word: &str| {
@@ -258,7 +263,7 @@ mod tests {
         assert!(!slice.may_be(&whole));
         assert!(slice.may_be(&recognise("nvidia_a100-sxm4-40gb_3g.20gb").expect("known")));
         assert_eq!((slice.memory_gb(), whole.memory_gb()), (Some(20), None));
-        // The same profile of two models says nothing of a speed.
+        // The same profile of two models implies no speed.
         let open = recognise("3g.40gb").expect("known");
         assert!(!open.may_be(&recognise("h100_3g.40gb").expect("known")));
     }
@@ -297,7 +302,7 @@ mod tests {
         check("mi250x", Precision::Tf32, None);
     }
 
-    /// Types of real clusters and of Slurm's own examples that name no model, or one of a desktop.
+    /// Types of real clusters and of Slurm's own examples that name no known model.
     const NAMELESS: [&str; 31] = [
         "48gb",
         "a",
@@ -349,7 +354,7 @@ mod tests {
         assert_eq!(unknown, NAMELESS);
     }
 
-    /// Returns the type of what stands behind `gpu:`, if there is one before the count.
+    /// Returns the type in the text after `gpu:`, if there is one before the count.
     fn gres_type(rest: &str) -> Option<&str> {
         let (name, count) = rest.split_once(':')?;
         let typed =

@@ -1,4 +1,4 @@
-//! The table of GPUs as it lies in `gpus.toml`.
+//! The table of GPUs in `gpus.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,14 +9,14 @@ use super::gpu::Gpu;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct CatalogueFile {
     sources: BTreeMap<String, String>,
     spellings: BTreeMap<String, String>,
     gpu: Vec<Gpu>,
 }
 
 #[expect(clippy::expect_used, reason = "the text is part of the program, and tests read it")]
-static TABLE: LazyLock<Table> =
+static TABLE: LazyLock<CatalogueFile> =
     LazyLock::new(|| toml::from_str(include_str!("gpus.toml")).expect("gpus.toml is a table of GPUs"));
 
 /// Returns all GPUs, by age.
@@ -24,12 +24,12 @@ pub fn gpus() -> &'static [Gpu] {
     &TABLE.gpu
 }
 
-/// Returns short names with the full names that they stand for: `a100l` for `a100-80gb`.
+/// Returns short names with their full names: `a100l` for `a100-80gb`.
 pub fn spellings() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.spellings.iter().map(|(short, full)| (short.as_str(), full.as_str()))
 }
 
-/// Returns the full name that a short one stands for.
+/// Returns the full name for a short one.
 pub(super) fn spelling(short: &str) -> Option<&'static str> {
     TABLE.spellings.get(short).map(String::as_str)
 }
@@ -40,7 +40,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     names.chain(spellings().map(|(short, _)| short))
 }
 
-/// Returns what a key of [`Gpu::sources`] stands for.
+/// Returns the source with a key from [`Gpu::sources`].
 pub fn source(key: &str) -> Option<&'static str> {
     TABLE.sources.get(key).map(String::as_str)
 }
@@ -86,7 +86,7 @@ mod tests {
             let rates = gpu.tflops;
             assert!(rates.fp32.is_none_or(|rate| (3.0..=200.0).contains(&rate)), "{name}");
             assert!(rates.tf32.is_none_or(|rate| (9.0..=3000.0).contains(&rate)), "{name}");
-            // Half the width, at least twice the rate.
+            // Half the width gives at least twice the rate.
             let ratio = rates.tf32.zip(rates.bf16).map_or(2.0, |(tf32, bf16)| bf16 / tf32);
             assert!((1.97..=2.03).contains(&ratio), "{name}: bf16 / tf32 = {ratio}");
             assert!(rates.bf16.is_none_or(|bf16| rates.fp16 >= Some(bf16)), "{name}");

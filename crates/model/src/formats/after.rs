@@ -1,14 +1,15 @@
-//! `after` of the jobs of a file: the name of a job with a sweep stands for all its variants, and no job waits for itself.
+//! `after` of a file's jobs: the name of a job with a sweep stands for all its variants, and no job may wait
+//! for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::ValueError;
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{ErrorId, Job, JobName};
 
-/// Reads the names of the jobs that one comes after: one, or a list.
-pub(super) fn read(value: &Value<'_>) -> Option<Vec<JobName>> {
-    let name = |item: &Value<'_>| {
+/// Reads the names of a job's predecessors: one, or a list.
+pub(super) fn read(value: &ReaderValue<'_>) -> Option<Vec<JobName>> {
+    let name = |item: &ReaderValue<'_>| {
         item.parsed(|text| {
             JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
         })
@@ -16,9 +17,9 @@ pub(super) fn read(value: &Value<'_>) -> Option<Vec<JobName>> {
     if value.is_list() { all(value.items().iter().map(name)) } else { Some(vec![name(value)?]) }
 }
 
-/// Returns the jobs of a file, each entry of it with the jobs that it makes. Names that are not in the file are left: they
-/// may be those of jobs that were added before.
-pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
+/// Returns the jobs of a file; each entry has its expanded jobs. Names that are not in the file are kept,
+/// because they may refer to jobs added earlier.
+pub(super) fn settled(mut entries: Vec<(ReaderValue<'_>, Vec<Job>)>) -> Vec<Job> {
     let variants: BTreeMap<JobName, Vec<JobName>> = entries
         .iter()
         .filter_map(|(entry, jobs)| {
@@ -44,8 +45,8 @@ pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()
 }
 
-/// Returns the way back from a job to itself: ` (c after b after a after c)`; nothing where it is short, or leads to other jobs that
-/// wait for themselves.
+/// Returns the cycle from a job back to itself: ` (c after b after a after c)`; empty if it is short or leads
+/// to another cycle.
 fn way(job: &Job, all: &[&Job]) -> String {
     let mut before: BTreeMap<&JobName, &JobName> = BTreeMap::new();
     let mut next = vec![job];
@@ -70,7 +71,8 @@ fn way(job: &Job, all: &[&Job]) -> String {
     if names.len() > 2 { format!(" ({})", names.join(" after ")) } else { String::new() }
 }
 
-/// Returns the jobs that can start at some time: those that come after none, then those that come after these.
+/// Returns the jobs that can start eventually: those without predecessors, then those whose predecessors are
+/// among these.
 fn can_start<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeSet<JobName> {
     let mut rest: BTreeMap<&JobName, &[JobName]> = jobs.map(|job| (&job.name, &job.after[..])).collect();
     let mut free = BTreeSet::new();
@@ -88,8 +90,8 @@ fn can_start<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeSet<JobName> {
     }
 }
 
-/// Returns the value of a key of a job, whatever else is wrong with it.
-fn field<'a>(entry: &Value<'a>, key: &str) -> Option<Value<'a>> {
+/// Returns the value of a key of a job, even if other keys are invalid.
+fn field<'a>(entry: &ReaderValue<'a>, key: &str) -> Option<ReaderValue<'a>> {
     entry.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 

@@ -1,4 +1,4 @@
-//! Clusters back to a cluster file.
+//! Writes clusters as cluster files.
 
 use std::fmt::{Display, Write as _};
 
@@ -7,7 +7,7 @@ use crate::{Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partit
 
 /// Returns the cluster file that describes this cluster; parsing it gives an equal cluster.
 ///
-/// Neighbours that differ in their names only share an entry, so the order of the nodes is kept.
+/// Adjacent nodes that differ only in name share an entry, so the order of nodes is kept.
 pub fn to_yaml(cluster: &Cluster) -> String {
     let mut out = String::new();
     for (key, rate) in [("network_gbps", cluster.network), ("intra_node_gbps", cluster.intra_node)] {
@@ -45,7 +45,7 @@ fn write_group(out: &mut String, group: &[Node]) {
     let typed = |entries: Vec<String>| (!entries.is_empty()).then(|| format!("{{{}}}", entries.join(", ")));
     let entry =
         |gpu_type: &GpuType, value: &dyn Display| format!("{}: {value}", text(&format!("{gpu_type}")));
-    // A type that Slurm does not know is found again when the file is read.
+    // A type that Slurm does not know is detected again when the file is read.
     let named = |gpus: &GpuStock| match node.untyped {
         Some(_) => GpuType::untyped(),
         None => gpus.gpu_type.clone(),
@@ -71,7 +71,7 @@ fn write_group(out: &mut String, group: &[Node]) {
 fn names(group: &[Node]) -> String {
     let names: Vec<&str> = group.iter().map(|node| NodeName::as_str(&node.name)).collect();
     let short = hostlist::compress(names.iter().copied());
-    // A compressed hostlist may sort; then plain commas keep the order.
+    // A compressed hostlist may change the order; in that case the names are listed.
     if hostlist::expand(&short).is_ok_and(|expanded| expanded == names) { short } else { names.join(",") }
 }
 
@@ -95,7 +95,7 @@ fn list<'a>(words: impl IntoIterator<Item = &'a String>) -> Option<String> {
     (!words.is_empty()).then(|| format!("[{}]", words.join(", ")))
 }
 
-/// Returns the text as a scalar: plain where nothing in it means anything to YAML 1.1 or 1.2.
+/// Returns the text as a scalar: unquoted if it has no special meaning in YAML 1.1 and 1.2.
 pub(super) fn text(value: &str) -> String {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let starts_well = value.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -109,7 +109,7 @@ pub(super) fn text(value: &str) -> String {
         match character {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
-            // Line separators, byte-order marks and their like would not survive as they are.
+            // Line separators, byte order marks and similar characters must be escaped.
             c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}') => {
                 let _ = write!(quoted, "\\u{:04X}", u32::from(c));
             }

@@ -1,14 +1,14 @@
-//! Jobs that are trained as copies: one job for each copy.
+//! Jobs trained as copies: one job for each copy.
 
 use std::collections::BTreeMap;
 
 use super::problem::ValueError;
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::{ErrorId, Job, JobName};
 
-/// Returns the jobs of an entry, those with copies as one job for each; `lines` has the names that are taken.
+/// Returns the jobs of an entry, with one job for each copy; `lines` has the names in use.
 pub(super) fn forked(
-    item: &Value<'_>,
+    item: &ReaderValue<'_>,
     jobs: Vec<Job>,
     lines: &mut BTreeMap<JobName, usize>,
 ) -> Option<Vec<Job>> {

@@ -1,20 +1,20 @@
-//! A job whose keys are being read, each by its entry in the table of keys.
+//! A job under construction: its keys are read one by one according to the table of keys.
 
 use super::job_keys::{JobKey, Needed, job_keys};
-use super::reader::{Fields, Value};
+use super::reader::{Fields, ReaderValue};
 use crate::{Job, JobName};
 
-/// A job as far as it has been read, for what depends on several keys.
-pub(super) struct Draft<'a> {
-    /// Has its default where a key is missing or wrong.
+/// A partially read job, for checks that involve several keys.
+pub(super) struct JobDraft<'a> {
+    /// Contains the default of a missing or invalid key.
     pub(super) job: Job,
     fields: Fields<'a>,
-    /// Keys that are wrong, or missing and needed.
+    /// Keys that are invalid, or missing and required.
     wrong: Vec<&'static str>,
 }
 
-impl<'a> Draft<'a> {
-    /// Reads all keys of a job; one that never `runs` may lack its command, and has none then.
+impl<'a> JobDraft<'a> {
+    /// Reads all keys of a job; a job that never `runs` may lack a command.
     pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
         let mut job = Job::only_planned(JobName::new("x").ok()?, 1, 1, 1);
         let wrong = read_keys(job_keys(), &fields, runs, &mut job);
@@ -31,17 +31,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the value of a key in the file.
-    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<&ReaderValue<'a>> {
         self.fields.get(key)
     }
 
-    /// Returns whether the job has the values that the file gives for these keys, or their defaults.
+    /// Returns whether the values of these keys are valid or their defaults.
     pub(super) fn is_sound(&self, keys: &[&str]) -> bool {
         !keys.iter().any(|key| self.wrong.contains(key))
     }
 }
 
-/// Reads keys of a map into a job; returns those that are wrong, or missing and needed.
+/// Reads keys of a map into a job; returns those that are invalid, or missing and required.
 fn read_keys(
     keys: impl Iterator<Item = &'static JobKey>,
     fields: &Fields<'_>,
@@ -60,7 +60,7 @@ fn read_keys(
     keys.filter(|key| !is_sound(key)).map(|key| key.name).collect()
 }
 
-fn read_value(key: &JobKey, value: &Value<'_>, job: &mut Job) -> Option<()> {
+fn read_value(key: &JobKey, value: &ReaderValue<'_>, job: &mut Job) -> Option<()> {
     if key.inner.is_empty() {
         return (key.read)(value, job);
     }

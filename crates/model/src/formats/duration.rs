@@ -1,22 +1,22 @@
-//! Durations as people write them: `90s`, `1h30m`, `2d`, and Slurm's `12:00:00` and `1-12:00:00`.
+//! Durations in common notations: `90s`, `1h30m`, `2d`, and Slurm's `12:00:00` and `1-12:00:00`.
 //!
-//! A bare number is refused: Slurm takes it for minutes, most other tools for seconds. So is `12:30`,
-//! which Slurm takes for minutes and seconds and people for hours and minutes.
+//! A bare number is refused, because Slurm reads it as minutes and most other tools as seconds. `12:30` is
+//! also refused, because Slurm reads it as minutes and seconds, and people as hours and minutes.
 
 use super::problem::{ValueError, quoted};
 use crate::ErrorId;
 use crate::Seconds;
 
-/// Longest duration taken, about 30 years: longer ones overflow Slurm's times.
+/// Longest duration, about 30 years: longer ones overflow Slurm's times.
 const LIMIT: f64 = 1e9;
 
-/// Units with their seconds, longest first: the order in which a text must name them.
+/// Units with their seconds, longest first, the order required in a text.
 const UNITS: [(&str, f64); 5] = [("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), ("s", 1.0), ("ms", 0.001)];
 
-/// Returns the duration.
+/// Parses a duration.
 ///
 /// # Errors
-/// When the text is in none of the forms, is ambiguous, or is longer than 10^9 s.
+/// If the text is in none of the forms, is ambiguous, or is longer than 10^9 s.
 pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
     let trimmed = text.trim();
     let by_clock = trimmed.contains(':') || trimmed.contains('-');
@@ -28,7 +28,7 @@ pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
     Ok(Seconds(seconds))
 }
 
-/// Returns the text that reads back as exactly this duration, such as `5400s`.
+/// Formats a duration so that it is read back exactly, such as `5400s`.
 pub fn duration_text(duration: Seconds) -> String {
     format!("{}s", duration.0)
 }
@@ -83,7 +83,7 @@ fn units(text: &str) -> Result<f64, ValueError> {
         let (Some(number), Some(position)) = (decimal(number), position) else {
             return Err(not_a_duration(text));
         };
-        // `90s` must be 90 exactly, and a division is exact where 0.001 is not.
+        // Division keeps `90s` exactly 90, whereas a factor such as 0.001 would not be exact.
         let (unit, factor) = allowed[position];
         total += if unit == "ms" { number / 1000.0 } else { number * factor };
         (allowed, rest) = (&allowed[position + 1..], after);

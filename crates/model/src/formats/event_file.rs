@@ -1,29 +1,32 @@
 //! `TensorBoard`'s event files: the scalars of each tag.
 //!
-//! A small part of two formats: records of `TFRecord` (length, its checksum, bytes, their checksum), each a protocol buffer
-//! `Event` of which step and scalar values are read. Crates that read these bring a compiler of protocol buffers along.
+//! It supports a small part of two formats: records of `TFRecord` (length, its checksum, bytes, their
+//! checksum), each with a protocol buffer `Event`, of which the step and scalar values are read. Existing
+//! crates for these would add a protocol buffer compiler.
 
 use std::collections::BTreeMap;
 
 use super::problem::ValueError;
 use crate::ErrorId;
 
-/// Bytes of a record beside its own: the length, its checksum before and that of the bytes after them.
+/// Bytes of a record besides its content: the length and its checksum before it, and the content's checksum
+/// after it.
 const HEAD: usize = 12;
 const TAIL: usize = 4;
 
-/// The scalars of a tag: step and value.
+/// The scalars by tag: step and value.
 pub(super) type Scalars = BTreeMap<String, Vec<(u64, f64)>>;
 
-/// Returns whether bytes begin as an event file does: with a length and its checksum.
+/// Returns whether bytes begin like an event file, with a length and its checksum.
 pub(super) fn is_event_file(bytes: &[u8]) -> bool {
     length(bytes).is_some()
 }
 
-/// Returns the scalars of an event file. A last record that is cut off is still being written.
+/// Returns the scalars of an event file. An incomplete last record is ignored, because it is still being
+/// written.
 ///
 /// # Errors
-/// When a record is damaged.
+/// If a record is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
     let mut scalars = Scalars::new();
     let (mut rest, mut number) = (bytes, 1_u64);
@@ -47,7 +50,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
     Ok(scalars)
 }
 
-/// Returns the length at the head of a record, where its checksum is right.
+/// Returns the length at the beginning of a record, if its checksum matches.
 fn length(bytes: &[u8]) -> Option<usize> {
     let length = bytes.first_chunk::<8>()?;
     let sum = bytes.get(8..)?.first_chunk()?;
@@ -55,7 +58,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*length)).ok().filter(|_| is_right)
 }
 
-/// That bytes are no protocol buffer.
+/// The bytes are not a valid protocol buffer.
 #[derive(Debug)]
 struct Damaged;
 
@@ -64,10 +67,10 @@ fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
     let (mut step, mut values) = (0, Vec::new());
     for field in fields(bytes) {
         match field? {
-            (2, Field::Number(number)) => step = number,
-            (5, Field::Bytes(summary)) => {
+            (2, ProtocolField::Number(number)) => step = number,
+            (5, ProtocolField::Bytes(summary)) => {
                 for part in fields(summary) {
-                    if let (1, Field::Bytes(value)) = part? {
+                    if let (1, ProtocolField::Bytes(value)) = part? {
                         values.extend(scalar(value)?);
                     }
                 }
@@ -81,14 +84,14 @@ fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
     Ok(())
 }
 
-/// Returns tag and number of a `Summary.Value`; nothing where it is a picture or whatever else.
+/// Returns the tag and number of a `Summary.Value`; `None` for pictures and other values.
 fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, Damaged> {
     let (mut tag, mut number) = (String::new(), None);
     for field in fields(bytes) {
         match field? {
-            (1, Field::Bytes(name)) => tag = String::from_utf8_lossy(name).into_owned(),
-            (2, Field::Word(bits)) => number = Some(f64::from(f32::from_le_bytes(bits))),
-            (8, Field::Bytes(tensor)) => number = number.or(tensor_scalar(tensor)?),
+            (1, ProtocolField::Bytes(name)) => tag = String::from_utf8_lossy(name).into_owned(),
+            (2, ProtocolField::Word(bits)) => number = Some(f64::from(f32::from_le_bytes(bits))),
+            (8, ProtocolField::Bytes(tensor)) => number = number.or(tensor_scalar(tensor)?),
             _ => {}
         }
     }
@@ -100,12 +103,12 @@ fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
     let (mut kind, mut content, mut sides) = (0, &[][..], 0);
     for field in fields(bytes) {
         match field? {
-            (1, Field::Number(number)) => kind = number,
-            // A shape with sides is no scalar.
-            (2, Field::Bytes(shape)) => sides = shape.len(),
-            (4..=6, Field::Bytes(bytes)) => content = bytes,
-            (5, Field::Word(bits)) => return Ok(Some(f64::from(f32::from_le_bytes(bits)))),
-            (6, Field::Long(bits)) => return Ok(Some(f64::from_le_bytes(bits))),
+            (1, ProtocolField::Number(number)) => kind = number,
+            // A shape with dimensions is not a scalar.
+            (2, ProtocolField::Bytes(shape)) => sides = shape.len(),
+            (4..=6, ProtocolField::Bytes(bytes)) => content = bytes,
+            (5, ProtocolField::Word(bits)) => return Ok(Some(f64::from(f32::from_le_bytes(bits)))),
+            (6, ProtocolField::Long(bits)) => return Ok(Some(f64::from_le_bytes(bits))),
             _ => {}
         }
     }
@@ -117,15 +120,15 @@ fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
 }
 
 /// A field of a protocol buffer.
-enum Field<'a> {
+enum ProtocolField<'a> {
     Number(u64),
     Long([u8; 8]),
     Bytes(&'a [u8]),
     Word([u8; 4]),
 }
 
-/// Returns the fields of a protocol buffer with their numbers, to the first that cannot be read.
-fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Field<'_>), Damaged>> {
+/// Returns the fields of a protocol buffer with their numbers, up to the first invalid one.
+fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>), Damaged>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -139,16 +142,16 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Field<'_>), Damaged
     })
 }
 
-fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, ProtocolField<'a>)> {
     let key = take_number(rest)?;
     let field = match key & 7 {
-        0 => Field::Number(take_number(rest)?),
-        1 => Field::Long(*take(rest, 8)?.first_chunk()?),
+        0 => ProtocolField::Number(take_number(rest)?),
+        1 => ProtocolField::Long(*take(rest, 8)?.first_chunk()?),
         2 => {
             let length = usize::try_from(take_number(rest)?).ok()?;
-            Field::Bytes(take(rest, length)?)
+            ProtocolField::Bytes(take(rest, length)?)
         }
-        5 => Field::Word(*take(rest, 4)?.first_chunk()?),
+        5 => ProtocolField::Word(*take(rest, 4)?.first_chunk()?),
         _ => return None,
     };
     Some((key >> 3, field))
@@ -160,7 +163,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Returns a number of seven bits a byte, the lowest first.
+/// Reads a varint: seven bits per byte, lowest first.
 fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -173,7 +176,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The checksum of `TFRecord`: CRC-32C, turned and moved so that sums of sums differ.
+/// The checksum of `TFRecord`: CRC-32C, rotated and offset so that checksums of checksums differ.
 fn masked(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -204,7 +207,7 @@ mod tests {
         [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")][..], bytes].concat()
     }
 
-    /// An event with one value, as `PyTorch`'s `SummaryWriter` writes it.
+    /// An event with one value, in the format of `PyTorch`'s `SummaryWriter`.
     fn scalar_event(step: u8, tag: &str, value: f32) -> Vec<u8> {
         let value_field =
             [bytes_field(1, tag.as_bytes()), vec![2 << 3 | 5], value.to_le_bytes().to_vec()].concat();

@@ -1,34 +1,34 @@
-//! Deadlines as job files have them: the key `deadline`.
+//! Deadlines in job files: the key `deadline`.
 
 use chrono::{DateTime, Local, LocalResult, NaiveDateTime, TimeZone as _, Utc};
 
 use super::problem::{ValueError, quoted};
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::number::{to_f64, to_i64};
 use crate::{Deadline, ErrorId, Seconds, Time};
 
-/// Forms of a deadline without an offset, which is local time.
+/// Formats of a deadline without an offset, which is in local time.
 const LOCAL_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 
 /// Reads a date and time, or a duration.
-pub(super) fn read_deadline(value: &Value<'_>) -> Option<Deadline> {
+pub(super) fn read_deadline(value: &ReaderValue<'_>) -> Option<Deadline> {
     let is_date = value.text().is_some_and(looks_like_date);
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
 }
 
-/// Returns whether a text is meant as a date: it has a time as dates do, or a hyphen within.
+/// Returns whether a text is intended as a date: it contains a time of day, or a hyphen.
 fn looks_like_date(text: &str) -> bool {
     text.contains('T')
         || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4
 }
 
-fn within(value: &Value<'_>) -> Option<Seconds> {
+fn within(value: &ReaderValue<'_>) -> Option<Seconds> {
     if value.is_bare_seconds() {
         return value.duration();
     }
     let text = value.text()?;
     let wrong = |error: ValueError| {
-        // A duration that is nearly right has its own words.
+        // An almost valid duration has its own message.
         if text.starts_with(|c: char| c.is_ascii_digit()) { error } else { no_deadline(text) }
     };
     value.accept(super::parse_duration(text).map_err(wrong))
@@ -57,7 +57,7 @@ fn no_deadline(text: &str) -> ValueError {
         .hint("write it like 12h, 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00")
 }
 
-/// Returns a deadline as [`read_deadline`] reads it.
+/// Formats a deadline for [`read_deadline`].
 pub(super) fn deadline_text(deadline: Deadline) -> String {
     match deadline {
         Deadline::Within(time) => super::duration_text(time),

@@ -1,14 +1,14 @@
-//! What files say about GPU types: names, lists and maps of them, and speeds.
+//! Reads names, lists and maps of GPU types, and speeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::number::parse_number;
 use super::problem::{ValueError, quoted};
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{ErrorId, GpuType, Seconds, Speed};
 
 /// Reads samples per second, or `{alpha_ms, beta_ms}` of an affine step time.
-pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
+pub(super) fn read_speed(value: &ReaderValue<'_>) -> Option<Speed> {
     if !value.is_map() {
         return value.ranged(Speed::rate, "from 1e-9 to 1e12 samples/s");
     }
@@ -29,10 +29,10 @@ pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
     Speed::affine(alpha_s, beta_s)
 }
 
-/// Returns the speed that a text on a command line says: `644`, or `alpha_ms=80,beta_ms=4.21` as job files have it.
+/// Parses a speed on a command line: `644`, or `alpha_ms=80,beta_ms=4.21` as in job files.
 ///
 /// # Errors
-/// When it says none.
+/// If it is not a speed.
 pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
     if !text.contains("_ms") {
         let rate = parse_number(text)?;
@@ -66,10 +66,10 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
     })
 }
 
-/// Reads a map from GPU types.
+/// Reads a map keyed by GPU type.
 pub(super) fn by_type<T>(
-    value: &Value<'_>,
-    read: impl Fn(&Value<'_>) -> Option<T>,
+    value: &ReaderValue<'_>,
+    read: impl Fn(&ReaderValue<'_>) -> Option<T>,
 ) -> Option<BTreeMap<GpuType, T>> {
     let entries = all(value.entries().into_iter().map(|(key, item)| {
         let gpu_type = item.accept(parse_type(key));
@@ -79,10 +79,10 @@ pub(super) fn by_type<T>(
     Some(entries?.into_iter().collect())
 }
 
-/// Returns the GPU type that the text names.
+/// Parses a GPU type.
 ///
 /// # Errors
-/// When it can name none.
+/// If it is not a valid name.
 pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
     GpuType::new(text).ok_or_else(|| {
         ValueError::new(format!("{} is not a GPU type", quoted(text)))
@@ -91,8 +91,8 @@ pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
     })
 }
 
-/// Reads a list of GPU types that is not empty.
-pub(super) fn read_types(value: &Value<'_>) -> Option<BTreeSet<GpuType>> {
+/// Reads a non-empty list of GPU types.
+pub(super) fn read_types(value: &ReaderValue<'_>) -> Option<BTreeSet<GpuType>> {
     let items = value.items();
     if items.is_empty() && (value.is_list() || value.is_nothing()) {
         value.report(

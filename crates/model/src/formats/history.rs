@@ -1,5 +1,5 @@
-//! Metrics by epoch, from the logs of any training: CSV, JSON lines, `TensorBoard`'s event files, and the history of one curve
-//! with its rule as one JSON object.
+//! Metrics by epoch, from training logs: CSV, JSON lines, `TensorBoard` event files, or a single JSON object
+//! with one curve and its rule.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use super::problem::ValueError;
 use crate::ErrorId;
 use crate::number::to_u64;
 
-/// Names of the column or key that counts epochs; steps are numbered anew.
+/// Names of columns or keys that count epochs; steps are renumbered.
 const EPOCHS: [&str; 2] = ["epoch", "epochs"];
 const STEPS: [&str; 3] = ["step", "global_step", "iteration"];
 
 /// The metrics of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Log {
-    /// By name; each in the order of epochs, which count from 1, the last word on an epoch counting.
+pub struct TrainingLog {
+    /// Metrics by name, each in epoch order, with epochs from 1; the last value of an epoch counts.
     pub metrics: BTreeMap<String, Vec<(u64, f64)>>,
-    /// What its reader should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// One curve and what is asked of it.
+/// One curve with its goal.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Case {
     pub mode: String,
@@ -45,17 +45,17 @@ pub struct Case {
     pub min_reports: Option<usize>,
 }
 
-/// What a file with curves holds.
+/// The content of a file with curves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum History {
     Case(Box<Case>),
-    Log(Log),
+    Log(TrainingLog),
 }
 
-/// Returns what a file of any of the kinds holds.
+/// Parses a file of any of these kinds.
 ///
 /// # Errors
-/// When it is none of them, or nothing in it can be read.
+/// If it has none of these formats, or no readable data.
 pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     if event_file::is_event_file(bytes) {
         return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
@@ -82,7 +82,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     Ok(History::Log(log))
 }
 
-/// Returns a case whose epochs count upwards from 1.
+/// Checks that a case's epochs increase from 1.
 fn checked(case: Case) -> Result<Case, ValueError> {
     let rises = case.history.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if case.epochs == 0 || !rises || case.history.iter().any(|(epoch, _)| *epoch == 0) {
@@ -91,12 +91,12 @@ fn checked(case: Case) -> Result<Case, ValueError> {
     Ok(case)
 }
 
-/// What a rank's report says beside its metrics.
+/// Keys of a rank's report other than metrics.
 const OF_REPORTS: [&str; 10] =
     ["epoch", "rank", "samples", "compute_s", "epoch_s", "step_s", "batch", "micro_batch", "shares", "probe"];
 
-/// Returns the metrics that a line of a report has beside its key `metrics`: all numbers but the report's own and those that count
-/// epochs or steps.
+/// Returns the metrics of a report line outside its key `metrics`: all numbers except the report's own keys
+/// and counters of epochs or steps.
 pub fn beside(line: &Map<String, Json>) -> impl Iterator<Item = (&str, f64)> {
     let is_own = |name: &str| OF_REPORTS.contains(&name) || counts(name);
     line.iter().filter(move |(name, _)| !is_own(name)).filter_map(number)
@@ -107,14 +107,14 @@ fn number<'a>((name, value): (&'a String, &Json)) -> Option<(&'a str, f64)> {
     Some((name.as_str(), number?))
 }
 
-/// Returns whether a name is that of a number of epochs or steps.
+/// Returns whether a name is a counter of epochs or steps.
 fn counts(name: &str) -> bool {
     [&EPOCHS[..], &STEPS].concat().contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Reads an object a line: `epoch` or `step`, and metrics beside it or under `metrics`, as the ranks' reports have them. Lines that
-/// are none are passed over.
-fn json_lines(text: &str) -> Result<Log, ValueError> {
+/// Reads one object per line: `epoch` or `step`, with metrics beside it or under `metrics`, as in ranks'
+/// reports. Other lines are skipped.
+fn json_lines(text: &str) -> Result<TrainingLog, ValueError> {
     let mut rows = Rows::default();
     let mut unread = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -124,14 +124,14 @@ fn json_lines(text: &str) -> Result<Log, ValueError> {
         };
         let inner = object.get("metrics").and_then(Json::as_object).into_iter().flatten();
         let place = object.iter().filter(|(name, _)| counts(name)).filter_map(number);
-        // What is under `metrics` counts where a name is in both places.
+        // If a name is in both places, the value under `metrics` counts.
         rows.add(place.chain(beside(&object)).chain(inner.filter_map(number)));
     }
     rows.log(unread)
 }
 
-/// Reads a table with a header; empty cells are passed over, and what is no number counts as NaN.
-fn csv(text: &str) -> Result<Log, ValueError> {
+/// Reads a table with a header; empty cells are skipped, and other non-numbers count as NaN.
+fn csv(text: &str) -> Result<TrainingLog, ValueError> {
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
     let headings =
@@ -155,13 +155,13 @@ fn csv(text: &str) -> Result<Log, ValueError> {
 struct Rows {
     by_epoch: BTreeMap<String, Vec<(u64, f64)>>,
     by_step: BTreeMap<String, Vec<(u64, f64)>>,
-    /// Values that are no finite numbers, by name.
+    /// Number of non-finite values, by name.
     odd: BTreeMap<String, usize>,
     first: Option<u64>,
 }
 
 impl Rows {
-    /// Adds a row; one that says neither epoch nor step tells of something else.
+    /// Adds a row; a row without epoch or step is skipped.
     fn add<'a>(&mut self, cells: impl Iterator<Item = (&'a str, f64)>) {
         let (cells, odd): (Vec<_>, Vec<_>) = cells.partition(|(_, number)| number.is_finite());
         for (name, _) in odd {
@@ -187,7 +187,7 @@ impl Rows {
         }
     }
 
-    fn log(mut self, unread: usize) -> Result<Log, ValueError> {
+    fn log(mut self, unread: usize) -> Result<TrainingLog, ValueError> {
         if self.by_epoch.is_empty() && self.by_step.is_empty() {
             let error = ValueError::new("has no rows with an epoch and a number").id(ErrorId::CurveFile);
             return Err(
@@ -196,7 +196,7 @@ impl Rows {
         }
         let odd = std::mem::take(&mut self.odd);
         let mut log = if self.by_epoch.is_empty() { numbered(self.by_step, "steps") } else { self.epochs() };
-        // A column without any number is no metric.
+        // A column without any number is not a metric.
         for (name, count) in odd.iter().filter(|(name, _)| log.metrics.contains_key(*name)) {
             let note = format!("skipped values of {name} that are not finite numbers: {count}");
             log.notes.push(note);
@@ -207,10 +207,10 @@ impl Rows {
         Ok(log)
     }
 
-    /// Returns the metrics by epoch; a log that counts from 0 is counted from 1.
-    fn epochs(self) -> Log {
+    /// Returns the metrics by epoch; a log that counts from 0 is shifted to count from 1.
+    fn epochs(self) -> TrainingLog {
         let shift = u64::from(self.first == Some(0));
-        let mut log = Log::default();
+        let mut log = TrainingLog::default();
         for (name, points) in self.by_epoch {
             let last: BTreeMap<u64, f64> =
                 points.into_iter().map(|(epoch, value)| (epoch + shift, value)).collect();
@@ -220,11 +220,12 @@ impl Rows {
     }
 }
 
-/// Returns series by step with their points numbered from 1: how many steps an epoch has is not known.
-fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> Log {
-    let mut log = Log {
+/// Returns series by step with their points numbered from 1, because the number of steps per epoch is
+/// unknown.
+fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> TrainingLog {
+    let mut log = TrainingLog {
         notes: vec![format!("the log counts {what}: its n-th value counts as epoch n")],
-        ..Log::default()
+        ..TrainingLog::default()
     };
     for (name, points) in series {
         let by_step: BTreeMap<u64, f64> = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
@@ -233,7 +234,7 @@ fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> Log {
     log
 }
 
-/// Returns a number that counts something.
+/// Returns a number if it is a valid counter.
 fn whole(number: f64) -> Option<u64> {
     let is_whole = number.fract() == 0.0 && (0.0..1e12).contains(&number);
     is_whole.then_some(to_u64(number))
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(log.notes, ["skipped values of loss that are not finite numbers: 1"]);
     }
 
-    fn log(text: &str) -> Log {
+    fn log(text: &str) -> TrainingLog {
         match parse(text.as_bytes()) {
             Ok(History::Log(log)) => log,
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! The JSON of `hsched inventory` back to a cluster.
+//! Reads a cluster from the JSON of `hsched inventory`.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use crate::{Cluster, GpuStock, GpuType, NameError, Node, NodeName, NodeState, Pa
 /// Most GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;
 
-/// Why a text is no inventory.
+/// Why a text is not an inventory.
 #[derive(Debug, Error)]
 pub enum InventoryError {
     #[error("is not an hsched inventory")]
@@ -46,7 +46,7 @@ struct NodeJson {
     features: Vec<String>,
     #[serde(default)]
     gpus: Vec<StockJson>,
-    /// Whether Slurm knows no type of the GPUs; then the one named here is found again.
+    /// Whether Slurm knows no type for the GPUs; the type given here is then detected again.
     #[serde(default)]
     gpus_untyped: bool,
     #[serde(default)]
@@ -80,7 +80,7 @@ struct PartitionJson {
 /// Returns the cluster and the notes of an inventory (schema `hsched.inventory/1`).
 ///
 /// # Errors
-/// When the text is no such JSON, or says what no cluster can be.
+/// If the text is not such JSON, or contains impossible values.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), InventoryError> {
     let inventory: Inventory = serde_json::from_str(text)?;
     if inventory.schema != "hsched.inventory/1" {

@@ -1,4 +1,4 @@
-//! Jobs back to the keys of a job file, as JSON, in one canonical spelling.
+//! Writes jobs as job file entries in JSON, in one canonical form.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::duration::duration_text;
 use super::job_keys::{entries, job_keys};
 use crate::{Command, GpuType, Job, Seconds, Speed};
 
-/// Returns the entry of a job file that describes this job, every default written out.
+/// Returns the job file entry of this job, with all defaults written out.
 ///
-/// `{"jobs": [to_json(job)]}`, printed as JSON, is a job file again. Parsing it, or reading the entry
-/// with [`from_json`](super::jobs::from_json), gives an equal job when the job came from a file. Affine step times may change in their last bit when they were
-/// computed in seconds: a job file holds milliseconds.
+/// `{"jobs": [to_json(job)]}`, printed as JSON, is a valid job file. Parsing it, or reading the entry with
+/// [`from_json`](super::jobs::from_json), gives an equal job if the job came from a file. Affine step times
+/// computed in seconds may change in their last bit, because a job file stores milliseconds.
 pub fn to_json(job: &Job) -> Value {
     Value::Object(entries(job_keys(), job))
 }
@@ -39,7 +39,7 @@ pub(super) fn filled_list<T: Serialize>(items: impl IntoIterator<Item = T>) -> O
     (!items.is_empty()).then_some(Value::Array(items))
 }
 
-/// Returns the command; `None` if there is none, as in a trace.
+/// Returns the command; `None` if it is empty, as in a trace.
 pub(super) fn command_json(command: &Command) -> Option<Value> {
     match command {
         Command::Words(words) => filled_list(words),
@@ -60,10 +60,10 @@ pub(super) fn speed_json(speed: Speed) -> Value {
     }
 }
 
-/// Returns the milliseconds that read back as exactly this duration, or the nearest.
+/// Returns the milliseconds that are read back as exactly this duration, or the closest.
 ///
-/// Seconds came from milliseconds by a division that rounds; the way back is a step or two away from
-/// the product.
+/// Seconds came from milliseconds by a rounding division, so the inverse is one or two representable numbers
+/// away from the product.
 fn milliseconds(duration: Seconds) -> f64 {
     let product = duration.0 * 1000.0;
     let (down, up) = (product.next_down(), product.next_up());
@@ -82,7 +82,7 @@ mod tests {
     use crate::formats::jobs;
     use crate::{Command, Job};
 
-    /// Texts that trip writers and readers of YAML and JSON.
+    /// Texts that are difficult for writers and readers of YAML and JSON.
     const NASTY: &str = "[a-z0-9:#'\"{}\\[\\],&*!|>%@`~ =\\\\-]{1,20}|\\PC{1,12}|(- |null|true|1e3|<<|~)";
 
     fn again(jobs: &[Job], pretty: bool) -> Vec<Job> {
@@ -144,6 +144,8 @@ jobs:
     urgency: 2.5
     stop: {rule: best, when_busy: target, patience: 5, not_before: 3, confidence: 0.9, give_up: true}
     retries: 0
+    tags: [first, baseline.2]
+    promising_first: true
     gpus: 4
     arrival: 1h30m
     sync_scale: 4

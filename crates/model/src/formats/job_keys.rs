@@ -1,13 +1,13 @@
-//! The one table of the keys of a job: how each is documented, read, checked and written.
+//! The table of a job's keys: how each is documented, read, checked and written.
 //!
-//! Job files, JSON, YAML for people, CSV traces, sweeps and the manual all go by it. A new key is one entry here, beside its field in
-//! [`Job`].
+//! Job files, JSON, generated YAML, CSV traces, sweeps and the manual all use it. A new key is one entry
+//! here, plus its field in [`Job`].
 
 use serde_json::Value as Json;
 
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::job_yaml::flow;
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::Job;
 
 mod course;
@@ -18,68 +18,71 @@ mod replicas;
 mod tests;
 mod training;
 
-/// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
+/// Largest count of samples, batches and steps: products of a few of them stay exact in the planner's floats.
 const COUNT_LIMIT: u64 = 1_000_000_000_000;
 
-/// Largest number of GPUs a job may ask for.
+/// Largest number of GPUs that a job may request.
 const GPU_LIMIT: u32 = 1_000_000;
 
-/// All keys in the order in which a file is best written, by subject.
+/// All keys, grouped by subject, in the order in which files are written.
 static TABLE: [&[JobKey]; 5] = [training::KEYS, gpus::KEYS, replicas::KEYS, launch::KEYS, course::KEYS];
 
 /// A key of a job, or of a map in a job.
 pub struct JobKey {
     pub name: &'static str,
-    /// What values look like, for people. In a map: the key as the map's form names it; empty if only hsched writes it.
+    /// Form of values for help texts. In a map: the key as written in the map's form; empty if only hsched
+    /// writes it.
     pub(super) form: &'static str,
-    /// Sentences for people. In a map: they follow those of the map.
+    /// Help text. In a map, it follows that of the map.
     pub(super) help: &'static str,
     pub(super) needed: Needed,
-    /// Value where the key is missing, as YAML; empty where none is the same as a value.
+    /// Default value as YAML; empty if there is none.
     pub default: &'static str,
-    /// Whether the value is a name: a cell of a CSV trace is then this text, even if it looks like a number.
+    /// Whether the value is a name, so that a cell of a CSV trace is always text, even if it looks like a
+    /// number.
     pub is_name: bool,
-    /// Keys of the map that is the value; empty if it is no map, or one with any keys.
+    /// Keys of a map value; empty if the value is not a map, or a map with arbitrary keys.
     pub(super) inner: &'static [Self],
-    /// What the values of a sweep do to it.
+    /// How the values of a sweep are inserted.
     pub(super) filling: Filling,
-    /// Reads a value into a job. Reports what is wrong with it and returns `None` then. Not called for a map of `inner` keys.
-    pub(super) read: fn(&Value<'_>, &mut Job) -> Option<()>,
-    /// Sets the value by those of other keys, where the key is missing and not the same for all jobs.
+    /// Reads a value into a job; reports errors and returns `None`. Not called for a map with `inner` keys.
+    pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
+    /// Derives a missing value from other keys, if the default is not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
-    /// Called after all keys have been read: reports what does not fit other keys, and sets those that follow from this one.
-    pub(super) settle: fn(&mut Draft<'_>),
-    /// Returns the value as JSON, for programs; `None` if the job is the same without the key.
+    /// Called after all keys have been read: reports conflicts with other keys, and sets values that follow
+    /// from this one.
+    pub(super) settle: fn(&mut JobDraft<'_>),
+    /// Returns the value as JSON; `None` if the job is the same without the key.
     pub(super) write: fn(&Job) -> Option<Json>,
-    /// Returns the value as YAML on one line, for people; given as JSON, too.
+    /// Returns the value as YAML on one line; it also receives the JSON.
     pub(super) write_yaml: fn(&Job, &Json) -> String,
 }
 
-/// Which files must have a key.
+/// The files that must have a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
     No,
     Yes,
-    /// Job files, but not traces, whose jobs never run.
+    /// Job files, but not traces, whose jobs do not run.
     ToRun,
 }
 
-/// How a sweep fills the placeholders in the value of a key.
+/// How a sweep fills the placeholders in a key's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filling {
     /// As text.
     Plain,
-    /// As words of a shell.
+    /// As shell words.
     Shell,
-    /// As words of a shell, unless it is a list: that has one word an item.
+    /// As shell words; in a list, each item is one word.
     ShellUnlessList,
-    /// Not at all: the variant's name replaces it.
+    /// Not filled: the variant's name replaces it.
     Name,
-    /// Not at all: it is left out.
+    /// Not filled: the key is removed.
     Nothing,
 }
 
-/// What most keys have in common.
+/// Common values of most keys.
 const KEY: JobKey = JobKey {
     name: "",
     form: "",
@@ -96,13 +99,13 @@ const KEY: JobKey = JobKey {
     write_yaml: |_, value| flow(value),
 };
 
-/// Returns the keys of a job in the order in which a file is best written; those of maps are inside of their map's key.
+/// Returns the keys of a job in file order; those of maps are inside their map's key.
 pub fn job_keys() -> impl Iterator<Item = &'static JobKey> {
     TABLE.into_iter().flatten()
 }
 
 impl JobKey {
-    /// Returns the key of a job that has this name.
+    /// Returns the key of a job with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         job_keys().find(|key| key.name == name)
     }
@@ -112,14 +115,14 @@ impl JobKey {
         self.needed != Needed::No
     }
 
-    /// Returns what values look like, for people.
+    /// Returns the form of values for help texts.
     pub fn form(&self) -> String {
         let inner: Vec<&str> =
             self.inner.iter().map(|key| key.form).filter(|form| !form.is_empty()).collect();
         if inner.is_empty() { self.form.to_owned() } else { format!("map of {}", inner.join(", ")) }
     }
 
-    /// Returns sentences for people.
+    /// Returns the help text.
     pub fn help(&self) -> String {
         let all = [self.help].into_iter().chain(self.inner.iter().map(|key| key.help));
         all.filter(|help| !help.is_empty()).collect::<Vec<_>>().join(" ")
@@ -141,7 +144,7 @@ impl JobKey {
         (!goes_without_saying).then_some(text)
     }
 
-    /// Returns whether a job would have the same value without the key, because of other keys.
+    /// Returns whether a job would have the same value without the key, because other keys imply it.
     fn follows_from_others(&self, job: &Job) -> bool {
         self.derive.is_some_and(|derive| {
             let mut derived = job.clone();
@@ -151,7 +154,7 @@ impl JobKey {
     }
 }
 
-/// Returns the entries that keys have in a job, as JSON.
+/// Returns the entries of keys in a job, as JSON.
 pub(super) fn entries<'k>(
     keys: impl IntoIterator<Item = &'k JobKey>,
     job: &Job,

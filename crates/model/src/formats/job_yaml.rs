@@ -1,4 +1,4 @@
-//! Jobs back to a job file for people: in the order of the table of keys, without what is the default.
+//! Writes jobs as a readable job file: in the order of the table of keys, without defaults.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub fn flow(value: &Value) -> String {
     }
 }
 
-/// Returns the bytes exactly, in MB where a point and one digit are enough.
+/// Formats the bytes exactly, in MB if one decimal is enough.
 pub(super) fn megabytes(bytes: Bytes) -> String {
     let (tenths, rest) = (bytes.0 / 100_000, bytes.0 % 100_000);
     match (rest, tenths % 10) {

@@ -1,4 +1,5 @@
-//! Job files: the jobs of a file, with their sweeps and copies; each job is read by the table of keys (`job_keys`).
+//! Job files: the jobs of a file, with their sweeps and copies; each job is read with the table of keys
+//! (`job_keys`).
 
 use std::collections::BTreeMap;
 
@@ -6,22 +7,22 @@ use serde_json::json;
 
 use super::after;
 use super::copies;
-use super::draft::Draft;
+use super::draft::JobDraft;
 pub use super::job_json::to_json;
 use super::job_keys::{JobKey, job_keys};
 pub use super::job_yaml::to_yaml;
 use super::json;
 use super::launch;
 use super::problem::{Problems, ValueError};
-use super::reader::{Value, all, read_file, read_tree};
+use super::reader::{ReaderValue, all, read_file, read_tree};
 use super::sweep::Sweeps;
 use super::trial::Trial;
 use crate::{ErrorId, Job, JobName, Seconds};
 
-/// Returns the jobs of a job file, every default filled in.
+/// Parses a job file, with all defaults filled in.
 ///
 /// # Errors
-/// When the text is not YAML or not a job file; all problems are listed.
+/// If the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
     read_file(text, |root| read_jobs(root, true, None))
 }
@@ -29,23 +30,23 @@ pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
 /// Returns the jobs of the entries of a job file, as [`to_json`] writes them.
 ///
 /// # Errors
-/// When they are not the entries of a job file; all problems are listed.
+/// If they are not valid entries; all problems are listed.
 pub fn from_json(entries: &[serde_json::Value]) -> Result<Vec<Job>, Problems> {
     read_tree(&json::tree(&json!({ "jobs": entries })), true, |root| read_jobs(root, true, None))
 }
 
-/// Jobs over time.
+/// A trace of jobs over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
-    /// Where the clock begins.
+    /// Start of the clock.
     pub now: Seconds,
     pub jobs: Vec<Job>,
 }
 
-/// Returns a trace: a job file whose jobs may lack a command, and which may say where the clock begins (`now`).
+/// Parses a trace: a job file whose jobs may lack a command, with an optional start of the clock (`now`).
 ///
 /// # Errors
-/// As [`parse`].
+/// The errors of [`parse`].
 pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
     read_file(text, |root| {
         let now = root.entries_quietly().into_iter().find(|(key, _)| *key == "now");
@@ -54,8 +55,8 @@ pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
     })
 }
 
-/// Reads the jobs of a file, with the values of a trial where one is given.
-pub(super) fn read_jobs(root: &Value<'_>, runs: bool, trial: Option<&Trial>) -> Option<Vec<Job>> {
+/// Reads the jobs of a file, with the values of a trial if one is given.
+pub(super) fn read_jobs(root: &ReaderValue<'_>, runs: bool, trial: Option<&Trial>) -> Option<Vec<Job>> {
     if root.is_list() {
         root.report(
             ValueError::new("must be a map, got a list")
@@ -91,22 +92,23 @@ pub(super) fn read_jobs(root: &Value<'_>, runs: bool, trial: Option<&Trial>) -> 
     Some(after::settled(entries?))
 }
 
-/// Returns whether the file has the keys of a job where `jobs` should be.
-fn is_one_job(root: &Value<'_>) -> bool {
+/// Returns whether the file has the keys of a job in place of `jobs`.
+fn is_one_job(root: &ReaderValue<'_>) -> bool {
     let keys: Vec<&str> = root.entries_quietly().into_iter().map(|(key, _)| key).collect();
     let of_job = keys.iter().filter(|key| JobKey::named(key).is_some());
     !keys.contains(&"jobs") && keys.contains(&"name") && of_job.count() > 1
 }
 
-fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
+fn read_job(value: &ReaderValue<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
     let names: Vec<&str> = job_keys().map(|key| key.name).collect();
     let fields = value.fields(&names);
     let is_new = fields.get("name").is_none_or(|name| is_new(name, lines));
-    Draft::read(fields, runs).filter(|_| is_new)
+    JobDraft::read(fields, runs).filter(|_| is_new)
 }
 
-/// Returns whether no job before has this name, and reports it if one has. What is wrong with a name is said where it is read.
-fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
+/// Returns whether no earlier job has this name; reports a duplicate. An invalid name is reported where it is
+/// read.
+fn is_new(value: &ReaderValue<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
     let Some(name) = value.text_quietly().and_then(|text| JobName::new(text).ok()) else { return true };
     if let Some(first) = lines.get(&name) {
         let message = format!("{:?} is already the name of the job on line {first}", name.as_str());
@@ -117,10 +119,10 @@ fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
     true
 }
 
-/// Returns the text when it can be a name for people: one line, not empty.
+/// Returns the text if it is a valid display name: one line, not empty.
 ///
 /// # Errors
-/// When it cannot.
+/// If it is invalid.
 pub fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));

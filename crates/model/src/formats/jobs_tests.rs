@@ -1,4 +1,4 @@
-//! What job files mean, and what is said of wrong ones.
+//! The meaning of job files, and the messages for invalid ones.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::formats::jobs::parse;
 const LEAST: &str =
     "name: a, samples_per_epoch: 1000, epochs: 2, global_batch: 300, model_size: 1MB, command: run";
 
-/// Returns the problems of a job with the least keys and `more`, without the path of the job.
+/// Returns the problems of a job with the required keys and `more`, without the path of the job.
 fn check(more: &str) -> String {
     let text = format!("jobs:\n- {{{LEAST},\n  {more}}}");
     parse(&text).map_or_else(|problems| problems.to_string(), |jobs| format!("{} ok", jobs.len()))
@@ -157,7 +157,7 @@ fn what_new_users_write_is_put_right() {
         format!("x-own: &own {{epochs: 5}}\njobs:\n- {{<<: *own, {}}}\n", LEAST.replace("epochs: 2, ", ""));
     assert_snapshot!(file(&anchored), @"1 ok");
     assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: hsched ignores keys that begin with x-");
-    // Only at the top: a job has no such keys.
+    // Only at the top level: a job has no such keys.
     assert_snapshot!(check("x-a: {}"), @"line 3: jobs[0].x-a: is not a known key");
     assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit: "5"; write 5s, 5m or 5h"#);
     assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit: "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);

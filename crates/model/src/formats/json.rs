@@ -1,34 +1,34 @@
-//! JSON as the tree that its text would give, and the one thing in its text that YAML does not read: a character
-//! written as two `\u` escapes.
+//! JSON as a YAML tree, and the one construct of JSON text that YAML does not read: a character written as
+//! two `\u` escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::yaml::{Key, Kind, YamlNode};
+use super::yaml::{ValueKind, YamlKey, YamlNode};
 
 /// Returns the tree of a value, all of it on line 1.
 pub(super) fn tree(value: &Value) -> YamlNode {
-    let scalar = |text: String, quoted| Kind::Scalar { text, quoted };
-    let key = |text: &String| Key { line: 1, text: text.clone(), quoted: true };
+    let scalar = |text: String, quoted| ValueKind::Scalar { text, quoted };
+    let key = |text: &String| YamlKey { line: 1, text: text.clone(), quoted: true };
     let kind = match value {
         Value::Null => scalar("null".to_owned(), false),
         Value::Bool(switch) => scalar(switch.to_string(), false),
         Value::Number(number) => scalar(number.to_string(), false),
         Value::String(text) => scalar(text.clone(), true),
-        Value::Array(items) => Kind::List(items.iter().map(tree).collect()),
+        Value::Array(items) => ValueKind::List(items.iter().map(tree).collect()),
         Value::Object(entries) => {
-            Kind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
+            ValueKind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
         }
     };
     YamlNode { line: 1, kind }
 }
 
-/// Returns the text with every pair of surrogate escapes (`\ud83d\ude00`) as YAML's one escape
-/// (`\U0001F600`), where the text looks like JSON; lines stay as they are.
+/// Returns the text with every surrogate pair (`\ud83d\ude00`) replaced by YAML's single escape
+/// (`\U0001F600`), if the text looks like JSON; lines are unchanged.
 ///
-/// JSON has no other strings than those in double quotes, so an escape is one wherever it stands.
+/// JSON has only double-quoted strings, so every backslash begins an escape.
 pub(super) fn with_whole_characters(text: &str) -> Cow<'_, str> {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     if !looks_like_json || !text.contains("\\u") {
@@ -44,7 +44,7 @@ pub(super) fn with_whole_characters(text: &str) -> Cow<'_, str> {
             let _ = write!(out, "\\U{:08X}", u32::from(character));
             rest = escape.get(12..).unwrap_or_default();
         } else {
-            // A backslash covers the next character, which may be a backslash too.
+            // A backslash escapes the next character, which may also be a backslash.
             let length = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
             out.push_str(&escape[..length]);
             rest = &escape[length..];
@@ -54,7 +54,7 @@ pub(super) fn with_whole_characters(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the character that two escapes at the start of the text stand for.
+/// Returns the character of two escapes at the start of the text.
 fn pair(text: &str) -> Option<char> {
     let unit = |range| u16::from_str_radix(text.get(range)?, 16).ok();
     if !(text.starts_with("\\u") && text.get(6..8) == Some("\\u")) {

@@ -1,29 +1,29 @@
 //! How a job is started: its command, environment, shell lines and Slurm options.
 //!
-//! What ends up in an `sbatch` option or in one line of a script may hold no control characters: a
-//! newline there would be a new directive.
+//! Text for an `sbatch` option or a single script line must not contain control characters: a newline would
+//! start a new directive.
 
 use std::collections::BTreeSet;
 
 use super::problem::{ValueError, quoted};
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{Command, ErrorId, Seconds};
 
-/// Variables that the launcher or Slurm sets for every rank, and those that its scripts work with.
+/// Variables that the launcher or Slurm sets for every rank, and those that its scripts use.
 const RESERVED: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"];
 const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
 
-/// What `hsched_ddp` reads and nobody but the user sets.
+/// Variables read by `hsched_ddp` that only users set.
 const OF_USERS: [&str; 1] = ["HSCHED_GATE_LIMIT_S"];
 
-/// Longest name of an environment variable taken.
+/// Maximum length of an environment variable's name.
 const NAME_LIMIT: usize = 200;
 
-/// Returns the text when it holds no control character.
+/// Returns the text if it contains no control character.
 ///
 /// # Errors
-/// When it holds one.
+/// If it contains one.
 pub fn one_line(text: &str) -> Result<String, ValueError> {
     match text.chars().find(|c| c.is_control()) {
         None => Ok(text.to_owned()),
@@ -34,10 +34,10 @@ pub fn one_line(text: &str) -> Result<String, ValueError> {
     }
 }
 
-/// Returns the text when it can be an account, partition or quality of service.
+/// Returns the text if it can be an account, partition or quality of service.
 ///
 /// # Errors
-/// When it is not one word.
+/// If it is not a single word.
 pub fn slurm_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.chars().any(char::is_whitespace) {
         let message = format!("must be one word, got {}", quoted(text));
@@ -49,7 +49,7 @@ pub fn slurm_name(text: &str) -> Result<String, ValueError> {
 /// Returns the words of a shell-like line of options.
 ///
 /// # Errors
-/// When a quote is not closed, or a word holds a control character.
+/// If a quote is unclosed, or a word contains a control character.
 pub fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
     let words = shell_words::split(line).map_err(|error| {
         ValueError::new(format!("cannot be split into words: {error}")).id(ErrorId::TextFormat)
@@ -57,19 +57,19 @@ pub fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
     words.iter().map(|word| one_line(word)).collect()
 }
 
-/// Returns the lines of a block of shell text, without blank ones at its end.
+/// Returns the lines of a block of shell text, without trailing blank lines.
 ///
 /// # Errors
-/// When it holds a NUL character.
+/// If it contains a NUL character.
 pub fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
     no_nul(block)?;
     Ok(block.trim_end().lines().map(ToOwned::to_owned).collect())
 }
 
-/// Returns the text when a shell can be given it.
+/// Returns the text if it can be passed to a shell.
 ///
 /// # Errors
-/// When it holds a NUL character.
+/// If it contains a NUL character.
 pub fn no_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
         return Err(ValueError::new("must not contain a NUL character").id(ErrorId::TextFormat));
@@ -78,7 +78,7 @@ pub fn no_nul(text: &str) -> Result<String, ValueError> {
 }
 
 /// Reads an account or partition, or a list of them.
-pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_names(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if !value.is_list() {
         return value.parsed(slurm_name).map(|name| vec![name]);
     }
@@ -89,7 +89,7 @@ pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Returns the text when it can be a path.
+/// Returns the text if it can be a path.
 pub(super) fn path(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
         return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));
@@ -97,11 +97,11 @@ pub(super) fn path(text: &str) -> Result<String, ValueError> {
     one_line(text)
 }
 
-/// What `hsched import` writes where only the owner knows the value.
+/// Placeholder that `hsched import` writes for values that only the user knows.
 pub const TODO: &str = "TODO";
 
-/// Reads a duration above 0.
-pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
+/// Reads a positive duration.
+pub(super) fn positive(value: &ReaderValue<'_>) -> Option<Seconds> {
     let slurms = |hint| format!("{hint} (Slurm would read it as minutes)");
     let duration = value.duration_with(slurms)?;
     let checked = if duration.0 > 0.0 {
@@ -113,7 +113,7 @@ pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
 }
 
 /// Reads a list of words, or one line for the shell.
-pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
+pub(super) fn read_command(value: &ReaderValue<'_>) -> Option<Command> {
     let empty = || ValueError::new("must not be empty").id(ErrorId::TextFormat);
     if !value.is_list() {
         let line = value.parsed(no_nul)?;
@@ -134,8 +134,8 @@ pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
     Some(Command::Words(words))
 }
 
-/// Reads a map of variables, or a list of `NAME=value`, which keeps its order in JSON too.
-pub(super) fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
+/// Reads a map of variables, or a list of `NAME=value`, which also keeps its order in JSON.
+pub(super) fn read_env(value: &ReaderValue<'_>) -> Option<Vec<(String, String)>> {
     if !value.is_list() {
         return all(value.entries().into_iter().map(|(name, item)| {
             let checked = item.accept(variable(name));
@@ -158,7 +158,7 @@ pub(super) fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
     }))
 }
 
-/// Returns the name when it can be a variable of a job's environment.
+/// Returns the name if it can be an environment variable of a job.
 pub(super) fn variable(name: &str) -> Result<String, ValueError> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -178,7 +178,7 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
 }
 
 /// Reads shell lines: a list with one item each, or one block of text.
-pub(super) fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_lines(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(no_nul)));
     }
@@ -186,7 +186,7 @@ pub(super) fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 /// Reads words: a list with one item each, or one text split as a shell splits it.
-pub(super) fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_words(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(one_line)));
     }

@@ -1,17 +1,17 @@
-//! JSON as programs print it: with `NaN`, with `.5`, with a value that is missing.
+//! JSON in the imprecise form that programs print: with `NaN`, with `.5`, with a missing value.
 
 use serde_json::{Number, Value};
 
-/// Reads a JSON text. A bare value that JSON does not know becomes the number that it is, or else a string: one such
-/// value must not make the others unreadable.
+/// Parses JSON text. A bare value that is not valid JSON becomes a number if possible, otherwise a string, so
+/// that one such value does not make the others unreadable.
 ///
 /// # Errors
-/// When it is no JSON for another reason.
+/// If it is not JSON for another reason.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| serde_json::from_str(&mended(text)).map_err(|_| error))
 }
 
-/// Returns whether [`parse`] found a number here that is not finite, such as `NaN` of a loss that diverged.
+/// Returns whether [`parse`] found a non-finite number here, such as the `NaN` of a diverged loss.
 pub fn is_not_finite(value: &Value) -> bool {
     value.as_str().and_then(|word| word.parse().ok()).is_some_and(|number: f64| !number.is_finite())
 }
@@ -66,8 +66,8 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of the bare word at the start of a text. After a key a comma and a digit belong to it: in some
-/// languages 3.5 is written `3,5`.
+/// Returns the length of the bare word at the start of a text. After a key, a comma followed by a digit
+/// belongs to it, because some locales write 3.5 as `3,5`.
 fn bare(text: &str, is_of_key: bool) -> usize {
     let ends = |&(at, character): &(usize, char)| match character {
         ',' => !(is_of_key && text[at + 1..].starts_with(|next: char| next.is_ascii_digit())),

@@ -1,16 +1,16 @@
-//! Numbers as YAML 1.2 writes them, and nothing that another reader could take for another number.
+//! Numbers in YAML 1.2 notation, without forms that other readers interpret differently.
 
 use std::ops::RangeInclusive;
 
 use super::problem::{ValueError, quoted};
 use crate::ErrorId;
 
-/// Returns the whole number.
+/// Parses an integer.
 ///
-/// Only decimal digits count: `1e3`, `0x10`, `010` and `100_000` are refused with what to write.
+/// Only decimal digits are allowed: `1e3`, `0x10`, `010` and `100_000` are refused with a hint.
 ///
 /// # Errors
-/// When the text is no whole number or it is out of range.
+/// If the text is not an integer, or it is out of range.
 pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueError> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -40,10 +40,10 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
     }
 }
 
-/// Returns the number, which is finite.
+/// Parses a finite number.
 ///
 /// # Errors
-/// When the text is no decimal number, or one too large for a double.
+/// If the text is not a decimal number, or too large for a double.
 pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     if let ".nan" | ".inf" | "-.inf" | "+.inf" = text.to_ascii_lowercase().as_str() {
         return Err(ValueError::new(format!("must be a finite number, got {text}")).id(ErrorId::NumberFormat));
@@ -63,7 +63,7 @@ pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     }
 }
 
-/// Returns whether the text is a number of YAML's core schema, which JSON's numbers are too.
+/// Returns whether the text is a number of YAML's core schema, which includes JSON's numbers.
 fn is_decimal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -86,7 +86,7 @@ fn not_whole(text: &str) -> ValueError {
         return with_plain_digits(error, text);
     }
     match text.parse::<f64>() {
-        // Doubles print whole numbers below 2^53 exactly.
+        // Doubles print integers below 2^53 exactly.
         Ok(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
             error.hint(format!("write {number:.0}"))
         }
@@ -94,7 +94,7 @@ fn not_whole(text: &str) -> ValueError {
     }
 }
 
-/// Adds what to write for `100_000`, `100,000` and `10^9`.
+/// Adds a hint for `100_000`, `100,000` and `10^9`.
 fn with_plain_digits(error: ValueError, text: &str) -> ValueError {
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',' | '\'' | ' ')).collect();
     if plain.len() < text.len() && is_decimal(&plain) {
@@ -109,7 +109,7 @@ fn with_plain_digits(error: ValueError, text: &str) -> ValueError {
     }
 }
 
-/// Returns the digits for a message, cut when there are many.
+/// Returns the digits for a message, shortened if there are many.
 fn short(text: &str) -> String {
     if text.len() <= 30 { text.to_owned() } else { format!("{}… ({} characters)", &text[..20], text.len()) }
 }

@@ -1,21 +1,21 @@
-//! Placeholders such as `{lr}` in the texts of a job, and the values of a sweep in their place.
+//! Placeholders such as `{lr}` in the texts of a job, filled with the values of a sweep.
 
 use std::ops::Range;
 
-use super::yaml::{Kind, YamlNode};
+use super::yaml::{ValueKind, YamlNode};
 
-/// How a text is read later, which decides how a value has to be written into it.
+/// How a text is interpreted later, which determines how values must be quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// As it stands.
+    /// Literally.
     Plain,
     /// By a shell, so that a value stays one word or part of one.
     Shell,
 }
 
-/// Returns the names in braces in a text, each with the place of the whole `{name}`.
+/// Returns the names in braces in a text, each with the byte range of the whole `{name}`.
 ///
-/// What follows a `$` is a variable of the shell, and no placeholder.
+/// Braces after a `$` are a shell variable, not a placeholder.
 pub(super) fn names(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     text.match_indices('{').filter_map(|(begin, _)| {
         let (name, _) = text[begin + 1..].split_once('}')?;
@@ -26,25 +26,25 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// Returns the name when a value is one placeholder and nothing else.
+/// Returns the name if a value is exactly one placeholder.
 ///
-/// YAML reads `{lr}` without quotation marks as a map with the key `lr` and no value.
+/// YAML reads an unquoted `{lr}` as a map with the key `lr` and no value.
 pub(super) fn alone(node: &YamlNode) -> Option<&str> {
     match &node.kind {
-        Kind::Scalar { text, .. } => {
+        ValueKind::Scalar { text, .. } => {
             names(text).find(|(place, _)| *place == (0..text.len())).map(|(_, name)| name)
         }
-        Kind::Map(entries) => match entries.as_slice() {
-            [(key, YamlNode { kind: Kind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
+        ValueKind::Map(entries) => match entries.as_slice() {
+            [(key, YamlNode { kind: ValueKind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
                 Some(&key.text)
             }
             _ => None,
         },
-        Kind::List(_) => None,
+        ValueKind::List(_) => None,
     }
 }
 
-/// Returns the text with the values of the placeholders that have one; the others stay.
+/// Returns the text with values filled in for known placeholders; others stay.
 pub(super) fn fill<'v>(text: &str, syntax: Syntax, value_of: impl Fn(&str) -> Option<&'v str>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut quote = Quote::None;
@@ -63,7 +63,7 @@ pub(super) fn fill<'v>(text: &str, syntax: Syntax, value_of: impl Fn(&str) -> Op
     filled + &text[done..]
 }
 
-/// The quotation marks of a shell around a place in a line.
+/// The shell quotes around a position in a line.
 #[derive(Clone, Copy)]
 enum Quote {
     None,
@@ -72,7 +72,7 @@ enum Quote {
 }
 
 impl Quote {
-    /// Returns the quotation marks that are open after more text.
+    /// Returns the quotes that are open after more text.
     fn after(mut self, text: &str) -> Self {
         let mut chars = text.chars();
         let mut before = ' ';
@@ -86,7 +86,7 @@ impl Quote {
                     self
                 }
                 (Self::None, '#') if before.is_whitespace() => {
-                    // A comment may have an apostrophe.
+                    // A comment may contain an apostrophe.
                     chars.find(|&c| c == '\n');
                     self
                 }
@@ -97,7 +97,7 @@ impl Quote {
         self
     }
 
-    /// Returns the value so that a shell reads exactly it here.
+    /// Returns the value quoted so that a shell reads exactly the value here.
     fn protect(self, value: &str) -> String {
         match self {
             Self::None => shell_words::quote(value).into_owned(),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        /// As words are split by the crate that knows a shell's rules.
+        /// Words are split by a crate that implements a shell's rules.
         #[test]
         fn a_shell_reads_exactly_the_value(value in "[a-z '\"$`\\\\;&|<>()*!#~]{0,12}") {
             for around in ["{lr}", "\"{lr}\"", "'{lr}'", "\\'{lr}", "'a'\"b\"{lr}"] {

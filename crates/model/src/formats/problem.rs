@@ -1,4 +1,4 @@
-//! What is wrong with a file: each problem with its line, its key and a remedy, and the list of all.
+//! Problems of a file, each with its line, key and hint, and the list of all.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,44 +7,44 @@ use thiserror::Error;
 
 use crate::ErrorId;
 
-/// Why one text is not the value it should be, without a place.
+/// Why a text is not a valid value, without its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}{}", hint_suffix(hint.as_deref()))]
 pub struct ValueError {
     /// The kind of mistake.
     pub id: ErrorId,
-    /// What is wrong, such as `must be at least 1, got 0`.
+    /// The problem, such as `must be at least 1, got 0`.
     pub message: String,
-    /// What to write instead, where that is known.
+    /// The correction, if known.
     pub hint: Option<String>,
 }
 
-/// One thing wrong in a file.
+/// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct FileProblem {
     /// Line of the value or key, from 1.
     pub line: usize,
     /// The kind of mistake.
     pub id: ErrorId,
-    /// Path of the key, such as `jobs[2].max_batch.t4`; empty when the whole file is meant.
+    /// Path of the key, such as `jobs[2].max_batch.t4`; empty for the whole file.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to write instead, where that is known.
+    /// The correction, if known.
     pub hint: Option<String>,
 }
 
-/// Everything wrong in a file, by line; never empty.
+/// All problems of a file, by line; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems(Vec<FileProblem>);
 
 impl ValueError {
-    /// Returns an error of no special kind, without a hint.
+    /// Returns an error of the general kind, without a hint.
     pub fn new(message: impl Into<String>) -> Self {
         Self { id: ErrorId::Value, message: message.into(), hint: None }
     }
 
-    /// Returns the error as one of that kind.
+    /// Sets the kind of the error.
     pub fn id(self, id: ErrorId) -> Self {
         Self { id, ..self }
     }
@@ -56,13 +56,13 @@ impl ValueError {
 }
 
 impl Problems {
-    /// Returns the problems sorted by line, each once, or `Ok(value)` when there are none.
+    /// Returns the problems sorted by line, each once, or `Ok(value)` if there are none.
     ///
-    /// Jobs of one sweep have most of their problems in common.
+    /// Jobs of one sweep share most of their problems.
     ///
     /// # Errors
-    /// When there is at least one problem.
-    pub(super) fn unless_none<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Self> {
+    /// If there is at least one problem.
+    pub(super) fn unless_none<T>(mut problems: Vec<FileProblem>, value: T) -> Result<T, Self> {
         if problems.is_empty() {
             return Ok(value);
         }
@@ -72,32 +72,32 @@ impl Problems {
         Err(Self(problems))
     }
 
-    /// Returns the problems in the order of their lines.
-    pub fn as_slice(&self) -> &[Problem] {
+    /// Returns the problems in line order.
+    pub fn as_slice(&self) -> &[FileProblem] {
         &self.0
     }
 
-    /// Returns the problems one a line, each behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
+    /// Returns the problems, one per line, each after the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
     pub fn in_file(&self, file: &str) -> String {
         let lines: Vec<String> = self.0.iter().map(|problem| problem.in_file(file)).collect();
         lines.join("\n")
     }
 }
 
-impl Problem {
-    /// Returns the problem behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
+impl FileProblem {
+    /// Returns the problem after the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
     pub fn in_file(&self, file: &str) -> String {
         format!("{file}:{}: {}", self.line, Tail(self))
     }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<FileProblem> for Problems {
+    fn from(problem: FileProblem) -> Self {
         Self(vec![problem])
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, Tail(self))
     }
@@ -113,11 +113,11 @@ impl fmt::Display for Problems {
 }
 
 /// A problem without its line.
-struct Tail<'a>(&'a Problem);
+struct Tail<'a>(&'a FileProblem);
 
 impl fmt::Display for Tail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { path, message, hint, .. } = self.0;
+        let FileProblem { path, message, hint, .. } = self.0;
         let colon = if path.is_empty() { "" } else { ": " };
         write!(f, "{path}{colon}{message}{}", hint_suffix(hint.as_deref()))
     }
@@ -127,9 +127,9 @@ fn hint_suffix(hint: Option<&str>) -> String {
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
-/// Returns the known word most like `word`, or `None` when none is near enough to be meant.
+/// Returns the known word most similar to `word`, or `None` if none is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Long words cost quadratic time and are no slips of the pen.
+    // Long words take quadratic time and are not typing errors.
     if word.len() > 60 {
         return None;
     }
@@ -143,7 +143,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the text in quotes for a message: control characters escaped, long ones cut.
+/// Returns the text in quotes for a message, with control characters escaped and long text shortened.
 pub fn quoted(text: &str) -> String {
     const LIMIT: usize = 60;
     let cut: String = text.chars().take(LIMIT).collect();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_problem_names_line_key_and_remedy() {
-        let problem = Problem {
+        let problem = FileProblem {
             line: 12,
             id: ErrorId::NumberRange,
             path: "jobs[0].epochs".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
             hint: None,
         };
         assert_eq!(problem.to_string(), "line 12: jobs[0].epochs: must be at least 1, got -3");
-        let hinted = Problem { hint: Some("write 3".to_owned()), path: String::new(), ..problem };
+        let hinted = FileProblem { hint: Some("write 3".to_owned()), path: String::new(), ..problem };
         assert_eq!(
             Problems::from(hinted).in_file("jobs.yaml"),
             "jobs.yaml:12: must be at least 1, got -3; write 3"

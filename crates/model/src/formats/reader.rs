@@ -1,7 +1,7 @@
-//! Typed access to a tree of values: every reader reports what is wrong and goes on.
+//! Typed access to a tree of values: every reader reports errors and continues.
 //!
-//! A reader returns `None` after it has reported; a file with a report has no result, so callers may
-//! go on with any stand-in and find the next problem.
+//! A reader returns `None` after it has reported an error. A file with an error has no result, so callers may
+//! continue with any placeholder value to find further problems.
 
 mod fields;
 
@@ -14,36 +14,37 @@ use std::rc::Rc;
 pub(super) use self::fields::Fields;
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
-use super::problem::{Problem, Problems, ValueError, nearest, quoted};
+use super::problem::{FileProblem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
-use super::yaml::{self, Kind, YamlNode};
+use super::yaml::{self, ValueKind, YamlNode};
 use crate::{Bytes, ErrorId, Seconds};
 
-/// Where readers leave what they found wrong.
+/// Collects the errors found by readers.
 #[derive(Default)]
 pub(super) struct Sink {
-    problems: RefCell<Vec<Problem>>,
-    /// Whether the file is JSON, where a bare number is a duration in seconds, or bytes.
+    problems: RefCell<Vec<FileProblem>>,
+    /// Whether the file is JSON, where a bare number is a duration in seconds or a number of bytes.
     is_json: bool,
 }
 
-/// A value with its path, and where to report.
+/// A value with its path and the error sink.
 #[derive(Clone)]
-pub(super) struct Value<'a> {
+pub(super) struct ReaderValue<'a> {
     node: &'a YamlNode,
-    path: Path<'a>,
+    path: ValuePath<'a>,
     sink: &'a Sink,
 }
 
-/// The place of a value in its file; put into words for a report alone, as long traces have a million values.
+/// The position of a value in its file; formatted only for an error, because long traces have a million
+/// values.
 #[derive(Clone)]
-enum Path<'a> {
+enum ValuePath<'a> {
     Root,
-    Key(Rc<Path<'a>>, &'a str),
-    Item(Rc<Path<'a>>, usize),
+    Key(Rc<ValuePath<'a>>, &'a str),
+    Item(Rc<ValuePath<'a>>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
         match self {
@@ -61,40 +62,44 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Reads a whole file: `read` gets its root and reports into the value's sink.
+/// Reads a whole file: `read` receives its root and reports errors into the value's sink.
 ///
 /// # Errors
-/// When the text is not YAML, or `read` reported anything.
-pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
+/// If the text is not YAML, or `read` reported anything.
+pub(super) fn read_file<T>(
+    text: &str,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
+) -> Result<T, Problems> {
     read_tree(&yaml::parse(text)?, is_json(text), read)
 }
 
 /// Reads a whole file from its tree.
 ///
 /// # Errors
-/// When `read` reported anything.
+/// If `read` reported anything.
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,
-    read: impl FnOnce(&Value<'_>) -> Option<T>,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
     let sink = Sink { is_json, ..Sink::default() };
-    let result = read(&Value { node, path: Path::Root, sink: &sink });
+    let result = read(&ReaderValue { node, path: ValuePath::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
-        // Reached only if a reader forgot to report; a file must never be half read in silence.
+        // Reached only if a reader forgot to report an error; a file must never be partially read without a
+        // message.
         let message = "cannot be read".to_owned();
-        Problems::from(Problem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
+        Problems::from(FileProblem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
     })
 }
 
-/// Returns whether a text begins as a JSON object: with a key in quotation marks.
+/// Returns whether a text begins like a JSON object, with a quoted key.
 fn is_json(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix('{');
     inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
 }
 
-impl<'a> Value<'a> {
+impl<'a> ReaderValue<'a> {
     pub(super) fn line(&self) -> usize {
         self.node.line
     }
@@ -103,18 +108,18 @@ impl<'a> Value<'a> {
         self.node
     }
 
-    /// Returns another tree to be read in this one's place.
-    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> Value<'b>
+    /// Returns another tree to be read in place of this one.
+    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> ReaderValue<'b>
     where
         'a: 'b,
     {
-        Value { node, path: self.path.clone(), sink: self.sink }
+        ReaderValue { node, path: self.path.clone(), sink: self.sink }
     }
 
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.node.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.node.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 
@@ -123,30 +128,31 @@ impl<'a> Value<'a> {
         result.map_err(|error| self.report(error)).ok()
     }
 
-    /// Reads the text of a scalar that is not null, whatever type YAML would give it.
+    /// Reads the text of a non-null scalar, whatever its YAML type.
     pub(super) fn text(&self) -> Option<&'a str> {
         self.text_quietly().or_else(|| self.wrong_shape("text"))
     }
 
-    /// Returns the text of a scalar that is not null, without a word when it is none: for checks of what is read elsewhere.
+    /// Returns the text of a non-null scalar without reporting other values, for checks of what is read
+    /// elsewhere.
     pub(super) fn text_quietly(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Reads a text that `parse` understands.
+    /// Reads a text that `parse` accepts.
     pub(super) fn parsed<T>(&self, parse: impl FnOnce(&str) -> Result<T, ValueError>) -> Option<T> {
         self.text().and_then(|text| self.accept(parse(text)))
     }
 
-    /// Reads a duration; in JSON a bare number is seconds.
+    /// Reads a duration; in JSON a bare number is in seconds.
     pub(super) fn duration(&self) -> Option<Seconds> {
         self.duration_with(|hint| hint)
     }
 
-    /// Reads a duration; `hint` says what to add to what helps where the unit is missing.
+    /// Reads a duration; `hint` extends the hint for a missing unit.
     pub(super) fn duration_with(&self, hint: impl FnOnce(String) -> String) -> Option<Seconds> {
         if self.is_bare_seconds() {
             let range = "from 0 to 1e9 seconds";
@@ -159,18 +165,18 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns whether this is a bare number that is a duration in seconds.
+    /// Returns whether this is a bare number that means seconds.
     pub(super) fn is_bare_seconds(&self) -> bool {
         self.sink.is_json && self.plain().is_some_and(|text| parse_number(text).is_ok())
     }
 
-    /// Reads an amount of bytes; a bare number is bytes in JSON, and refused elsewhere unless it is 0.
+    /// Reads an amount of bytes; a bare number means bytes in JSON, and is refused elsewhere unless it is 0.
     pub(super) fn bytes(&self) -> Option<Bytes> {
         let is_bare = self.sink.is_json || self.plain() == Some("0");
         self.parsed(if is_bare { parse_size_or_bytes } else { parse_size })
     }
 
-    /// Reads a whole number within the range.
+    /// Reads an integer within the range.
     pub(super) fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
         match self.plain() {
             Some(text) => self.accept(parse_whole(text, range)),
@@ -178,7 +184,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads a whole number within the range as `u32`.
+    /// Reads an integer within the range as `u32`.
     pub(super) fn whole_u32(&self, range: RangeInclusive<u32>) -> Option<u32> {
         let range = u64::from(*range.start())..=u64::from(*range.end());
         self.whole(range).and_then(|number| u32::try_from(number).ok())
@@ -192,7 +198,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads a finite number and what `make` makes of it; `None` there means out of range.
+    /// Reads a finite number and converts it with `make`; `None` means out of range.
     pub(super) fn ranged<T>(&self, make: impl FnOnce(f64) -> Option<T>, range: &str) -> Option<T> {
         let number = self.number()?;
         self.accept(make(number).ok_or_else(|| {
@@ -209,7 +215,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads one of the words that `words` names.
+    /// Reads one of the given words.
     pub(super) fn word_of<T: Copy>(&self, words: &[(&'static str, T)]) -> Option<T> {
         let text = self.text()?;
         if let Some(&(_, value)) = words.iter().find(|&&(word, _)| word == text) {
@@ -224,20 +230,20 @@ impl<'a> Value<'a> {
 
     /// Returns whether this is a list.
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.node.kind, Kind::List(_))
+        matches!(self.node.kind, ValueKind::List(_))
     }
 
     /// Returns whether this is a map.
     pub(super) fn is_map(&self) -> bool {
-        matches!(self.node.kind, Kind::Map(_))
+        matches!(self.node.kind, ValueKind::Map(_))
     }
 
     /// Reads the items of a list; a key without a value has none.
     pub(super) fn items(&self) -> Vec<Self> {
         match &self.node.kind {
-            Kind::List(nodes) => {
+            ValueKind::List(nodes) => {
                 let list = Rc::new(self.path.clone());
-                let item = |(index, node)| self.inner(node, Path::Item(Rc::clone(&list), index));
+                let item = |(index, node)| self.inner(node, ValuePath::Item(Rc::clone(&list), index));
                 nodes.iter().enumerate().map(item).collect()
             }
             _ if self.is_nothing() => Vec::new(),
@@ -245,10 +251,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads the entries of a map, each key once; a key without a value has none.
+    /// Reads the entries of a map with unique keys; a key without a value has none.
     pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
         let entries = match &self.node.kind {
-            Kind::Map(entries) => entries,
+            ValueKind::Map(entries) => entries,
             _ if self.is_nothing() => return Vec::new(),
             _ => return self.wrong_shape("a map of keys and values").unwrap_or_default(),
         };
@@ -256,7 +262,7 @@ impl<'a> Value<'a> {
         let mut first_lines = BTreeMap::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            let value = self.inner(node, Path::Key(Rc::clone(&map), &key.text));
+            let value = self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text));
             if let Some(first) = first_lines.get(&key.text) {
                 let message = format!("appears twice; the first is on line {first}");
                 value.at(key.line).report(ValueError::new(message).id(ErrorId::RepeatedKey));
@@ -268,24 +274,24 @@ impl<'a> Value<'a> {
         once
     }
 
-    /// Returns the entries of a map, without a word when it is none: for checks of what is read elsewhere.
+    /// Returns the entries of a map without reporting other values, for checks of what is read elsewhere.
     pub(super) fn entries_quietly(&self) -> Vec<(&'a str, Self)> {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return Vec::new();
         };
         let map = Rc::new(self.path.clone());
-        let entry = |(key, node): &'a (yaml::Key, YamlNode)| {
-            (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
+        let entry = |(key, node): &'a (yaml::YamlKey, YamlNode)| {
+            (key.text.as_str(), self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()
     }
 
-    /// Reads a map with no other keys than the known ones.
+    /// Reads a map that has only known keys.
     pub(super) fn fields(&self, known: &[&str]) -> Fields<'a> {
         self.fields_but(known, |_| false, |_| None)
     }
 
-    /// Reads the map of a file, whose keys that begin with `x-` are left alone: they hold what anchors name.
+    /// Reads the map of a file, ignoring keys that begin with `x-`, which hold anchors.
     pub(super) fn fields_with_anchors(&self, known: &[&str]) -> Fields<'a> {
         let hint = |key: &str, value: &Self| {
             value
@@ -321,27 +327,27 @@ impl<'a> Value<'a> {
     /// Returns the text of an unquoted scalar that is not null.
     fn plain(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Returns whether the key was given no value.
+    /// Returns whether the key has no value.
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
+        matches!(&self.node.kind, ValueKind::Scalar { text, quoted: false } if is_null(text))
     }
 
-    fn inner(&self, node: &'a YamlNode, path: Path<'a>) -> Self {
+    fn inner(&self, node: &'a YamlNode, path: ValuePath<'a>) -> Self {
         Self { node, path, sink: self.sink }
     }
 
-    /// Returns a value to report with at another line.
+    /// Returns a place for reporting at another line.
     fn at(&self, line: usize) -> ProblemPlace<'_> {
         ProblemPlace { line, path: &self.path, sink: self.sink }
     }
 
     fn key_line(&self, key: &str) -> usize {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
         entries
@@ -353,15 +359,15 @@ impl<'a> Value<'a> {
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
         let found = match &self.node.kind {
             _ if self.is_nothing() => "nothing".to_owned(),
-            Kind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
-            Kind::Scalar { text, .. } => quoted(text),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            ValueKind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
+            ValueKind::Scalar { text, .. } => quoted(text),
+            ValueKind::List(_) => "a list".to_owned(),
+            ValueKind::Map(_) => "a map".to_owned(),
         };
         let error = ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape);
         let is_number = |text: &str| parse_number(text).is_ok();
         self.report(match &self.node.kind {
-            Kind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
+            ValueKind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
             _ if self.is_nothing() => error.hint("remove the key or give it a value"),
             _ => error,
         });
@@ -372,25 +378,25 @@ impl<'a> Value<'a> {
 /// A place to report at.
 struct ProblemPlace<'a> {
     line: usize,
-    path: &'a Path<'a>,
+    path: &'a ValuePath<'a>,
     sink: &'a Sink,
 }
 
 impl ProblemPlace<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 }
 
-/// Reads all items even after a bad one, so that every problem is found.
+/// Reads all items even after an invalid one, so that every problem is found.
 pub(super) fn all<T>(items: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let items: Vec<Option<T>> = items.collect();
     items.into_iter().collect()
 }
 
-/// Returns the error with the nearest known word as its hint, if one is near.
+/// Returns the error with the most similar known word as its hint, if there is one.
 pub(super) fn with_nearest<'k>(
     error: ValueError,
     word: &str,

@@ -1,4 +1,4 @@
-//! Random search: how many combinations of a sweep's values to draw, and the ranges that values are drawn from.
+//! Random search: how many combinations of a sweep's values to draw, and from which ranges.
 
 use std::rc::Rc;
 
@@ -6,47 +6,48 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::problem::{ValueError, quoted};
-use super::reader::Value;
-use super::yaml::{Kind, YamlNode};
+use super::reader::ReaderValue;
+use super::yaml::{ValueKind, YamlNode};
 use crate::ErrorId;
 use crate::number::{to_f64, to_usize};
 
-/// Most combinations that one search may draw.
+/// Maximum number of combinations of one search.
 const SAMPLE_LIMIT: u64 = 10_000;
 
-/// What a key of a sweep may be.
+/// The possible values of a sweep's key.
 #[derive(Clone)]
 pub(super) enum Values {
-    /// Scalars, at least one; a stand-in where the file has none that can be used.
+    /// Scalars, at least one; a placeholder if the file has no valid ones.
     List(Rc<[YamlNode]>),
     Uniform {
         low: f64,
         high: f64,
     },
-    /// With an even logarithm; both above zero.
+    /// Uniform in the logarithm; both bounds are positive.
     LogUniform {
         low: f64,
         high: f64,
     },
 }
 
-/// What a job file says under `search`.
+/// The content of `search` in a job file.
 #[derive(Clone, Copy)]
-pub(super) struct Search {
+pub(super) struct SearchKeys {
     pub(super) samples: usize,
     seed: u64,
 }
 
-impl Search {
-    /// Reads it; `None` if something in it is wrong.
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+impl SearchKeys {
+    /// Reads it; `None` if a part of it is invalid.
+    pub(super) fn read(value: &ReaderValue<'_>) -> Option<Self> {
         let fields = value.fields(&["samples", "seed"]);
         let samples = fields.required("samples").and_then(|samples| samples.whole(1..=SAMPLE_LIMIT));
         let seed = fields.get("seed").map_or(Some(0), |seed| seed.whole(0..=u64::MAX));
         Some(Self { samples: to_usize(to_f64(samples?)), seed: seed? })
     }
 
-    /// Draws the values of a combination, counted from 0. A combination is the same however many are drawn, so that a search can be made larger.
+    /// Draws the values of a combination, numbered from 0. A combination does not depend on how many are
+    /// drawn, so a search can be enlarged.
     pub(super) fn draw<'v>(self, number: usize, axes: impl Iterator<Item = &'v Values>) -> Vec<YamlNode> {
         let stream = u64::try_from(number).unwrap_or(u64::MAX).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
@@ -55,7 +56,7 @@ impl Search {
 }
 
 impl Values {
-    /// Returns the value at this part, in [0, 1), of all.
+    /// Returns the value at this fraction, in [0, 1), of the range.
     fn at(&self, part: f64) -> YamlNode {
         match self {
             Self::List(nodes) => {
@@ -67,10 +68,10 @@ impl Values {
         }
     }
 
-    /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads what stands under `choice`.
+    /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads the values under `choice`.
     pub(super) fn read(
-        value: &Value<'_>,
-        list: impl FnOnce(&Value<'_>) -> Option<Rc<[YamlNode]>>,
+        value: &ReaderValue<'_>,
+        list: impl FnOnce(&ReaderValue<'_>) -> Option<Rc<[YamlNode]>>,
     ) -> Option<Self> {
         let fields = value.fields(&["choice", "uniform", "log_uniform"]);
         let given = |key: &str| fields.get(key).map(|value| (key.to_owned(), value.clone()));
@@ -115,8 +116,8 @@ impl Values {
     }
 }
 
-/// Returns a number of six digits that count.
+/// Returns a number with six significant digits.
 fn number(value: f64) -> YamlNode {
     let rounded = format!("{value:.5e}").parse::<f64>().unwrap_or(value);
-    YamlNode { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
+    YamlNode { line: 0, kind: ValueKind::Scalar { text: rounded.to_string(), quoted: false } }
 }

@@ -1,10 +1,10 @@
-//! Amounts of bytes as people write them: `46.8MB`, `192GiB`, `512B`.
+//! Amounts of bytes in common notations: `46.8MB`, `192GiB`, `512B`.
 
 use super::problem::{ValueError, quoted};
 use crate::Bytes;
 use crate::ErrorId;
 
-/// Units with their bytes; powers of ten and of two are told apart by the `i`.
+/// Units with their bytes; the `i` distinguishes powers of two from powers of ten.
 const UNITS: [(&str, u64); 12] = [
     ("B", 1),
     ("kB", 1_000),
@@ -20,14 +20,14 @@ const UNITS: [(&str, u64); 12] = [
     ("PiB", 1 << 50),
 ];
 
-/// Most digits taken after the point; no unit needs more.
+/// Maximum number of decimals; no unit needs more.
 const FRACTION_LIMIT: usize = 15;
 
 /// Returns the bytes of a decimal number with a unit (B, kB, MB, GB, TB, PB, KiB … PiB), rounded to
 /// whole bytes.
 ///
 /// # Errors
-/// When the text is no such amount, its unit is missing or ambiguous, or it is beyond 2^64 bytes.
+/// If the text is not such an amount, its unit is missing or ambiguous, or it exceeds 2^64 bytes.
 pub fn parse_size(text: &str) -> Result<Bytes, ValueError> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
@@ -42,10 +42,10 @@ pub fn parse_size(text: &str) -> Result<Bytes, ValueError> {
     scaled(number, factor).ok_or_else(|| not_a_size(text))?
 }
 
-/// Returns the bytes of a size with a unit, or of a plain whole number of bytes.
+/// Returns the bytes of a size with a unit, or of a bare integer.
 ///
 /// # Errors
-/// As [`parse_size`], except that a missing unit means bytes.
+/// The errors of [`parse_size`], except that a missing unit means bytes.
 pub(super) fn parse_size_or_bytes(text: &str) -> Result<Bytes, ValueError> {
     let trimmed = text.trim();
     if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -54,7 +54,7 @@ pub(super) fn parse_size_or_bytes(text: &str) -> Result<Bytes, ValueError> {
     parse_size(text)
 }
 
-/// Returns `number * factor`; `None` when `number` is no decimal number.
+/// Returns `number * factor`; `None` if `number` is not a decimal number.
 fn scaled(number: &str, factor: u64) -> Option<Result<Bytes, ValueError>> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let pointed = number.contains('.');

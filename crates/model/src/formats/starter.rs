@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::cluster_yaml::text as scalar;
 use crate::{Command, GpuType, Job};
 
-/// A cluster file for those who have no Slurm to ask.
+/// A cluster file for users without Slurm.
 pub const CLUSTER: &str = "\
 # The cluster to plan for: hsched plan jobs.yaml --cluster cluster.yaml. Replace it with yours: on a machine with
 # Slurm, `hsched inventory --format yaml` prints it; on a single machine with GPUs,
@@ -23,7 +23,7 @@ nodes:
     memory: 64GiB
 ";
 
-/// Types of GPU in [`CLUSTER`].
+/// GPU types in [`CLUSTER`].
 pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
 
 const HEAD: &str = "\
@@ -59,7 +59,7 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
     #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the longest time to save
 ";
 
-/// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
+/// Returns a job file with one job for these GPU types: valid as it is, and with any key uncommented.
 pub fn jobs(types: &[GpuType]) -> String {
     let mut text = HEAD.to_owned();
     for gpu_type in types {
@@ -77,10 +77,11 @@ pub fn jobs(types: &[GpuType]) -> String {
     text
 }
 
-/// What marks the values that must be replaced.
+/// Marks the values that must be replaced.
 const MARK: &str = "# REPLACE";
 
-/// Returns the lines of a job file, from 1, with the keys whose value is still that of [`jobs`], and which are still marked.
+/// Returns the line numbers, from 1, and keys of a job file whose value is still that of [`jobs`] and still
+/// marked.
 pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
     let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
@@ -95,7 +96,7 @@ pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     found.into_iter().map(|(index, end)| (index + 1, &lines[index].trim_start()[..end])).collect()
 }
 
-/// Returns whether the lines that belong to a key are all those of [`jobs`].
+/// Returns whether all lines of a key are unchanged from [`jobs`].
 fn are_examples(below: &[&str], key: &str) -> bool {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let mut children = below.iter().take_while(|line| indent(line) > indent(key)).peekable();
@@ -142,7 +143,7 @@ mod tests {
             .replace("'echo rank", "'python rank");
         assert_eq!(keys(&edited), ["samples_per_epoch", "global_batch", "model_size"]);
         assert!(!is_example(&read(&edited)));
-        // Who has read it says so by removing the mark.
+        // Removing the mark confirms that the value was read.
         assert!(keys(&text.replace("# REPLACE", "# ")).is_empty());
     }
 

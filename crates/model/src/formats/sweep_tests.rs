@@ -1,4 +1,4 @@
-//! What sweeps make of a job, and what is said of wrong ones.
+//! The jobs that sweeps create, and the messages for invalid ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::Job;
 use crate::formats::jobs::parse;
 
-/// Returns a file with one job with the least keys and `more`, and `top` beside the list.
+/// Returns a file with one job with the required keys and `more`, and with `top` beside the list.
 fn file(top: &str, more: &str) -> String {
     let least = "name: a, samples_per_epoch: 90, epochs: 2, global_batch: 30, model_size: 1MB";
     format!("jobs:\n- {{{least},\n  {more}}}\n{top}\n")
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// A file with a job whose sweep and search are these.
+/// Returns a file with a job that has this sweep and search.
 fn searched(sweep: &str, search: &str) -> String {
     format!(
         "jobs:\n  - {{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, throughput: {{t4: 1}}, command: 'x {{lr}}'}}\nsweep: {sweep}\n{search}\n"
@@ -162,7 +162,7 @@ fn a_search_draws_values_that_stay_the_same_when_it_grows() {
     };
     let rates = numbers("lr");
     assert!(rates.iter().all(|rate| (1e-5..=1e-1).contains(rate)));
-    // Half of the logarithm's range has half of the values.
+    // Half of the logarithmic range contains half of the values.
     let below = rates.iter().filter(|rate| **rate < 1e-3).count();
     assert!((160..240).contains(&below), "{below}");
     let drops = numbers("drop");

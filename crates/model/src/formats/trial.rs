@@ -1,4 +1,5 @@
-//! Trials: combinations of values that an optimiser outside hsched chose, one line of JSON each, and the job of each.
+//! Trials: combinations of values chosen by an external optimiser, one line of JSON each, and the job of
+//! each.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -12,12 +13,12 @@ use crate::{Job, JobName};
 /// The keys of a line.
 const KEYS: [&str; 2] = ["trial", "parameters"];
 
-/// What an optimiser asks for: a run with these values.
+/// A trial requested by an optimiser: a run with these values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Its number, or its name, as text.
+    /// Its number or name, as text.
     pub id: String,
-    /// A number, a truth value or text by key; at least one.
+    /// A number, boolean or text by key; at least one.
     pub parameters: Map<String, Json>,
 }
 
@@ -25,7 +26,7 @@ impl Trial {
     /// Reads a line such as `{"trial": 7, "parameters": {"lr": 0.1}}`.
     ///
     /// # Errors
-    /// When it is no such line.
+    /// If it is not such a line.
     pub fn read(line: &str) -> Result<Self, ValueError> {
         let form = r#"write {"trial": 7, "parameters": {"lr": 0.1}}"#;
         let wrong = |message: String| Err(ValueError::new(message).hint(form));
@@ -62,7 +63,7 @@ impl Trial {
         Ok(Self { id, parameters: parameters.clone() })
     }
 
-    /// Returns the id of a line that is no trial, where it has one.
+    /// Returns the id of an invalid line, if it has one.
     pub fn id_of(line: &str) -> Option<String> {
         let value: Json = serde_json::from_str(line).ok()?;
         match value.get("trial")? {
@@ -72,10 +73,10 @@ impl Trial {
         }
     }
 
-    /// Checks what a job file for trials needs, whatever the trials are: one job, and no sweep.
+    /// Checks the requirements of a job file for trials: one job, and no sweep.
     ///
     /// # Errors
-    /// When it does not have that.
+    /// If it does not meet them.
     pub fn check_file(text: &str) -> Result<(), Problems> {
         read_file(text, |root| {
             let list = root.fields_with_anchors(&["jobs"]).required("jobs")?.clone();
@@ -89,11 +90,12 @@ impl Trial {
         })
     }
 
-    /// Returns the run of a trial: the one job of a job file with the trial's values in its name, environment and placeholders, as
-    /// a sweep fills them in.
+    /// Returns the run of a trial: the single job of a job file with the trial's values in its name,
+    /// environment and placeholders, filled in like those of a sweep.
     ///
     /// # Errors
-    /// When the text is no job file, has several jobs or a sweep of its own, or the values do not fit; all problems are listed.
+    /// If the text is not a job file, has several jobs or a sweep, or the values are invalid; all problems
+    /// are listed.
     pub fn job(&self, text: &str) -> Result<Job, Problems> {
         read_file(text, |root| {
             let jobs = read_jobs(root, true, Some(self))?;
@@ -109,7 +111,7 @@ impl Trial {
 }
 
 impl Trial {
-    /// Returns the sweep of one combination that a trial is, for the file with these fields.
+    /// Returns the sweep with the trial's single combination, for the file with these fields.
     pub(super) fn sweeps(&self, fields: &Fields<'_>) -> Sweeps {
         let lists: Map<String, Json> =
             self.parameters.iter().map(|(key, value)| (key.clone(), json!([value]))).collect();
@@ -117,13 +119,13 @@ impl Trial {
     }
 }
 
-/// Returns the id of a trial by the name of its run; `None` where no trial made it.
+/// Returns the id of a trial from the name of its run; `None` if the run does not belong to a trial.
 pub fn trial_of(run: &JobName, sweep: &str) -> Option<String> {
     let id = run.as_str().strip_prefix(sweep)?.strip_prefix("-t")?;
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Returns an id as JSON: a number where it is one.
+/// Returns an id as JSON, as a number if possible.
 pub fn trial_json(id: &str) -> Json {
     let number = id.parse::<u64>().ok().filter(|number| number.to_string() == id);
     number.map_or_else(|| json!(id), |number| json!(number))

@@ -1,62 +1,62 @@
-//! YAML text to a small tree that keeps order, positions and duplicate keys.
+//! Converts YAML text to a small tree that keeps order, positions and duplicate keys.
 //!
-//! Only shape is decided here: which scalar is a number is up to the reader of a key. JSON is read
-//! as the YAML it is. Refused: several documents, tags, keys that are no scalars, nesting deeper than
-//! [`DEPTH_LIMIT`], and aliases that repeat more than [`REPEAT_LIMIT`] bytes.
+//! Only the structure is decided here; the reader of a key decides which scalars are numbers. JSON is read as
+//! YAML. Refused are: several documents, tags, non-scalar keys, nesting deeper than [`DEPTH_LIMIT`], and
+//! aliases that repeat more than [`REPEAT_LIMIT`] bytes.
 
 use std::collections::{BTreeSet, HashMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::json;
-use super::problem::Problem;
+use super::problem::FileProblem;
 use crate::ErrorId;
 
-/// Deepest nesting taken; the files need six levels.
+/// Maximum nesting depth; the files need six levels.
 const DEPTH_LIMIT: usize = 64;
 
-/// Most that aliases may add to a file, in bytes of text and of tree: enough for real files, far too
-/// little for a file whose aliases double ("billion laughs").
+/// Maximum expansion by aliases, in bytes of text and tree: enough for real files, but not for files with
+/// exponentially growing aliases ("billion laughs").
 const REPEAT_LIMIT: usize = 16 << 20;
 
-/// What a tree node costs beside its text, in bytes.
+/// Size of a tree node besides its text, in bytes.
 const NODE_COST: usize = 100;
 
-/// A value and its place.
+/// A value with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct YamlNode {
     /// Line, from 1.
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
 }
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
-    /// `quoted` tells `"1"` from `1`; block scalars count as quoted.
+pub(super) enum ValueKind {
+    /// `quoted` distinguishes `"1"` from `1`; block scalars count as quoted.
     Scalar {
         text: String,
         quoted: bool,
     },
     List(Vec<YamlNode>),
-    /// In the file's order; a key may appear twice.
-    Map(Vec<(Key, YamlNode)>),
+    /// In file order; a key may appear twice.
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
-/// A key and its place.
+/// A key with its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
+pub(super) struct YamlKey {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) quoted: bool,
 }
 
-/// Returns the tree of the only document in `text`; an empty text is a null scalar.
+/// Parses the only document in `text`; an empty text is a null scalar.
 ///
 /// # Errors
-/// When the text is not YAML, or YAML of a kind that is refused.
-pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
-    // The scanner takes NUL for the end of the text and would drop the rest.
+/// If the text is not YAML, or uses a refused construct.
+pub(super) fn parse(text: &str) -> Result<YamlNode, FileProblem> {
+    // The scanner treats NUL as the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
         return Err(problem(line, "contains a NUL character: this is not a text file"));
@@ -71,10 +71,10 @@ pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
     Ok(builder.root.unwrap_or(YamlNode { line: 1, kind: scalar("") }))
 }
 
-/// A list or map whose end has not been seen.
+/// A list or map that is not closed yet.
 struct Open {
     line: usize,
-    /// The parser's number of its anchor; 0 for none.
+    /// The parser's number of its anchor; 0 if there is none.
     anchor: usize,
     items: Items,
     /// Bytes of the text and tree so far.
@@ -83,21 +83,21 @@ struct Open {
 
 enum Items {
     List(Vec<YamlNode>),
-    Map { entries: Vec<(Key, YamlNode)>, key: Option<Key> },
+    Map { entries: Vec<(YamlKey, YamlNode)>, key: Option<YamlKey> },
 }
 
 #[derive(Default)]
 struct Builder {
     open: Vec<Open>,
     root: Option<YamlNode>,
-    /// Finished values with an anchor, and what a copy costs.
+    /// Completed values with an anchor, and the size of a copy.
     anchors: HashMap<usize, (YamlNode, usize)>,
     /// Bytes that aliases have added so far.
     repeated: usize,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), FileProblem> {
         let line = mark.line();
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -107,7 +107,7 @@ impl Builder {
                 no_tag(line, tag.is_some())?;
                 let quoted = style != ScalarStyle::Plain;
                 let cost = NODE_COST + text.len();
-                let node = YamlNode { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
+                let node = YamlNode { line, kind: ValueKind::Scalar { text: text.into_owned(), quoted } };
                 self.finish(node, anchor, cost)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -128,7 +128,7 @@ impl Builder {
         }
     }
 
-    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), Problem> {
+    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), FileProblem> {
         if self.open.len() >= DEPTH_LIMIT {
             return Err(problem(line, format!("is nested deeper than {DEPTH_LIMIT} levels")));
         }
@@ -136,22 +136,22 @@ impl Builder {
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Problem> {
+    fn leave(&mut self) -> Result<(), FileProblem> {
         let Some(Open { line, anchor, items, cost }) = self.open.pop() else {
             return Ok(());
         };
         let kind = match items {
-            Items::List(items) => Kind::List(items),
+            Items::List(items) => ValueKind::List(items),
             Items::Map { mut entries, .. } => {
-                // Long traces have a hundred thousand maps: what they do not need is a third of the tree.
+                // Long traces have 100,000 maps, and unused capacity would be a third of the tree.
                 entries.shrink_to_fit();
-                Kind::Map(merged(entries)?)
+                ValueKind::Map(merged(entries)?)
             }
         };
         self.finish(YamlNode { line, kind }, anchor, cost)
     }
 
-    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
+    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), FileProblem> {
         let Some((node, cost)) = self.anchors.get(&anchor) else {
             return Err(problem(line, "an alias refers to the value that contains it"));
         };
@@ -159,13 +159,13 @@ impl Builder {
         if self.repeated > REPEAT_LIMIT {
             return Err(problem(line, "aliases repeat too much: the file would grow without bound"));
         }
-        // Problems in the copy are shown where the file uses it.
+        // Problems in the copy are reported at the line of the alias.
         let (node, cost) = (YamlNode { line, ..node.clone() }, *cost);
         self.finish(node, 0, cost)
     }
 
-    /// Puts a finished value where it belongs: into the open list or map, or at the root.
-    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), Problem> {
+    /// Adds a completed value to the open list or map, or makes it the root.
+    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), FileProblem> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), cost));
         }
@@ -185,17 +185,18 @@ impl Builder {
     }
 }
 
-fn key_of(node: YamlNode) -> Result<Key, Problem> {
+fn key_of(node: YamlNode) -> Result<YamlKey, FileProblem> {
     match node.kind {
-        Kind::Scalar { text, quoted } => Ok(Key { line: node.line, text, quoted }),
-        Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
+        ValueKind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
+        ValueKind::List(_) | ValueKind::Map(_) => {
+            Err(problem(node.line, "a key must be text, not a list or map"))
+        }
     }
 }
 
-/// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
-/// maps named first.
-fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem> {
-    let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
+/// Returns the entries with every `<<` replaced by what it merges; explicit keys win, then earlier maps.
+fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, FileProblem> {
+    let is_merge = |key: &YamlKey| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(entries);
     }
@@ -204,11 +205,11 @@ fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem
     for (_, node) in merges {
         let line = node.line;
         let sources = match node.kind {
-            Kind::List(nodes) => nodes,
+            ValueKind::List(nodes) => nodes,
             kind => vec![YamlNode { line, kind }],
         };
         for source in sources {
-            let Kind::Map(entries) = source.kind else {
+            let ValueKind::Map(entries) = source.kind else {
                 return Err(problem(line, "<< merges maps, but this is not a map"));
             };
             kept.extend(entries.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
@@ -217,20 +218,23 @@ fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem
     Ok(kept)
 }
 
-fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
+fn no_tag(line: usize, tagged: bool) -> Result<(), FileProblem> {
     if !tagged {
         return Ok(());
     }
     let hint = Some("remove it, or quote the value if it is text".to_owned());
-    Err(Problem { hint, ..problem(line, "tags such as !!str are not supported") })
+    Err(FileProblem { hint, ..problem(line, "tags such as !!str are not supported") })
 }
 
-fn syntax_problem(text: &str, error: &ScanError) -> Problem {
-    // The end of a text without a last newline counts as a line of its own.
+fn syntax_problem(text: &str, error: &ScanError) -> FileProblem {
+    // The end of a text without a final newline counts as a separate line.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
     let at_end = error.marker().index() >= text.trim_end().chars().count();
     if let Some((line, why, hint)) = usual_mistake(text, line, error.info()) {
-        return Problem { hint: Some(hint.to_owned()), ..problem(line, format!("not valid YAML: {why}")) };
+        return FileProblem {
+            hint: Some(hint.to_owned()),
+            ..problem(line, format!("not valid YAML: {why}"))
+        };
     }
     let hint = match error.info() {
         "simple key expected" => Some("a key must be followed by a colon"),
@@ -238,14 +242,14 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
         _ => None,
     };
     let hint = hint.map(ToOwned::to_owned);
-    Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
+    FileProblem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
 }
 
-/// Returns the line of a mistake that many make, what it is, and what to do; the scanner's own words name neither.
+/// Returns the line of a common mistake with a description and a hint, which the scanner's own message lacks.
 fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static str, &'static str)> {
     let lines = || text.lines().zip(1..);
     let at_line = lines().find(|(_, number)| *number == line).map_or("", |(text, _)| text);
-    // The scanner may name the line before.
+    // The scanner may report the previous line.
     let near = lines().filter(|(_, number)| (line..=line + 1).contains(number));
     let indent = |text: &str| text.len() - text.trim_start().len();
     let tab = near
@@ -274,12 +278,12 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     ))
 }
 
-fn problem(line: usize, message: impl Into<String>) -> Problem {
-    Problem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
+fn problem(line: usize, message: impl Into<String>) -> FileProblem {
+    FileProblem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
 }
 
-fn scalar(text: &str) -> Kind {
-    Kind::Scalar { text: text.to_owned(), quoted: false }
+fn scalar(text: &str) -> ValueKind {
+    ValueKind::Scalar { text: text.to_owned(), quoted: false }
 }
 
 #[cfg(test)]
@@ -290,14 +294,14 @@ mod tests {
 
     use super::*;
 
-    /// Writes a tree as `line:value`, so that expectations are short.
+    /// Formats a tree as `line:value`, for short expectations.
     fn show(node: &YamlNode) -> String {
         let body = match &node.kind {
-            Kind::Scalar { text, quoted: true } => format!("{text:?}"),
-            Kind::Scalar { text, quoted: false } => text.clone(),
-            Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
-            Kind::Map(entries) => {
-                let one = |(key, node): &(Key, YamlNode)| format!("{}={}", key.text, show(node));
+            ValueKind::Scalar { text, quoted: true } => format!("{text:?}"),
+            ValueKind::Scalar { text, quoted: false } => text.clone(),
+            ValueKind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
+            ValueKind::Map(entries) => {
+                let one = |(key, node): &(YamlKey, YamlNode)| format!("{}={}", key.text, show(node));
                 format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
             }
         };
@@ -360,7 +364,7 @@ mod tests {
                 "line 2: not valid YAML: a backslash in double quotes starts an escape; put the value in single quotes, or write each backslash twice",
             );
         }
-        // A tab in a value is no indentation.
+        // A tab inside a value is not indentation.
         check("a: x\ty\nb: 1\n", "1:{a=1:x\ty b=2:1}");
     }
 

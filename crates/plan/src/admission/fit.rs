@@ -1,30 +1,31 @@
-//! Whether the GPUs on offer are enough for the least that jobs need.
+//! Checks whether the offered GPUs cover the minimum needs of jobs.
 
 use crate::solve::Transport;
 use crate::stowing::least_replicas;
 use crate::{JobModel, Problem};
 
-/// Returns whether all these jobs can have their least number of replicas or GPUs at once.
+/// Returns whether all these jobs can have their minimum number of replicas or GPUs at the same time.
 pub(super) fn fits(problem: &Problem, jobs: &[usize]) -> bool {
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
         return least_replicas(problem, jobs).is_some();
     }
-    Needs::least(problem, jobs).fit()
+    GpuNeeds::least(problem, jobs).fit()
 }
 
-/// Returns whether replicas of a job are of several GPUs: then sums of GPUs do not tell whether they find room.
+/// Returns whether a job has replicas of several GPUs; sums of GPUs then do not show whether they fit on
+/// nodes.
 pub(super) fn is_of_blocks(problem: &Problem, job: usize) -> bool {
     problem.jobs[job].needs_blocks() || problem.jobs[job].is_loose()
 }
 
-/// GPUs that jobs need, by the types that these jobs may use: who may use the same types is alike here, however many they are.
-pub(super) struct Needs {
+/// GPUs that jobs need, grouped by the set of types that the jobs may use.
+pub(super) struct GpuNeeds {
     groups: Vec<(Vec<bool>, u32)>,
     offered: Vec<u32>,
 }
 
-impl Needs {
-    /// Returns the least numbers of GPUs of these jobs.
+impl GpuNeeds {
+    /// Returns the minimum needs of these jobs.
     pub(super) fn least(problem: &Problem, jobs: &[usize]) -> Self {
         let mut needs = Self { groups: Vec::new(), offered: problem.offered() };
         for &job in jobs {
@@ -33,7 +34,7 @@ impl Needs {
         needs
     }
 
-    /// Returns the least GPUs of all jobs that may use the types that this one may.
+    /// Returns the combined minimum of all jobs that may use the same types as this one.
     pub(super) fn of(&mut self, problem: &Problem, job: usize) -> &mut u32 {
         let JobModel { min_gpus, types, .. } = &problem.jobs[job];
         let reach =
@@ -41,7 +42,7 @@ impl Needs {
         group(&mut self.groups, reach)
     }
 
-    /// Returns whether all can have them at once.
+    /// Returns whether all needs can be met at the same time.
     pub(super) fn fit(&self) -> bool {
         let supply: Vec<u32> = self.groups.iter().map(|(_, gpus)| *gpus).collect();
         let all: u64 = supply.iter().map(|gpus| u64::from(*gpus)).sum();
@@ -54,7 +55,7 @@ impl Needs {
     }
 }
 
-/// Returns the number of the group that may use these types, a new one where there is none.
+/// Returns the index of the group with these types; creates it if necessary.
 fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: impl Fn() -> I) -> &mut u32 {
     let known = groups.iter().position(|(group, _)| group.iter().copied().eq(types()));
     let place = known.unwrap_or_else(|| {
@@ -64,8 +65,8 @@ fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: im
     &mut groups[place].1
 }
 
-/// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
-/// rank alone, count only where whole GPUs do not suffice.
+/// Returns the maximum number of workers that the jobs can use together, each at least one. MIG slices, which
+/// hold a single rank, count only if whole GPUs do not suffice.
 pub(super) fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
     let offered = problem.offered();
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
@@ -83,10 +84,10 @@ pub(super) fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
         let JobModel { max_gpus, types, .. } = &problem.jobs[job];
         let usable = || types.iter().zip(&is_slice).map(|(model, slice)| model.is_some() && !slice);
         let gpus = group(&mut groups, usable);
-        // More than all is no use.
+        // Numbers beyond the total have no effect.
         *gpus = gpus.saturating_add(*max_gpus).min(whole);
     }
-    // One column more than types takes what a group leaves unused.
+    // One additional column takes what a group leaves unused.
     let values = groups.iter().flat_map(|(types, _)| {
         types.iter().map(|usable| if *usable { 1.0 } else { f64::NEG_INFINITY }).chain([0.0])
     });
@@ -105,7 +106,7 @@ pub(super) fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
     let slice_jobs = u32::try_from(jobs.iter().filter(only_slices).count()).unwrap_or(u32::MAX);
     let used = used + slice_jobs.min(slices);
     let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-    // What was admitted fits, be it that a job must go to a slice to leave the whole GPUs to another.
+    // The admitted jobs fit, even if one of them must use a slice to leave whole GPUs to another.
     let least = jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
     used.max(count.min(used + slices)).max(least)
 }

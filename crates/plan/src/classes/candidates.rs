@@ -1,43 +1,43 @@
-//! Which bundles a class may choose from: all of them where they are few, else a grid, cut to those that some prices make
-//! the best.
+//! Candidate bundles of a class: all of them if they are few, otherwise a grid, reduced to bundles that are
+//! best at some prices.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::classes::{Bundles, Envelope};
 
-/// What bundles a class may have: GPUs of some types in all.
+/// Limits on the bundles of a class: numbers of GPUs by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BundleLimits {
     pub least: u32,
     pub most: u32,
-    /// GPUs there are, by type; 0 for those that it cannot use.
+    /// Available GPUs by type; 0 for unusable types.
     pub gpus: Vec<u32>,
-    /// Types whose GPUs come one at a time and alone.
+    /// Types of which a bundle may hold only a single GPU and nothing else.
     pub alone: Vec<bool>,
 }
 
-/// The most candidates of a class; beyond, counts are drawn more coarsely.
+/// Maximum number of candidates of a class; beyond it, the grid is coarser.
 const MOST_CANDIDATES: usize = 20_000;
 
-/// How coarsely counts are drawn, and how many types a bundle mixes at most, in the order in which that is tried: four types
-/// in one ring never paid.
+/// Coarseness of counts and maximum number of mixed types, in the order tried. Four types in one ring were
+/// never beneficial.
 const GRIDS: [(u32, usize); 7] = [(1, 3), (2, 3), (4, 3), (8, 3), (16, 3), (16, 2), (64, 2)];
 
-/// Directions of prices in which the best bundles are kept.
+/// Number of price directions for which the best bundles are kept.
 const DIRECTIONS: usize = 240;
 
-/// One type's bundles up to this many GPUs are kept at any rate: they fit where better ones do not.
+/// Single-type bundles of up to this many GPUs are always kept, because they fit where better ones do not.
 const SMALL: u32 = 8;
 
-/// Returns counts by type within the limits, in lexicographic order; not all of them where that would be too many.
+/// Returns counts by type within the limits, in lexicographic order; only a subset if there are too many.
 pub(super) fn candidates(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let drawn = GRIDS.iter().map(|&(coarseness, mixed)| grid(limits, coarseness, mixed));
     let mut few = drawn.filter(|found| found.len() <= MOST_CANDIDATES);
     few.next().unwrap_or_else(|| grid(limits, 1, 1))
 }
 
-/// Returns all counts by type within the limits, if they are at most `most`.
+/// Returns all counts by type within the limits, if there are at most `most`.
 pub(super) fn all(limits: &BundleLimits, most: usize) -> Option<Vec<Vec<u32>>> {
     let mut found = singles(limits);
     let ring: Vec<usize> = ring_types(limits);
@@ -50,7 +50,7 @@ pub(super) fn all(limits: &BundleLimits, most: usize) -> Option<Vec<Vec<u32>>> {
     done.then_some(found)
 }
 
-/// Visits every way to go on from `counts` with the types of `rest`; returns whether `visit` never said to stop.
+/// Visits every completion of `counts` with the types of `rest`; returns false if `visit` asked to stop.
 fn fill(
     limits: &BundleLimits,
     rest: &[usize],
@@ -71,7 +71,7 @@ fn fill(
     true
 }
 
-/// Returns the GPUs that come alone, where one GPU is within the limits.
+/// Returns the single-GPU bundles of types that do not join rings, if one GPU is within the limits.
 fn singles(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let types = limits.gpus.len();
     let is_single = |ty: &usize| limits.alone[*ty] && limits.gpus[*ty] > 0 && limits.least <= 1;
@@ -79,12 +79,13 @@ fn singles(limits: &BundleLimits) -> Vec<Vec<u32>> {
     (0..types).filter(is_single).map(single).collect()
 }
 
-/// Returns the types whose GPUs can be in rings.
+/// Returns the types whose GPUs can join rings.
 fn ring_types(limits: &BundleLimits) -> Vec<usize> {
     (0..limits.gpus.len()).filter(|&ty| limits.gpus[ty] > 0 && !limits.alone[ty]).collect()
 }
 
-/// Returns bundles of up to `mixed` types with counts drawn so coarsely; only some of them where they are too many.
+/// Returns bundles of up to `mixed` types with counts of this coarseness; only a subset if there are too
+/// many.
 fn grid(limits: &BundleLimits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
     let mut found = singles(limits);
     let ring = ring_types(limits);
@@ -107,7 +108,8 @@ fn grid(limits: &BundleLimits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
     found
 }
 
-/// Adds the bundles with some of each type of `subset`, counts from the axes; the last type of a fixed size has the rest.
+/// Adds the bundles with GPUs of each type in `subset`, with counts from the axes; the last type gets the
+/// remainder if the size is fixed.
 fn mixes(
     limits: &BundleLimits,
     axes: &[Vec<u32>],
@@ -137,7 +139,7 @@ fn mixes(
     counts[gpu_type] = 0;
 }
 
-/// Returns the counts that are drawn up to `most`: each one at first, then about every eighth part more.
+/// Returns the grid counts up to `most`: every count at first, then steps of about one eighth.
 fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
     let mut bundles = Vec::new();
     let is_fixed = limits.least == limits.most;
@@ -158,7 +160,8 @@ fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
     }
 }
 
-/// Returns the bundles that are the best at some prices and some worth, and the small ones of one type.
+/// Returns the bundles that are best at some prices and some value of a step, and the small single-type
+/// bundles.
 pub(super) fn cut(types: usize, candidates: Vec<(Vec<u32>, f64)>) -> Bundles {
     let bundles = Bundles::new(types, candidates);
     let mut keep: Vec<bool> = (0..bundles.len())
@@ -172,7 +175,7 @@ pub(super) fn cut(types: usize, candidates: Vec<(Vec<u32>, f64)>) -> Bundles {
     let mut envelope = Envelope::default();
     for direction in 0..DIRECTIONS {
         let price = |ty: usize| match direction {
-            // One type cheap, one dear, then any.
+            // One cheap type, one expensive type, then random prices.
             _ if direction < types => {
                 if ty == direction {
                     0.05

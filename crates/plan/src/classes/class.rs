@@ -1,4 +1,4 @@
-//! Jobs that run alike: one list of bundles for all of them.
+//! Classes of jobs with equal speeds, which share one list of bundles.
 
 use std::collections::BTreeMap;
 
@@ -8,53 +8,53 @@ use crate::pricing::Rings;
 use crate::{JobModel, Problem, Progress, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
-/// Jobs of one model, batch and limits.
+/// Jobs with the same model, batch and limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// Its bundles on all GPUs that there could be.
+    /// Its bundles on all GPUs of the cluster.
     whole: Bundles,
-    /// Those of its bundles that the GPUs on offer can hold.
+    /// Those of its bundles that fit the offered GPUs.
     pub bundles: Bundles,
-    /// The fastest speed on offer, in steps per second; 0 where there is no bundle.
+    /// The highest speed on the offered GPUs, in steps per second; 0 if there is no bundle.
     pub fastest: f64,
 }
 
-/// All classes that were met, each known by its number.
+/// All classes seen so far, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
     list: Vec<Class>,
-    /// A job of each class with steps for epochs: as many samples as a global batch.
+    /// A representative job of each class, with one step per epoch.
     models: Vec<JobModel>,
     by_key: BTreeMap<Vec<u64>, usize>,
-    site: Option<Site>,
-    /// GPUs on offer by type.
+    site: Option<BundleSite>,
+    /// Offered GPUs by type.
     offered: Vec<u32>,
 }
 
-/// What bundles depend on beside the job.
+/// Inputs of bundles besides the job.
 #[derive(Clone, Debug)]
-struct Site {
-    /// The most GPUs that could be on offer, by type.
+struct BundleSite {
+    /// The most GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
-    /// GPUs and link rate in bytes per second by node, as far as they were ever seen.
+    /// GPUs and link rate in bytes per second by node, as far as they were ever observed.
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
-/// Bits after the first that count of the synchronisations per step, rounded down: epochs that no batch divides make no
-/// classes of their own, and no job seems slower than it is.
+/// Number of significant bits kept of the synchronisations per step, rounded down. Epochs that are not a
+/// multiple of the batch thus do not create separate classes, and no job appears slower than it is.
 const SYNC_BITS: u32 = 10;
 
-/// The most bundles of a class that are listed in full.
+/// Maximum number of bundles of a class that are listed completely.
 const MOST_LISTED: usize = 50_000;
 
-/// No bundle is left out where there are no more: on a small cluster the GPUs that are left may fit no other.
+/// Up to this number, no bundle is dropped: on a small cluster the remaining GPUs may fit no other.
 const FEW: usize = 256;
 
 impl Classes {
-    /// Takes up the GPUs of a problem: all those that could be on offer, and those that are.
+    /// Updates the GPUs from a problem: those that could be offered, and those that are.
     pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
-        let site = Site::of(problem, self.site.as_ref());
+        let site = BundleSite::of(problem, self.site.as_ref());
         if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {
             *self = Self { site: Some(site), offered: offered.to_vec(), ..Self::default() };
         }
@@ -64,7 +64,7 @@ impl Classes {
         }
     }
 
-    /// Returns the number of a job's class; a new one gets the bundles worth choosing from.
+    /// Returns the number of a job's class; a new class gets the candidate bundles.
     pub(crate) fn number(&mut self, job: &JobModel) -> usize {
         let model = in_steps(job);
         let key = key(&model);
@@ -82,7 +82,7 @@ impl Classes {
         &self.list
     }
 
-    /// Returns every bundle of a class, where they can be listed.
+    /// Returns all bundles of a class, if there are few enough to list.
     pub(crate) fn all_bundles(&self, class: usize) -> Option<Bundles> {
         let (site, model) = (self.site.as_ref()?, &self.models[class]);
         let counts = candidates::all(&site.limits(model), MOST_LISTED)?;
@@ -92,7 +92,7 @@ impl Classes {
 }
 
 impl Class {
-    /// Returns the class with these bundles, where so many GPUs are on offer by type.
+    /// Returns the class with these bundles and this number of offered GPUs by type.
     pub(crate) fn new(whole: Bundles, offered: &[u32]) -> Self {
         let mut class = Self { whole, bundles: Bundles::default(), fastest: 0.0 };
         class.offer(offered);
@@ -105,8 +105,9 @@ impl Class {
     }
 }
 
-impl Site {
-    /// Returns the site of a problem. What of a node is down or taken now was seen before or will be.
+impl BundleSite {
+    /// Returns the site of a problem. GPUs of a node that are down or in use now were observed before or will
+    /// be later.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {
         let types = problem.gpu_types.len();
         let shape = |(number, node): (usize, &WorkerNode)| {
@@ -140,7 +141,8 @@ impl Site {
         BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
-    /// Returns the most replicas of a job on a type. Of GPUs that were never seen nobody knows how many a node has.
+    /// Returns the maximum number of replicas of a job on a type. For GPUs never observed, the number per
+    /// node is unknown.
     fn replicas(&self, model: &JobModel, ty: usize) -> u32 {
         let (size, block) = (model.size(ty), model.block(ty));
         let whole: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty] / block * block).sum();
@@ -157,7 +159,7 @@ impl Site {
         in_gpus(model, candidates::cut(self.ceiling.len(), kept))
     }
 
-    /// Returns those counts of replicas that are legal, with their speeds.
+    /// Returns the legal counts of replicas, with their speeds.
     fn with_speeds(&self, model: &JobModel, counts: Vec<Vec<u32>>) -> Vec<(Vec<u32>, f64)> {
         let several = model.has_several_gpus().then(|| self.rings.of_replicas(model));
         let rings = several.as_ref().unwrap_or(&self.rings);
@@ -171,7 +173,7 @@ impl Site {
     }
 }
 
-/// Returns bundles of a job's replicas as bundles of GPUs.
+/// Converts bundles of a job's replicas to bundles of GPUs.
 fn in_gpus(model: &JobModel, bundles: Bundles) -> Bundles {
     if !model.has_several_gpus() {
         return bundles;
@@ -180,13 +182,13 @@ fn in_gpus(model: &JobModel, bundles: Bundles) -> Bundles {
     Bundles::new(model.types.len(), (0..bundles.len()).map(gpus).collect())
 }
 
-/// Returns the steps of an epoch.
+/// Returns the number of steps per epoch.
 pub(crate) fn steps_per_epoch(job: &JobModel) -> f64 {
     let (samples, batch) = (to_f64(job.samples_per_epoch), to_f64(job.global_batch));
     samples / batch
 }
 
-/// Returns the job with a step for an epoch, and without what its speeds do not depend on.
+/// Returns the job with one step per epoch, without the properties that do not affect its speeds.
 fn in_steps(job: &JobModel) -> JobModel {
     let syncs = job.syncs_per_epoch / steps_per_epoch(job) * (1.0 + 1e-12);
     let cut = f64::MANTISSA_DIGITS - 1 - SYNC_BITS;
@@ -204,7 +206,7 @@ fn in_steps(job: &JobModel) -> JobModel {
     }
 }
 
-/// Returns all that a class's speeds depend on.
+/// Returns all inputs of a class's speeds.
 fn key(model: &JobModel) -> Vec<u64> {
     let comm = model.model_bytes * model.syncs_per_epoch * (1.0 - model.overlap);
     let mut key = vec![

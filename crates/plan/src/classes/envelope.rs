@@ -1,27 +1,28 @@
-//! The concave envelope of a class's bundles at given prices: the most speed for every rent.
+//! The concave envelope of a class's bundles at given prices: the highest speed for every rent.
 
 use crate::classes::Bundles;
 
-/// Vertices of the envelope by rising speed, from doing nothing at no cost.
+/// Vertices of the envelope by ascending speed, starting from speed 0 at no cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Envelope {
     vertices: Vec<Vertex>,
 }
 
-/// A bundle that some worth of a step makes the best one.
+/// A bundle that is best for some value of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Vertex {
     /// In steps per second.
     pub speed: f64,
-    /// Cost of a second with it.
+    /// Cost of one second.
     pub rent: f64,
-    /// What one more step costs on the way here from the vertex before; the envelope is concave, so this rises.
+    /// Cost of one additional step between the previous vertex and this one; it increases, because the
+    /// envelope is concave.
     pub marginal: f64,
     pub bundle: usize,
 }
 
 impl Envelope {
-    /// Makes it the envelope of bundles with these rents, in the same memory.
+    /// Recomputes the envelope for bundles with these rents, reusing its memory.
     pub(crate) fn renew(&mut self, bundles: &Bundles, rents: &[f64]) {
         self.vertices.clear();
         for &bundle in bundles.rising() {
@@ -29,7 +30,7 @@ impl Envelope {
         }
     }
 
-    /// Adds a bundle that is at least as fast as all before it.
+    /// Adds a bundle that is at least as fast as all earlier ones.
     fn add(&mut self, bundle: usize, speed: f64, rent: f64) {
         loop {
             let last = self.vertices.last();
@@ -53,7 +54,8 @@ impl Envelope {
         &self.vertices
     }
 
-    /// Returns the vertex with the most worth · speed − rent; `None` where doing nothing is as good.
+    /// Returns the vertex with the largest worth · speed − rent; `None` if running nothing is at least as
+    /// good.
     pub(crate) fn best(&self, worth: f64) -> Option<&Vertex> {
         let beyond = self.vertices.partition_point(|vertex| vertex.marginal < worth);
         beyond.checked_sub(1).map(|last| &self.vertices[last])

@@ -8,14 +8,14 @@ pub(crate) struct Bundles {
     counts: Vec<u32>,
     /// The same as floating-point numbers.
     gpus: Vec<f64>,
-    /// In steps per second, with the best packing.
+    /// Steps per second, with the best packing.
     speeds: Vec<f64>,
-    /// Bundles by rising speed.
+    /// Indices of bundles by ascending speed.
     rising: Vec<usize>,
 }
 
 impl Bundles {
-    /// Returns the list of these bundles: GPUs by type, and steps per second.
+    /// Builds the list from bundles: GPUs by type, and steps per second.
     pub(crate) fn new(types: usize, mut bundles: Vec<(Vec<u32>, f64)>) -> Self {
         bundles.sort_by(|a, b| a.0.cmp(&b.0));
         let speeds: Vec<f64> = bundles.iter().map(|bundle| bundle.1).collect();
@@ -26,7 +26,7 @@ impl Bundles {
         Self { types, counts, gpus, speeds, rising }
     }
 
-    /// Returns those that fit into so many GPUs by type.
+    /// Returns the bundles that fit this many GPUs by type.
     pub(crate) fn within(&self, most: &[u32]) -> Self {
         let fitting = (0..self.len()).filter(|&bundle| holds(most, self.counts(bundle)));
         Self::new(
@@ -35,12 +35,13 @@ impl Bundles {
         )
     }
 
-    /// Returns those that some prices could make the best: without the ones that have all the GPUs of another and are no faster.
+    /// Returns the bundles that could be best at some prices: those for which no smaller bundle is at least
+    /// as fast.
     pub(crate) fn undominated(&self) -> Self {
         let beats = |a: usize, b: usize| {
             self.speeds[a] >= self.speeds[b]
                 && holds(self.counts(b), self.counts(a))
-                // Of equal ones the first stays.
+                // Of equal bundles, the first is kept.
                 && (self.counts(a) != self.counts(b) || a < b)
         };
         let stays = |&bundle: &usize| !(0..self.len()).any(|other| other != bundle && beats(other, bundle));
@@ -69,7 +70,7 @@ impl Bundles {
         &self.speeds
     }
 
-    /// Returns the bundle with these counts.
+    /// Returns the index of the bundle with these counts.
     pub(crate) fn find(&self, counts: &[u32]) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -83,44 +84,44 @@ impl Bundles {
         None
     }
 
-    /// Returns the fastest bundle; of equally fast ones, the last.
+    /// Returns the fastest bundle; the last of several equally fast ones.
     pub(crate) fn fastest(&self) -> Option<usize> {
         (0..self.len()).max_by(|&a, &b| self.speeds[a].total_cmp(&self.speeds[b]))
     }
 
-    /// Returns bundles by rising speed.
+    /// Returns bundles by ascending speed.
     pub(crate) fn rising(&self) -> &[usize] {
         &self.rising
     }
 
-    /// Returns what a bundle's GPUs cost at these prices by type.
+    /// Returns the cost of a bundle's GPUs at these prices by type.
     pub(crate) fn rent(&self, bundle: usize, prices: &[f64]) -> f64 {
         let counts = &self.gpus[bundle * self.types..(bundle + 1) * self.types];
         counts.iter().zip(prices).map(|(count, price)| count * price).sum()
     }
 
-    /// Returns what each bundle costs at these prices.
+    /// Returns the cost of each bundle at these prices.
     pub(crate) fn rents(&self, prices: &[f64]) -> Vec<f64> {
         let mut rents = Vec::new();
         self.put_rents(prices, &mut rents);
         rents
     }
 
-    /// Puts what each bundle costs at these prices in place of what is there.
+    /// Overwrites `rents` with the cost of each bundle at these prices.
     pub(crate) fn put_rents(&self, prices: &[f64], rents: &mut Vec<f64>) {
         rents.clear();
         rents.extend((0..self.len()).map(|bundle| self.rent(bundle, prices)));
     }
 
-    /// Returns the least cost of a step: min over bundles of (waiting + rent) / speed, where a second of the job's time
-    /// costs `waiting`; infinite where there is no bundle.
+    /// Returns the lowest cost of a step: the minimum over bundles of (waiting + rent) / speed, where
+    /// `waiting` is the cost of a second of the job's time; infinite if there is no bundle.
     pub(crate) fn unit_cost(&self, waiting: f64, prices: &[f64]) -> f64 {
         let cost = |bundle: usize| (waiting + self.rent(bundle, prices)) / self.speeds[bundle];
         (0..self.len()).map(cost).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Returns whether there are at least so many GPUs of each type.
+/// Returns whether `have` includes at least the wanted GPUs of each type.
 pub(crate) fn holds(have: &[u32], wanted: &[u32]) -> bool {
     have.iter().zip(wanted).all(|(have, wanted)| have >= wanted)
 }

@@ -1,7 +1,7 @@
-//! Classes of equal jobs, and the bundles of GPUs that they may choose from: shared by `horizon` and the trace bound.
+//! Classes of equal jobs and their candidate bundles, shared by `horizon` and the trace bound.
 //!
-//! Jobs of one model, batch and limits form a [`Class`]. Its speeds are in steps (global batches) per second, so that jobs
-//! with longer and shorter epochs are in one class.
+//! Jobs with the same model, batch and limits form a [`Class`]. Its speeds are in steps (global batches) per
+//! second, so that jobs with longer and shorter epochs belong to one class.
 
 mod candidates;
 mod class;

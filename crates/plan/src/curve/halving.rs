@@ -1,28 +1,29 @@
-//! Successive halving over the jobs of a sweep, the asynchronous kind: who reaches a rung goes on if it is among the best
-//! third of those that were there.
+//! Asynchronous successive halving over the jobs of a sweep: a job that reaches a rung continues if it is
+//! among the best third of the jobs that have reached it.
 
 use crate::curve::CurvePoint;
 use hsched_model::GoalMode;
 
-/// One of so many goes on from each rung; rungs are this factor apart.
+/// The factor between rungs, and the inverse of the fraction of jobs that continue at each.
 const FACTOR: u64 = 3;
 
-/// That a job is not among the best of its sweep.
+/// A job that is not among the best of its sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Behind {
     /// The epoch of the rung.
     pub rung: u64,
-    /// Its place among those that have been there, from 1.
+    /// Its rank among the jobs that have reached the rung, from 1.
     pub place: usize,
     pub of: usize,
-    /// How many go on.
+    /// Number of jobs that continue.
     pub kept: usize,
 }
 
-/// Returns that a job falls behind at the last rung that it has reached; `others` are the curves of the other jobs of its
-/// sweep, ended ones among them.
+/// Returns whether a job falls behind at the last rung that it has reached; `others` are the curves of the
+/// sweep's other jobs, including ended ones.
 ///
-/// Rungs are at a third of all epochs, a ninth, and so on, none before `not_before`. Fewer than three jobs are no comparison.
+/// Rungs are at a third of all epochs, a ninth, and so on, but not before `not_before`. Fewer than three jobs
+/// are not compared.
 pub fn behind(
     reports: &[CurvePoint],
     others: &[&[CurvePoint]],
@@ -49,8 +50,8 @@ fn rungs(epochs: u64, not_before: u64) -> impl Iterator<Item = u64> {
     rungs.take_while(move |rung| *rung >= not_before.max(1))
 }
 
-/// Returns the bracket, from 0, of the job that has this place in its sweep, from 0: each has a third of the jobs of the one before it,
-/// which are judged a rung earlier.
+/// Returns the bracket, from 0, of the job with this place in its sweep, from 0. Each bracket has a third of
+/// the jobs of the previous one and is judged one rung earlier.
 pub fn bracket(place: u64, brackets: u32) -> u32 {
     let sizes: Vec<u64> = (0..brackets).rev().map(|bracket| FACTOR.pow(bracket)).collect();
     let mut place = place % sizes.iter().sum::<u64>().max(1);
@@ -63,7 +64,8 @@ pub fn bracket(place: u64, brackets: u32) -> u32 {
     0
 }
 
-/// Returns the epoch at which jobs of a bracket are judged for the first time: for the brackets after the last rung, that one.
+/// Returns the epoch of the first judgement for jobs of a bracket; brackets after the last rung use that
+/// rung.
 pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
     let mut rungs: Vec<u64> = rungs(epochs, not_before).collect();
     rungs.reverse();
@@ -71,7 +73,7 @@ pub fn first_rung(epochs: u64, not_before: u64, bracket: u32) -> u64 {
     rungs.get(place).copied().unwrap_or(not_before)
 }
 
-/// Returns the best value of a curve until a rung, where it has reached that.
+/// Returns the best value of a curve up to a rung, if the curve has reached it.
 fn best_until(curve: &[CurvePoint], rung: u64, mode: GoalMode) -> Option<f64> {
     curve.last().filter(|last| last.epoch >= rung)?;
     let values = curve.iter().filter(|report| report.epoch <= rung).map(|report| report.value);
@@ -96,7 +98,7 @@ mod tests {
         let behind_with = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
         assert_eq!(behind_with(10, 2.5), None);
         assert_eq!(behind_with(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));
-        // At an earlier rung all others count, too, and before the first nobody does.
+        // All other jobs also count at an earlier rung, and before the first rung none is judged.
         assert_eq!(behind_with(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
         let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
         assert_eq!((late(9), late(10).map(|behind| behind.rung)), (None, Some(10)));

@@ -1,4 +1,4 @@
-//! Whether a job goes on: the rules of MLF-C.
+//! Judges whether a job continues, by the rules of MLF-C.
 
 use std::fmt;
 
@@ -7,67 +7,68 @@ use crate::curve::{CurvePoint, MetricKind, Prediction, predict};
 use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
-/// What a job is to reach.
+/// The goal of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     pub mode: GoalMode,
-    /// Of the metric.
+    /// Kind of the metric.
     pub kind: MetricKind,
-    /// The epochs that it trains at most.
+    /// The maximum number of epochs.
     pub epochs: u64,
-    /// The value that is enough; without one the rule `target` is `best`.
+    /// The sufficient value; without one, the rule `target` acts like `best`.
     pub target: Option<f64>,
-    /// What counts as better, in the metric's unit; `None` is a fiftieth of the range seen.
+    /// Minimum difference that counts as better, in the metric's unit; `None` means a fiftieth of the
+    /// observed range.
     pub tolerance: Option<f64>,
-    /// Reports without which nothing is predicted.
+    /// Minimum number of reports for a prediction.
     pub min_reports: usize,
 }
 
 impl Goal {
-    /// Reports without which nothing is predicted, unless set otherwise.
+    /// Default minimum number of reports for a prediction.
     pub const MIN_REPORTS: usize = 6;
 }
 
 /// Why a job may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It has the target.
+pub enum StopReason {
+    /// It has reached the target.
     Reached,
-    /// Too many epochs brought nothing better.
+    /// Too many epochs brought no improvement.
     Patience,
-    /// It will hardly get better.
+    /// It is unlikely to improve.
     NothingToGain,
-    /// It will hardly reach its target.
+    /// It is unlikely to reach its target.
     Hopeless,
 }
 
-/// Why a curve does not show yet how it ends.
+/// Why a curve does not yet allow a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsettled {
     /// The metric has hardly changed since the first report.
     NotMoved,
-    /// If it went on as it did last, it would have what is asked for.
+    /// At its recent pace it would reach the goal.
     GoesOn,
 }
 
-/// What is known of a curve, and what follows.
+/// The judgement on a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveVerdict {
-    /// The rule that holds now.
+    /// The rule applied.
     pub rule: StopRule,
     pub best: CurvePoint,
     pub prediction: Option<Prediction>,
-    /// That the last epoch brings what the rule asks for; `None` where that did not decide.
+    /// Probability that the last epoch satisfies the rule; `None` if it was not decisive.
     pub probability: Option<f64>,
-    /// Why nothing follows from a probability that would be low enough.
+    /// Why a sufficiently low probability has no consequence yet.
     pub unsettled: Option<Unsettled>,
     pub stop: bool,
-    /// Why it stops, or why it would if its owner let it give up.
-    pub reason: Option<Reason>,
+    /// Why the job stops, or would stop if its owner allowed it to give up.
+    pub reason: Option<StopReason>,
 }
 
 impl CurveVerdict {
-    /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+    /// Returns why it stops, with numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
         let Some(prediction) = &self.prediction else {
@@ -81,23 +82,23 @@ impl CurveVerdict {
     }
 }
 
-/// Returns a number with four digits that count.
+/// Returns a number with four significant digits.
 fn four_digits(value: f64) -> String {
     let places = decimals(value.abs() / 1000.0);
     let text = format!("{value:.places$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Returns the decimals with which a spread has one digit.
+/// Returns the number of decimals that gives a spread one significant digit.
 fn decimals(spread: f64) -> usize {
     let place = -libm::floor(libm::log10(spread));
     to_usize(place.clamp(0.0, 9.0))
 }
 
-/// The part of the range seen that counts as better.
+/// Fraction of the observed range that counts as better.
 const BETTER: f64 = 0.02;
 
-/// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
+/// Judges a curve by the applicable rule; `None` before the first report. Reports are in epoch order.
 pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let (first, last) = (reports.first()?, reports.last()?);
     let better = |new: &CurvePoint, old: &CurvePoint| match goal.mode {
@@ -124,36 +125,39 @@ pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Op
         return Some(verdict);
     }
     if reached {
-        verdict.reason = Some(Reason::Reached);
+        verdict.reason = Some(StopReason::Reached);
     } else if stop.patience.is_some_and(|patience| waited >= patience) {
-        verdict.reason = Some(Reason::Patience);
+        verdict.reason = Some(StopReason::Patience);
     } else if let Some(prediction) = &verdict.prediction {
         let wanted = target.unwrap_or_else(|| beaten(best.value, reports, goal));
         let probability = match goal.mode {
             GoalMode::Max => prediction.at_least(wanted),
             GoalMode::Min => prediction.at_most(wanted),
         };
-        let reason = if target.is_some() { Reason::Hopeless } else { Reason::NothingToGain };
+        let reason = if target.is_some() { StopReason::Hopeless } else { StopReason::NothingToGain };
         if probability < 1.0 - stop.confidence {
             verdict.unsettled = unsettled(reports, goal, wanted);
             verdict.reason = verdict.unsettled.is_none().then_some(reason);
         }
         verdict.probability = Some(probability);
     }
-    let allowed = last.epoch >= stop.not_before && (verdict.reason != Some(Reason::Hopeless) || stop.give_up);
+    let allowed =
+        last.epoch >= stop.not_before && (verdict.reason != Some(StopReason::Hopeless) || stop.give_up);
     verdict.stop = verdict.reason.is_some() && allowed;
     Some(verdict)
 }
 
-/// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
+/// Returns the verdict on a running job: as above, but a conclusion from a prediction must hold for several
+/// consecutive reports.
 ///
-/// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
+/// The prediction is evaluated after every epoch, and with many evaluations a false conclusion is more likely
+/// than with one.
 pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {
-        Some(Reason::NothingToGain) => 3,
-        Some(Reason::Hopeless) => 5,
-        Some(Reason::Reached | Reason::Patience) | None => 1,
+        Some(StopReason::NothingToGain) => 3,
+        Some(StopReason::Hopeless) => 5,
+        Some(StopReason::Reached | StopReason::Patience) | None => 1,
     };
     let before = |back: usize| {
         let earlier = reports.get(..reports.len().saturating_sub(back))?;
@@ -165,7 +169,7 @@ pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: boo
     Some(CurveVerdict { stop: false, reason: None, ..verdict })
 }
 
-/// Returns why nothing can be said yet of a metric that is to become as good as `wanted`, if so.
+/// Returns why no conclusion is possible yet about a metric that should reach `wanted`, if so.
 fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettled> {
     let movement = Movement::of(reports, goal.kind)?;
     let end = movement.continued_to(goal.epochs);
@@ -182,7 +186,7 @@ fn unsettled(reports: &[CurvePoint], goal: &Goal, wanted: f64) -> Option<Unsettl
     }
 }
 
-/// Returns the value that beats the best one by what counts as better.
+/// Returns the value that improves on the best one by the minimum difference.
 fn beaten(best: f64, reports: &[CurvePoint], goal: &Goal) -> f64 {
     let range = Movement::of(reports, goal.kind).map_or(0.0, |movement| movement.range);
     let step = goal.tolerance.unwrap_or(BETTER * range);
@@ -192,7 +196,7 @@ fn beaten(best: f64, reports: &[CurvePoint], goal: &Goal) -> f64 {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reached => "reached",
@@ -233,7 +237,7 @@ mod tests {
         verdict: &CurveVerdict,
         (mean, spread, probability): (f64, f64, f64),
         stop: bool,
-        reason: Option<Reason>,
+        reason: Option<StopReason>,
     ) {
         near(verdict.prediction.as_ref().map(|prediction| prediction.mean), mean);
         near(verdict.prediction.as_ref().map(|prediction| prediction.spread), spread);
@@ -274,7 +278,7 @@ mod tests {
         for give_up in [true, false] {
             let stop = Stop { rule: StopRule::Target, give_up, ..Stop::default() };
             let verdict = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
-            check(&verdict, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(Reason::Hopeless));
+            check(&verdict, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(StopReason::Hopeless));
         }
     }
 
@@ -286,13 +290,13 @@ mod tests {
         };
         let judged = verdict(&stop, true);
         let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
-        check(&judged, expected, true, Some(Reason::NothingToGain));
+        check(&judged, expected, true, Some(StopReason::NothingToGain));
         assert_eq!((judged.rule, judged.best), (StopRule::Best, CurvePoint { epoch: 15, value: 0.21 }));
         assert_eq!(judged.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
         let free = verdict(&stop, false);
         assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
         let patient = Stop { patience: Some(3), ..stop.clone() };
-        assert_eq!(verdict(&patient, true).reason, Some(Reason::Patience));
+        assert_eq!(verdict(&patient, true).reason, Some(StopReason::Patience));
         let late = Stop { not_before: 20, ..stop };
         assert!(!verdict(&late, true).stop);
     }
@@ -315,8 +319,8 @@ mod tests {
         let stop = Stop { rule: StopRule::Target, patience: Some(1), ..Stop::default() };
         let judged = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
         let reached = judged(Some(0.21)).expect("a verdict");
-        assert_eq!((reached.reason, reached.probability), (Some(Reason::Reached), None));
-        assert_eq!(judged(None).expect("a verdict").reason, Some(Reason::Patience));
+        assert_eq!((reached.reason, reached.probability), (Some(StopReason::Reached), None));
+        assert_eq!(judged(None).expect("a verdict").reason, Some(StopReason::Patience));
     }
 
     #[test]
@@ -335,15 +339,15 @@ mod tests {
             let goal = Goal { kind, ..goal(GoalMode::Min, epochs, None) };
             judge(&reports(values), &goal, &stop, false).expect("a verdict")
         };
-        // A plateau that rises a little, and the same after a fall.
+        // A plateau that rises slightly, and the same after a drop.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
         let judged = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(judged.probability.is_some_and(|probability| probability < 0.05), "{judged:?}");
         assert_eq!((judged.stop, judged.reason, judged.unsettled), (false, None, Some(Unsettled::NotMoved)));
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
         let judged = verdict(&fallen, 24, MetricKind::Loss);
-        assert_eq!((judged.reason, judged.unsettled), (Some(Reason::NothingToGain), None));
-        // Every shape levels off, and this one falls by a hundredth an epoch.
+        assert_eq!((judged.reason, judged.unsettled), (Some(StopReason::NothingToGain), None));
+        // Every shape levels off, but this curve falls by 0.01 per epoch.
         let steady: Vec<f64> =
             (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();
         assert_eq!(verdict(&steady, 90, MetricKind::Loss).reason, None);

@@ -1,17 +1,17 @@
-//! What a metric can be, by its name.
+//! The kind of a metric, from its name.
 
 use hsched_model::GoalMode;
 
 use crate::curve::CurvePoint;
 
-/// What is known of a metric by its name.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricKind {
     /// A loss or an error: never below 0.
     Loss,
-    /// An accuracy or the like: a part of 1, or of 100 where it is in per cent.
+    /// An accuracy or similar: a fraction, or a percentage.
     Share,
-    /// Anything.
+    /// Any other metric.
     #[default]
     Other,
 }
@@ -35,7 +35,7 @@ const SHARES: [&str; 14] = [
 ];
 
 impl MetricKind {
-    /// Returns the kind that a name has among its words, such as the loss of `val_loss` or `loss/train`.
+    /// Returns the kind for a name with a known word, such as the loss in `val_loss` or `loss/train`.
     pub fn of(metric: &str) -> Self {
         let name = metric.to_ascii_lowercase();
         let has = |words: &[&str]| {
@@ -50,17 +50,18 @@ impl MetricKind {
         }
     }
 
-    /// Returns whether a word, in small letters, names a usual metric.
+    /// Returns whether a lower-case word names a common metric.
     pub fn is_word(word: &str) -> bool {
         LOSSES.contains(&word) || SHARES.contains(&word)
     }
 
-    /// Returns whether metrics of the kind should fall or rise, if not given.
+    /// Returns the default direction for metrics of this kind.
     pub fn usual_mode(self) -> GoalMode {
         if self == Self::Loss { GoalMode::Min } else { GoalMode::Max }
     }
 
-    /// Returns the least and the greatest value that the metric can have; reports beyond them show that the name misleads.
+    /// Returns the minimum and maximum possible values of the metric; reports outside them show that the name
+    /// is misleading.
     pub(super) fn limits(self, reports: &[CurvePoint]) -> (f64, f64) {
         let none = (f64::NEG_INFINITY, f64::INFINITY);
         let within = |high: f64| reports.iter().all(|report| (0.0..=high).contains(&report.value));

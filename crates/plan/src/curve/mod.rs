@@ -1,4 +1,5 @@
-//! Learning curves: predicts the metric at the last epoch and judges whether training until then is worthwhile.
+//! Learning curves: predicts the metric at the last epoch, and judges whether training until then is
+//! worthwhile.
 //!
 //! MLF-C of "Job Scheduling for Large-Scale Machine Learning Clusters" (2020), with a prediction in closed form in
 //! place of the paper's sampling. Reads no file; all logarithms and powers are `libm`'s, the same everywhere.
@@ -10,6 +11,6 @@ mod movement;
 mod predict;
 
 pub use self::halving::{Behind, behind, bracket, first_rung};
-pub use self::judge::{CurveVerdict, Goal, Reason, Unsettled, judge, judge_running};
+pub use self::judge::{CurveVerdict, Goal, StopReason, Unsettled, judge, judge_running};
 pub use self::kind::MetricKind;
 pub use self::predict::{CurvePoint, Prediction, predict, predict_at};

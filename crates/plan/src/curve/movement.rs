@@ -1,27 +1,27 @@
-//! How far a curve has moved, and where it would be if it went on as it did last.
+//! How far a curve has moved, and its continuation at its recent pace.
 
 use hsched_model::number::to_f64;
 
 use crate::curve::{CurvePoint, MetricKind};
 
-/// The part of its scale by which a metric must have changed before anything is concluded: a plateau at the beginning looks
-/// like one at the end. Chosen on curves with plateaus (`tests/curves/make_plateaus.py`).
+/// Fraction of its scale by which a metric must have changed before any conclusion: a plateau at the
+/// beginning looks like one at the end. Chosen on curves with plateaus (`tests/curves/make_plateaus.py`).
 const MOVED: f64 = 0.2;
 
-/// How a curve has changed so far.
+/// The movement of a curve so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Movement {
-    /// What the metric is measured against: all of a share, the first value of any other metric.
+    /// Reference for changes: the full range of a share, or the first value of any other metric.
     pub(super) scale: f64,
-    /// The greatest value less the least.
+    /// The largest value minus the smallest.
     pub(super) range: f64,
-    /// The change by epoch over the last third of the reports.
+    /// The change per epoch over the last third of the reports.
     pace: f64,
     last: CurvePoint,
 }
 
 impl Movement {
-    /// Returns that of reports in the order of epochs; `None` of none.
+    /// Returns the movement of reports in epoch order; `None` for an empty list.
     pub(super) fn of(reports: &[CurvePoint], kind: MetricKind) -> Option<Self> {
         let (first, last) = (reports.first()?, *reports.last()?);
         let values = || reports.iter().map(|report| report.value);
@@ -41,12 +41,12 @@ impl Movement {
         self.range >= MOVED * self.scale
     }
 
-    /// Returns by how much the metric would change until an epoch if it went on as in the last third.
+    /// Returns the change of the metric until an epoch at the pace of the last third.
     pub(super) fn change_until(&self, epoch: u64) -> f64 {
         self.pace * to_f64(epoch.saturating_sub(self.last.epoch))
     }
 
-    /// Returns what the metric would be then.
+    /// Returns the value of the metric at that epoch.
     pub(super) fn continued_to(&self, epoch: u64) -> f64 {
         self.last.value + self.change_until(epoch)
     }

@@ -1,4 +1,4 @@
-//! The metric at the last epoch, foretold by a mixture of curves that are each fitted in closed form.
+//! Predicts the metric at the last epoch by a mixture of curves, each fitted in closed form.
 
 use libm::{erfc, exp, log, pow, sqrt};
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use crate::curve::MetricKind;
 use crate::curve::movement::Movement;
 use hsched_model::number::to_f64;
 
-/// A metric after an epoch; a pair of numbers on disk.
+/// A metric after an epoch; stored as a pair of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u64, f64)", into = "(u64, f64)")]
 pub struct CurvePoint {
-    /// Counts from 1.
+    /// Epoch number, from 1.
     pub epoch: u64,
-    /// Finite.
+    /// Value; always finite.
     pub value: f64,
 }
 
@@ -29,7 +29,7 @@ impl From<CurvePoint> for (u64, f64) {
     }
 }
 
-/// What is expected at the last epoch: a mixture of normal distributions.
+/// The predicted distribution at the last epoch: a mixture of normal distributions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The mean of the mixture.
@@ -37,13 +37,13 @@ pub struct Prediction {
     /// Its standard deviation.
     pub spread: f64,
     parts: Vec<MixturePart>,
-    /// The least distance of the band's ends from the mean, whatever the spread is.
+    /// Minimum distance of the band's ends from the mean, whatever the spread.
     slack: f64,
-    /// The least and the greatest value that the metric can have.
+    /// The minimum and maximum possible values of the metric.
     limits: (f64, f64),
 }
 
-/// One curve's share of a prediction.
+/// The component of one curve in a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MixturePart {
     weight: f64,
@@ -51,7 +51,7 @@ struct MixturePart {
     sigma: f64,
 }
 
-/// A curve `y = c + a z(x)` before it is fitted.
+/// A curve `y = c + a z(x)` before its fit.
 #[derive(Clone, Copy)]
 enum CurveShape {
     /// z = x^-p.
@@ -62,31 +62,33 @@ enum CurveShape {
     Logarithm,
 }
 
-/// The part of the range seen that a value may be off without being noise.
+/// Fraction of the observed range by which a value may deviate without being noise.
 const GRAIN: f64 = 0.003;
 
-/// How many spreads hold nine metrics of ten: found on real curves (`tests/curves`), which bend in more ways than the shapes
-/// do. It would be 1.645 if they did not.
+/// Half-width of the band in spreads so that it contains nine of ten metrics: determined on real curves
+/// (`tests/curves`), which vary more than the shapes. For exact shapes it would be 1.645.
 const BAND: f64 = 2.7;
 
-/// The band holds this part of the change that there would be if the metric went on as it did last: a rate that stays constant
-/// lets it go on for longer than the shapes do.
+/// The band includes this fraction of the change at the recent pace, because under a constant learning rate
+/// metrics improve for longer than the shapes do.
 const GOES_ON: f64 = 0.5;
 
-/// The band holds this part of the metric's scale as long as the metric has not moved: nothing is known yet.
+/// The band includes this fraction of the metric's scale while the metric has not moved, because nothing is
+/// known yet.
 const UNMOVED: f64 = 0.5;
 
-/// A shape that varies by less over the reports cannot be fitted.
+/// Minimum variation of a shape over the reports for a fit.
 const FLAT: f64 = 1e-18;
 
-/// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
+/// Returns the predicted metric at epoch `last`; `None` with fewer than three reports, or if no curve can be
+/// fitted.
 ///
-/// Curves that lead to where a metric of that kind cannot be are left out.
+/// Curves that lead to impossible values of the metric are excluded.
 pub fn predict(reports: &[CurvePoint], last: u64, kind: MetricKind) -> Option<Prediction> {
     predict_at(reports, last, last, kind)
 }
 
-/// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
+/// Returns the predicted metric at epoch `at` for a job that trains until epoch `last`.
 pub fn predict_at(reports: &[CurvePoint], last: u64, at: u64, kind: MetricKind) -> Option<Prediction> {
     if reports.len() < 3 {
         return None;
@@ -111,7 +113,7 @@ pub fn predict_at(reports: &[CurvePoint], last: u64, at: u64, kind: MetricKind) 
     (mean.is_finite() && spread.is_finite()).then_some(Prediction { mean, spread, parts, slack, limits })
 }
 
-/// Returns the fits that lead to a possible value; if none does, all of them with the nearest one.
+/// Returns the fits with a possible value; if there are none, all of them with the nearest possible value.
 fn possible(fits: Vec<(f64, MixturePart)>, (low, high): (f64, f64)) -> Vec<(f64, MixturePart)> {
     let is_possible = |part: &MixturePart| (low..=high).contains(&part.mean);
     let any = fits.iter().any(|(_, part)| is_possible(part));
@@ -135,7 +137,7 @@ impl Prediction {
         self.parts.iter().map(above).sum()
     }
 
-    /// Returns the bounds that nine metrics of ten keep within, where such a metric can be.
+    /// Returns the bounds of the central 90 %, limited to possible values of the metric.
     pub fn band(&self) -> (f64, f64) {
         let away = (BAND * self.spread).max(self.slack);
         let (low, high) = self.limits;
@@ -143,14 +145,14 @@ impl Prediction {
     }
 }
 
-/// The reports with their weights, later ones counting more.
+/// The reports with weights that increase with the epoch.
 struct WeightedReports {
     x: Vec<f64>,
     y: Vec<f64>,
     weights: Vec<f64>,
     count: f64,
     mean: f64,
-    /// The least variance that is believed.
+    /// Minimum variance.
     grain: f64,
 }
 
@@ -168,7 +170,7 @@ impl WeightedReports {
         Self { x, y, weights, count, mean, grain }
     }
 
-    /// Fits a shape by least squares; returns the logarithm of its weight and what it foretells for epoch `at`.
+    /// Fits a shape by least squares; returns the logarithm of its weight and its prediction for epoch `at`.
     fn fit(&self, shape: CurveShape, prior: f64, at: f64) -> Option<(f64, MixturePart)> {
         let z: Vec<f64> = self.x.iter().map(|&x| shape.at(x)).collect();
         let middle = weighted(&self.weights, &z) / self.count;
@@ -202,7 +204,7 @@ impl CurveShape {
     }
 }
 
-/// Returns the shapes with their prior weights: a third for each family.
+/// Returns the shapes with their prior weights, a third for each family.
 fn shapes(last: u64) -> impl Iterator<Item = (CurveShape, f64)> {
     let powers = (1..=20).map(|tenths| (CurveShape::Power(f64::from(tenths) / 10.0), 1.0 / 60.0));
     let taus = (0..8).map(move |halvings| to_f64(last) / f64::from(1_u32 << halvings));
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn what_cannot_be_foretold_is_not() {
         assert_eq!(predict(&reports(&[1.0, 2.0]), 9, MetricKind::Loss), None);
-        // The same epoch over and over.
+        // The same epoch repeated.
         let same = [CurvePoint { epoch: 3, value: 1.0 }; 7];
         assert_eq!(predict(&same, 9, MetricKind::Loss), None);
         assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, MetricKind::Other), None);
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn nothing_impossible_is_foretold() {
-        // A straight line to far below 0, and one to far above 1.
+        // A straight line far below 0, and one far above 1.
         let falls: Vec<f64> = (0..10).map(|x| 1.0 - 0.08 * f64::from(x)).collect();
         let rises: Vec<f64> = falls.iter().map(|value| 1.05 - value).collect();
         for (values, kind) in [(&falls, MetricKind::Loss), (&rises, MetricKind::Share)] {
@@ -270,7 +272,7 @@ mod tests {
         let plateau: Vec<f64> = (0..12).map(|x| 2.30 - 0.002 * f64::from(x % 3)).collect();
         let (low, high) = predict(&reports(&plateau), 60, MetricKind::Loss).expect("a prediction").band();
         assert!(low < 1.2 && high > 3.4, "{low} {high}");
-        // It falls by a tenth an epoch, until nobody knows when.
+        // It falls by 0.1 per epoch, with an unknown end.
         let falls: Vec<f64> = (0..10).map(|x| 9.0 - 0.1 * f64::from(x)).collect();
         let prediction = predict(&reports(&falls), 20, MetricKind::Loss).expect("a prediction");
         assert!(prediction.band().1 - prediction.mean >= 0.5 - 1e-9, "{prediction:?}");

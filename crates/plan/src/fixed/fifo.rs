@@ -1,4 +1,4 @@
-//! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
+//! Jobs in order of arrival, without preemption: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
 
 use crate::kit::Want;
 use crate::kit::by_arrival;
@@ -33,33 +33,34 @@ pub(crate) const YARN_CS: Entry = Entry {
     ..FIFO
 };
 
-/// One of the kinds of FIFO.
+/// A variant of FIFO.
 #[derive(Clone, Copy)]
 struct Fifo {
     name: &'static str,
-    takes: Takes,
-    /// Whether later jobs pass one that finds no room.
+    takes: TypeChoice,
+    /// Whether later jobs may overtake a job that does not fit.
     passes: bool,
 }
 
-/// Which of the free types a job takes.
+/// Which of the free types a job uses.
 #[derive(Clone, Copy)]
-enum Takes {
-    /// That with the most free GPUs.
+enum TypeChoice {
+    /// The type with the most free GPUs.
     MostFree,
     Fastest,
-    /// The last by its name, as the FIFO of Gavel's simulator does: it means to draw one, and takes where its loop ended.
+    /// The last type by name, as in Gavel's simulator, whose FIFO is meant to draw one at random but takes
+    /// the last of its loop.
     LastByName,
 }
 
 impl Fifo {
-    const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
-    const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
-    const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
-    const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
+    const PLAIN: Self = Self { name: "fifo", takes: TypeChoice::MostFree, passes: false };
+    const FASTEST: Self = Self { name: "fifo-het", takes: TypeChoice::Fastest, passes: false };
+    const BY_NAME: Self = Self { name: "fifo-by-name", takes: TypeChoice::LastByName, passes: false };
+    const PASSING: Self = Self { name: "yarn-cs", takes: TypeChoice::MostFree, passes: true };
 
     fn policy(self) -> Box<dyn Policy> {
-        Box::new(Queue { rule: self, state: SchedulingState::default() })
+        Box::new(FifoQueue { rule: self, state: SchedulingState::default() })
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
@@ -67,19 +68,19 @@ impl Fifo {
             |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.gpus(gpu_type);
         let usable = (0..room.len()).filter(usable);
         match self.takes {
-            Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
-            Takes::Fastest => fastest(rates, room, None),
-            Takes::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
+            TypeChoice::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
+            TypeChoice::Fastest => fastest(rates, room, None),
+            TypeChoice::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
         }
     }
 }
 
-struct Queue {
+struct FifoQueue {
     rule: Fifo,
     state: SchedulingState,
 }
 
-impl Policy for Queue {
+impl Policy for FifoQueue {
     fn name(&self) -> &'static str {
         self.rule.name
     }
@@ -97,7 +98,7 @@ impl Policy for Queue {
                     room[gpu_type] -= rates.gpus(gpu_type);
                     wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
-                // A job that no number of ended jobs helps must not hold up the others for good.
+                // A job that never fits, whichever jobs end, must not block the others forever.
                 None if rule.passes || rates.best <= 0.0 => merge.drop_shape(&next),
                 None => break,
             }

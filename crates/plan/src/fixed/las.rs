@@ -1,4 +1,4 @@
-//! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
+//! Least attained service first, as in Tiresias: a few queues by GPU time, with FIFO order inside each.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use crate::{
 };
 use hsched_model::{Seconds, Time};
 
-/// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
+/// The GPU-seconds at which a job moves to the next queue: 1, 10 and 100 GPU-hours.
 const LIMITS: [f64; 3] = [3_600.0, 36_000.0, 360_000.0];
 
-/// Slack for sums of times, in GPU-seconds.
+/// Tolerance for sums of times, in GPU-seconds.
 const SLACK: f64 = 1e-6;
 
-/// The shortest time after which a decision about a limit is asked for, in seconds.
+/// Minimum delay before the policy asks to be called at a queue limit, in seconds.
 const LEAST_WAIT: f64 = 0.01;
 
-/// Least attained service among the policies.
+/// The registry entry of least attained service.
 pub(crate) const LAS: Entry = Entry {
     name: "las",
     make: Make::Policy { make: |parameters| Ok(Box::new(Las::new(parameters.repacking))), watched: false },
@@ -31,12 +31,12 @@ pub(crate) const LAS: Entry = Entry {
 struct Las {
     state: SchedulingState,
     running: LastingOrder,
-    /// When each running job goes to the next queue, about, in seconds and in order.
+    /// Approximate times in seconds at which running jobs move to the next queue, in order.
     crossings: BTreeSet<(u64, usize)>,
     crossing: Vec<Option<u64>>,
 }
 
-/// How far a time of a crossing may be off, as a part of itself.
+/// Maximum relative error of those times.
 const ABOUT: f64 = 1e-9;
 
 impl Las {
@@ -45,7 +45,7 @@ impl Las {
         Self { state, running: LastingOrder::default(), crossings: BTreeSet::new(), crossing: Vec::new() }
     }
 
-    /// Takes up what changed, and which jobs went to the next queue.
+    /// Updates the changed jobs, and those that moved to the next queue.
     fn sync(&mut self, problem: &Problem) {
         let now = problem.now;
         self.state.sync(problem, &|model, _| rank(model, now));
@@ -65,7 +65,7 @@ impl Las {
         while let Some(&(at, job)) = self.crossings.first().filter(|(at, _)| *at <= until) {
             self.running.set(job, Some(seat_rank(&self.state.seats[job])));
             self.foresee(job, now);
-            // It is a hair before its limit still.
+            // It is still just below its limit.
             if self.crossing[job].is_some_and(|next| next <= at.max(until)) {
                 self.set_crossing(job, Some(until + 1));
             }
@@ -75,7 +75,7 @@ impl Las {
         );
     }
 
-    /// Computes when a job goes to the next queue.
+    /// Computes when a job moves to the next queue.
     fn foresee(&mut self, job: usize, now: Time) {
         let seat = self.state.seats.get(job).filter(|_| self.state.line.is_running(job));
         let wait = seat.and_then(|seat| crosses(seat.attained(now), seat.gpus));
@@ -92,7 +92,7 @@ impl Las {
         self.crossings.extend(at.map(|at| (at, job)));
     }
 
-    /// Returns the seconds until the first of the running jobs goes to the next queue.
+    /// Returns the seconds until the first running job moves to the next queue.
     fn first_crossing(&self, now: Time) -> Option<f64> {
         let (first, _) = self.crossings.first()?;
         let until = order(f64::from_bits(*first) + about(now));
@@ -104,7 +104,7 @@ impl Las {
         near.filter_map(wait).min_by(f64::total_cmp)
     }
 
-    /// Returns the same as [`Self::first_crossing`] from a look at all running jobs.
+    /// Returns the same as [`Self::first_crossing`] by checking all running jobs.
     fn first_of_all(&self, now: Time) -> Option<f64> {
         let seats = self.running.all().into_iter().map(|(_, job)| self.state.seats[job]);
         seats.filter_map(|seat| crosses(seat.attained(now), seat.gpus)).min_by(f64::total_cmp)
@@ -115,7 +115,7 @@ fn about(now: Time) -> f64 {
     LEAST_WAIT + ABOUT * now.0.abs()
 }
 
-/// Returns the seconds until a job with so much service goes to the next queue, if ever.
+/// Returns the seconds until a job with this attained service moves to the next queue, if ever.
 fn crosses(attained: f64, gpus: u32) -> Option<f64> {
     let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
     Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
@@ -136,7 +136,8 @@ impl Policy for Las {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         self.sync(problem);
-        // A job that changes its GPUs is among both: the sooner time is a decision too many at worst.
+        // A job that changes its GPUs appears in both sets; using the earlier time causes at worst one
+        // unnecessary decision.
         let stay = self.first_crossing(problem.now);
         debug_assert_eq!(stay, self.first_of_all(problem.now));
         let state = &mut self.state;

@@ -1,4 +1,4 @@
-//! Policies that give each job the number of GPUs that it asks for, of one type, in a fixed order.
+//! Policies that give each job its requested number of GPUs, of one type, in a fixed order.
 
 mod fifo;
 mod las;

@@ -1,10 +1,10 @@
-//! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
+//! The job that can end soonest comes first, by time (`srtf`) or by time times GPUs (`srsf`).
 
 use crate::kit::{OrderKey, order};
 use crate::kit::{Rates, SchedulingState};
 use crate::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
-/// Shortest remaining time first among the policies.
+/// The registry entry of shortest remaining time first.
 pub(crate) const SRTF: Entry = Entry {
     name: "srtf",
     make: Make::Policy {
@@ -17,7 +17,7 @@ pub(crate) const SRTF: Entry = Entry {
     knows_replicas: true,
 };
 
-/// Shortest remaining service first.
+/// The registry entry of shortest remaining service first.
 pub(crate) const SRSF: Entry = Entry {
     name: "srsf",
     make: Make::Policy {
@@ -30,7 +30,7 @@ pub(crate) const SRSF: Entry = Entry {
 /// Shortest remaining time, or service, first.
 struct Shortest {
     name: &'static str,
-    /// Whether a job counts as many times as it asks for GPUs.
+    /// Whether a job's time is multiplied by its requested GPUs.
     counts_gpus: bool,
     state: SchedulingState,
 }

@@ -1,65 +1,66 @@
-//! Whole GPUs for tasks by worth and rent: in turn, in passes over what is left, and by exchanges between two.
+//! Allocates whole GPUs to tasks by worth and rent: in order, in passes over the remaining GPUs, and by
+//! exchanges between two tasks.
 
 use crate::horizon::task::{Instance, Task, TaskChoice};
 
-/// What a plan is made from.
+/// The inputs of a plan.
 #[derive(Clone, Copy)]
 pub(super) struct Valuation<'a> {
-    /// What a step of each task is worth.
+    /// The worth of a step of each task.
     pub worth: &'a [f64],
-    /// What each bundle of each class costs a second; empty for classes without tasks.
+    /// The rent per second of each bundle of each class; empty for classes without tasks.
     pub rents: &'a [Vec<f64>],
     /// Price of a GPU by type.
     pub prices: &'a [f64],
-    /// How long a new place is thought to last, in seconds; 0 for a plan in which no running task moves.
+    /// Expected duration of a new placement, in seconds; 0 for a plan in which no running task moves.
     pub life: f64,
 }
 
-/// A plan under way.
-struct Allocation<'a> {
+/// A plan under construction.
+struct AllocationDraft<'a> {
     instance: &'a Instance<'a>,
     terms: Valuation<'a>,
-    /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
+    /// Fraction of its speed that a task would keep on new GPUs after the restart cost.
     keep: Vec<f64>,
-    /// GPUs by type that nobody has; below 0 where running tasks have more than is on offer.
+    /// Unused GPUs by type; negative if running tasks hold more than is offered.
     free: Vec<i64>,
     choices: Vec<TaskChoice>,
-    /// What each task's choice is worth a second.
+    /// The worth per second of each task's choice.
     values: Vec<f64>,
 }
 
-/// A choice, what it is worth, and that less its rent, each a second.
+/// A choice, its worth per second, and that minus its rent.
 #[derive(Clone, Copy)]
-struct Offer {
+struct ValuedChoice {
     choice: TaskChoice,
     value: f64,
     surplus: f64,
 }
 
-/// What the passes over the GPUs that are left ask for them, as parts of their prices.
+/// Price factors of the passes over the remaining GPUs.
 const SALES: [f64; 3] = [0.5, 0.1, 0.0];
 
-/// Exchanges are tried among so many tasks, the first in order.
+/// Number of tasks between which exchanges are tried, the first in order.
 const EXCHANGED: usize = 60;
 
-/// Rounds of exchanges.
+/// Number of exchange rounds.
 const ROUNDS: usize = 2;
 
-/// What the first of two tasks that exchange pays, as a part of the prices: what it leaves is for the other.
+/// Price factor for the first of two exchanging tasks, which leaves GPUs to the other.
 const EXCHANGE_PRICE: f64 = 0.3;
 
-/// Less than this part of a sum is no gain.
+/// Relative gains below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// The least difference of two surpluses that counts.
+/// Minimum difference between two surpluses.
 const TIE: f64 = 1e-12;
 
-/// No place is thought to be so short that a task keeps less of its speed.
+/// Minimum fraction of its speed that a task keeps, however short its placement is expected to last.
 const LEAST_KEPT: f64 = 0.02;
 
-/// Returns who is to have what.
+/// Returns the choice of each task.
 pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
-    let mut allocation = Allocation::new(instance, terms);
+    let mut allocation = AllocationDraft::new(instance, terms);
     let order = allocation.order();
     for &task in &order {
         allocation.choose_again(task, 1.0);
@@ -77,7 +78,7 @@ pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Tas
     allocation.choices
 }
 
-impl<'a> Allocation<'a> {
+impl<'a> AllocationDraft<'a> {
     fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
@@ -87,12 +88,12 @@ impl<'a> Allocation<'a> {
         let (choices, values) = (vec![TaskChoice::Wait; tasks], vec![0.0; tasks]);
         let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
-            // Nobody can take from a running task what it has.
+            // In this mode, no GPUs can be taken from a running task.
             for (task, value) in (0..tasks)
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                allocation.take(task, Offer { choice: TaskChoice::Stay, value, surplus: 0.0 });
+                allocation.take(task, ValuedChoice { choice: TaskChoice::Stay, value, surplus: 0.0 });
             }
         }
         allocation
@@ -105,15 +106,15 @@ impl<'a> Allocation<'a> {
             .is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
     }
 
-    /// Returns what a second on other GPUs of this speed is worth.
+    /// Returns the worth of one second on other GPUs with this speed.
     fn value(&self, task: usize, speed: f64) -> f64 {
         let (task_state, keep) = (&self.instance.tasks[task], self.keep[task]);
-        // Who gets less than it has will want it back, and restart again.
+        // A task that gets less than it has will later regain it, with another restart.
         let again = if speed < task_state.speed() { task_state.speed() * (1.0 - keep) } else { 0.0 };
         self.terms.worth[task] * (speed * keep - again)
     }
 
-    /// Returns what a second of waiting is worth: a running task will have to restart.
+    /// Returns the worth of one second of waiting; a running task will have to restart.
     fn value_of_waiting(&self, task: usize) -> f64 {
         let task_state = &self.instance.tasks[task];
         match task_state.is_running() {
@@ -125,7 +126,7 @@ impl<'a> Allocation<'a> {
         }
     }
 
-    /// Returns what each bundle is worth to a task, and its rent.
+    /// Returns the worth of each bundle to a task, and its rent.
     fn bundles(&self, task: usize) -> impl Iterator<Item = (usize, f64, f64)> {
         let task_state = &self.instance.tasks[task];
         let present = task_state.placement.as_ref().and_then(|place| place.bundle);
@@ -139,13 +140,13 @@ impl<'a> Allocation<'a> {
         })
     }
 
-    /// Returns the tasks in the order in which they choose: by what the best bundle is worth over its rent.
+    /// Returns the tasks in the order in which they choose: by the surplus of their best bundle.
     fn order(&self) -> Vec<usize> {
         let worth_of_rent = |task: usize| {
             if self.is_frozen(task) {
                 return f64::INFINITY;
             }
-            // A task that may not wait is as eager as one that would lose nothing by it.
+            // A task that may not wait has the same priority as one that would lose nothing by waiting.
             let waiting =
                 self.value_of_waiting(task).max(-self.terms.worth[task] * self.instance.tasks[task].speed());
             let mut best = (0.0, f64::NEG_INFINITY);
@@ -163,18 +164,22 @@ impl<'a> Allocation<'a> {
         order
     }
 
-    /// Returns a task's best choice of these GPUs, at a part of the prices.
-    fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
+    /// Returns a task's best choice among these GPUs, at a fraction of the prices.
+    fn choose(&self, task: usize, free: &[i64], part: f64) -> ValuedChoice {
         let task_state = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
             let value = self.terms.worth[task] * task_state.speed();
-            Offer { choice: TaskChoice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
+            ValuedChoice {
+                choice: TaskChoice::Stay,
+                value,
+                surplus: value - part * rent(counts, self.terms.prices),
+            }
         };
         if let Some(place) = task_state.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
-        let mut best = Offer { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
+        let mut best = ValuedChoice { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
         if let Some(place) = task_state.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
@@ -185,14 +190,14 @@ impl<'a> Allocation<'a> {
         for (bundle, value, rent) in self.bundles(task) {
             let surplus = value - part * rent;
             if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
-                best = Offer { choice: TaskChoice::Take(bundle), value, surplus };
+                best = ValuedChoice { choice: TaskChoice::Take(bundle), value, surplus };
             }
         }
         best
     }
 
-    /// Gives a task another choice.
-    fn take(&mut self, task: usize, offer: Offer) {
+    /// Replaces a task's choice.
+    fn take(&mut self, task: usize, offer: ValuedChoice) {
         add(&mut self.free, self.instance.counts(task, self.choices[task]), 1);
         add(&mut self.free, self.instance.counts(task, offer.choice), -1);
         (self.choices[task], self.values[task]) = (offer.choice, offer.value);
@@ -207,7 +212,7 @@ impl<'a> Allocation<'a> {
         self.take(task, offer);
     }
 
-    /// Lets one task choose with another's GPUs, and the other from what is left, where both together gain.
+    /// Lets one task choose with another's GPUs and the other from the rest, if both together gain.
     fn exchange(&mut self, order: &[usize]) {
         let mut free = self.free.clone();
         for _ in 0..ROUNDS {
@@ -235,14 +240,14 @@ impl<'a> Allocation<'a> {
         }
     }
 
-    /// Returns whether the second task has nothing, or what the first one has.
+    /// Returns whether the second task has no GPUs, or the same as the first.
     fn have_the_same(&self, a: usize, b: usize) -> bool {
         let (taken, other) =
             (self.instance.counts(a, self.choices[a]), self.instance.counts(b, self.choices[b]));
         other.is_empty() || taken == other
     }
 
-    /// Leaves no task waiting beside GPUs that it could use, however little that gains.
+    /// Leaves no task waiting beside usable GPUs, however small the gain.
     fn leave_none_waiting(&mut self, order: &[usize]) {
         for &task in order.iter().filter(|&&task| self.choices[task] == TaskChoice::Wait).collect::<Vec<_>>()
         {
@@ -253,13 +258,14 @@ impl<'a> Allocation<'a> {
                 let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
                 let choice = if stays { TaskChoice::Stay } else { TaskChoice::Take(bundle) };
-                self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });
+                self.take(task, ValuedChoice { choice, value: self.values[task], surplus: 0.0 });
             }
         }
     }
 }
 
-/// Returns the part of its speed that a task keeps where it must restart and stays for `life` seconds, or until it ends.
+/// Returns the fraction of its speed that a task keeps if it restarts and then runs for `life` seconds or
+/// until it ends.
 fn kept(task: &Task, fastest: f64, life: f64) -> f64 {
     let restart = task.restart_now();
     if restart <= 0.0 {
@@ -269,12 +275,12 @@ fn kept(task: &Task, fastest: f64, life: f64) -> f64 {
     (1.0 - restart / rest.min(life).max(1.02 * restart)).max(LEAST_KEPT)
 }
 
-/// Returns whether so many GPUs of each type are free.
+/// Returns whether this many GPUs of each type are free.
 pub(super) fn fits(free: &[i64], counts: &[u32]) -> bool {
     counts.iter().zip(free).all(|(&count, &free)| count == 0 || i64::from(count) <= free)
 }
 
-/// Adds GPUs, or takes them away.
+/// Adds or removes GPUs.
 pub(super) fn add(free: &mut [i64], counts: &[u32], sign: i64) {
     for (free, &count) in free.iter_mut().zip(counts) {
         *free += sign * i64::from(count);

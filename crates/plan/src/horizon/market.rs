@@ -1,29 +1,30 @@
-//! Prices of GPUs at which jobs that each take their best bundle would share them: a few steps towards balance.
+//! Adjusts GPU prices in a few steps towards those at which the jobs' best bundles together use the offered
+//! GPUs.
 
 use crate::classes::{Class, Envelope};
 
-/// Jobs that demand GPUs: their classes and the worth of a step to each.
-pub(super) type Demand = [(usize, f64)];
+/// Jobs that demand GPUs: their classes, and the worth of a step to each.
+pub(super) type JobDemand = [(usize, f64)];
 
-/// How prices move.
+/// Parameters of price adjustment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriceSteps {
     pub count: u32,
-    /// How far the first step goes; later ones go less far.
+    /// Size of the first step; later ones are smaller.
     pub eta: f64,
-    /// No price falls below this.
+    /// Minimum price.
     pub floor: f64,
 }
 
-/// The classes that meet in a market, and memory for its steps.
+/// The classes in a market, and memory for its steps.
 pub(super) struct ClassMarket<'a> {
     classes: &'a [Class],
-    /// GPUs on offer by type.
+    /// Offered GPUs by type.
     offered: &'a [u32],
     envelopes: Vec<Envelope>,
-    /// Scratch: what each bundle of a class costs.
+    /// Scratch: the rent of each bundle of a class.
     rents: Vec<f64>,
-    /// The step for which each envelope was made.
+    /// The step for which each envelope was computed.
     made: Vec<u32>,
     step: u32,
 }
@@ -34,8 +35,8 @@ impl<'a> ClassMarket<'a> {
         Self { classes, offered, envelopes, rents: Vec::new(), made: vec![0; classes.len()], step: 0 }
     }
 
-    /// Moves the prices towards those at which the demand is what is on offer.
-    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &Demand, steps: PriceSteps) {
+    /// Adjusts the prices towards those at which demand equals the offered GPUs.
+    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &JobDemand, steps: PriceSteps) {
         let mut wanted = vec![0.0; prices.len()];
         let mut eased = 1.0;
         for _ in 0..steps.count {
@@ -54,7 +55,7 @@ impl<'a> ClassMarket<'a> {
         }
     }
 
-    /// Adds a job's best bundle at these prices to what is wanted.
+    /// Adds a job's best bundle at these prices to the demand.
     fn ask(&mut self, class: usize, worth: f64, prices: &[f64], wanted: &mut [f64]) {
         let bundles = &self.classes[class].bundles;
         if self.made[class] != self.step {

@@ -1,15 +1,15 @@
-//! Several plans, from one in which nobody moves to one in which moves cost next to nothing, and the choice among them.
+//! Several plans, from one without moves to one with almost free moves, and the choice among them.
 
 use crate::horizon::allocate::{Valuation, allocate};
 use crate::horizon::task::{Instance, TaskChoice};
 
-/// How long new places are thought to last, as parts of the usual time between two changes.
+/// Assumed durations of new placements, relative to the usual time between two changes.
 const LIVES: [f64; 4] = [0.5, 1.5, 5.0, 1e6];
 
-/// Gains are counted for so many times the usual time between two changes at most.
+/// Horizon for counting gains, relative to the usual time between two changes.
 const FORESEEN: f64 = 2.0;
 
-/// The least difference of two scores that counts.
+/// Minimum difference between two scores.
 const TIE: f64 = 1e-12;
 
 /// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
@@ -30,7 +30,7 @@ pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Ta
     best.1.unwrap_or(base)
 }
 
-/// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
+/// Returns the gain of a plan over the one without moves of running tasks, minus its restart costs.
 fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[TaskChoice], plan: &[TaskChoice]) -> f64 {
     let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
     for (task, task_state) in instance.tasks.iter().enumerate() {
@@ -45,7 +45,7 @@ fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[TaskChoice], pl
         }
         let restart = worth * task_state.restart_now();
         if task_state.is_running() && plan[task] != TaskChoice::Stay {
-            // Who gets less than it has will want it back, and restart again.
+            // A task that gets less than it has will later regain it, with another restart.
             let shrinks = after > 0.0 && after < before;
             cost += restart * before.max(after) * if shrinks { 2.0 } else { 1.0 };
         } else if !task_state.is_running() && (after > 0.0) != (before > 0.0) {

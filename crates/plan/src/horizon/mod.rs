@@ -1,4 +1,4 @@
-//! The policy `horizon`: the least mean completion time of jobs that arrive and end.
+//! The policy `horizon`: minimises the mean completion time of jobs that arrive and end over time.
 
 mod allocate;
 mod market;
@@ -15,4 +15,4 @@ mod worth;
 
 pub(super) use self::policy::HORIZON;
 pub use self::policy::{Horizon, HorizonParameters};
-pub(super) use self::rehearsal::{Arrival, rehearse};
+pub(super) use self::rehearsal::{TraceArrival, rehearse};

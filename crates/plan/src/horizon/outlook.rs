@@ -1,27 +1,28 @@
-//! What is remembered from one decision to the next: prices, their path backwards from the end, and how often things change.
+//! Memory from one decision to the next: prices, their path backwards from the end, and the frequency of
+//! changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::horizon::allocate::Valuation;
 use crate::horizon::market::{ClassMarket, PriceSteps};
 use crate::horizon::menu;
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, TaskChoice};
 use crate::horizon::worth::Worths;
 use hsched_model::number::to_f64;
 
-/// Prices of GPUs now and to come.
+/// Present and future prices of GPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlook {
-    /// What a GPU of each type costs a second, in seconds of a job's time; 0 while there are no jobs.
+pub(super) struct PriceOutlook {
+    /// Price of a GPU-second by type, in seconds of a job's time; 0 while there are no jobs.
     pub prices: Vec<f64>,
-    pub path: Path,
+    pub path: PricePath,
     pub gap: Gap,
-    /// The jobs at the last decision for which everything may have changed.
+    /// The jobs at the last decision that assumed that everything may have changed.
     pub crowd: Option<Crowd>,
 }
 
-/// Some jobs, as far as they must be told from others.
+/// A fingerprint of a set of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(super) struct Crowd {
     pub jobs: usize,
@@ -32,46 +33,48 @@ pub(super) struct Crowd {
 /// The usual time between two decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Gap {
-    /// In seconds; the first is 0.
+    /// Mean in seconds; initially 0.
     pub mean: f64,
-    /// How many it is the mean of.
+    /// Number of averaged intervals.
     pub count: u32,
-    /// The moment of the last decision, in seconds.
+    /// The time of the last decision, in seconds.
     pub last: Option<f64>,
-    /// How long it was ago at a decision that does not count, in seconds: this time has been longer already.
+    /// Time since the last decision, at a decision that does not count, in seconds: a lower limit for the
+    /// present interval.
     pub quiet: f64,
 }
 
-/// The mean of gaps is over about so many.
+/// Approximate number of intervals in the mean.
 const GAPS: u32 = 30;
 
-/// New places last the longer the more tasks there are: as long as one change for each so many tasks.
+/// The expected duration of new placements grows with the number of tasks: one change interval for each of
+/// this many tasks.
 const TASKS_PER_GAP: f64 = 12.0;
 
-/// How long places are thought to last before anything has changed, in seconds: longer than any job.
+/// Expected duration of placements before any change was observed, in seconds: longer than any job.
 const UNKNOWN: f64 = 1e9;
 
-/// The least price, as a part of what all tasks at their fastest would make of the GPUs.
+/// Minimum price, relative to the price at which all tasks at their highest speed would value the GPUs.
 const FLOOR: f64 = 1e-4;
 
-impl Outlook {
-    /// Forgets today's prices: nobody is there.
+impl PriceOutlook {
+    /// Drops the present prices, because there are no jobs.
     pub(super) fn rest(&mut self) {
         self.prices.fill(0.0);
     }
 
-    /// Returns how long places usually last while there are so many tasks, in seconds.
+    /// Returns the expected duration of placements with this number of tasks, in seconds.
     pub(super) fn life(&self, tasks: usize) -> f64 {
         let tasks = to_f64(tasks);
         let gap = match self.gap.count {
-            // Nothing has changed yet that would say how often things do.
+            // The frequency of changes is not known yet.
             0 | 1 => UNKNOWN,
             _ => self.gap.mean.max(self.gap.quiet).max(1.0),
         };
         gap * (tasks / TASKS_PER_GAP).max(1.0)
     }
 
-    /// Follows the prices, and returns what each task is to have and what its steps are worth.
+    /// Updates the prices, and returns each task's choice and the worth of its steps.
     pub(super) fn decide(&mut self, instance: &Instance<'_>) -> (Vec<TaskChoice>, Worths) {
         let worths = self.follow(instance);
         let aged = worths.with_age(instance);
@@ -81,11 +84,11 @@ impl Outlook {
         (menu::best_plan(instance, terms), worths)
     }
 
-    /// Moves prices and path towards balance; returns what the tasks' steps are worth.
+    /// Adjusts prices and path; returns the worth of the tasks' steps.
     fn follow(&mut self, instance: &Instance<'_>) -> Worths {
         let (types, gpus) = (instance.offered.len(), instance.gpus().max(1.0));
         if self.prices.len() != types || self.path.levels.is_empty() {
-            *self = Self { prices: vec![0.0; types], path: Path::new(types, gpus), ..*self };
+            *self = Self { prices: vec![0.0; types], path: PricePath::new(types, gpus), ..*self };
         }
         let worths = Worths::new(instance, &self.prices, &self.path);
         let demand = worths.demand(instance);
@@ -100,7 +103,7 @@ impl Outlook {
         worths
     }
 
-    /// Returns what each bundle costs at today's prices, for classes that have tasks.
+    /// Returns the rent of each bundle at the present prices, for classes with tasks.
     pub(super) fn rents(&self, instance: &Instance<'_>) -> Vec<Vec<f64>> {
         let mut rents = vec![Vec::new(); instance.classes.len()];
         for task in instance.tasks {
@@ -113,7 +116,7 @@ impl Outlook {
 }
 
 impl Gap {
-    /// Takes note of a decision at `now`, in seconds.
+    /// Records a decision at `now`, in seconds.
     pub(super) fn pass(&mut self, now: f64) {
         let gap = (now - self.last.unwrap_or(now)).max(0.0);
         self.count = (self.count + 1).min(GAPS);
@@ -121,7 +124,7 @@ impl Gap {
         (self.last, self.quiet) = (Some(now), 0.0);
     }
 
-    /// Takes note of a decision at `now` for which nothing changed that counts.
+    /// Records a decision at `now` without a relevant change.
     pub(super) fn look(&mut self, now: f64) {
         self.quiet = self.last.map_or(0.0, |last| (now - last).max(0.0));
     }

@@ -1,33 +1,33 @@
-//! The path of prices backwards from the end: what GPUs cost while the last m jobs are there.
+//! The path of prices backwards from the end: the price of GPUs while the last m jobs remain.
 
-use crate::horizon::market::{ClassMarket, Demand, PriceSteps};
+use crate::horizon::market::{ClassMarket, JobDemand, PriceSteps};
 
-/// Prices by number of jobs that are left, at some numbers of jobs.
+/// Prices by the number of remaining jobs, at selected numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Path {
+pub(super) struct PricePath {
     /// Prices by level and GPU type.
     pub levels: Vec<Vec<f64>>,
 }
 
-/// The numbers of jobs at which prices are kept; about √2 apart, later 2.
+/// The numbers of jobs at which prices are stored; their ratio is about √2, later 2.
 pub(super) const LEVELS: [f64; 28] = [
     1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0, 91.0, 128.0, 181.0, 256.0, 362.0,
     512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0, 524_288.0,
 ];
 
-/// What the price of a GPU is at first, as a part of jobs per GPU: that of linear speeds is all of it.
+/// Initial price of a GPU relative to jobs per GPU; for linear speeds the ratio is 1.
 const FIRST: f64 = 0.9;
 
-/// The least price, as a part of jobs per GPU.
+/// Minimum price, relative to jobs per GPU.
 const FLOOR: f64 = 1e-3;
 
-impl Path {
-    /// Returns the path that is assumed at first: prices that rise with the number of jobs.
+impl PricePath {
+    /// Returns the initial path: prices that rise with the number of jobs.
     pub(super) fn new(types: usize, gpus: f64) -> Self {
         Self { levels: LEVELS.iter().map(|level| vec![FIRST * level / gpus; types]).collect() }
     }
 
-    /// Returns the prices while the last `jobs` (at least 1) jobs are left. The last one pays nothing.
+    /// Returns the prices while the last `jobs` (at least 1) jobs remain. The last job pays nothing.
     pub(super) fn at(&self, jobs: f64, prices: &mut [f64]) {
         let above = LEVELS.partition_point(|&level| level <= jobs).clamp(1, LEVELS.len() - 1);
         let part = (jobs - LEVELS[above - 1]) / (LEVELS[above] - LEVELS[above - 1]);
@@ -37,17 +37,23 @@ impl Path {
         }
     }
 
-    /// Moves the prices of each level towards balance among the jobs that are left then.
+    /// Adjusts the prices of each level to the demand of the jobs that then remain.
     ///
-    /// `demand` has the jobs from the last one to end to the first, `left` how many are left, in weight, with each.
-    pub(super) fn settle(&mut self, market: &mut ClassMarket<'_>, demand: &Demand, left: &[f64], gpus: f64) {
+    /// `demand` has the jobs from the last to end to the first; `left` has the weight that remains with each.
+    pub(super) fn settle(
+        &mut self,
+        market: &mut ClassMarket<'_>,
+        demand: &JobDemand,
+        left: &[f64],
+        gpus: f64,
+    ) {
         let all = left.last().copied().unwrap_or(0.0);
         for (number, &level) in LEVELS.iter().enumerate() {
             if number > 0 && LEVELS[number - 1] >= all {
                 break;
             }
             if level > all && number > 0 {
-                // Never seen: as the level below, in proportion.
+                // A level that was never reached gets the prices of the level below, scaled.
                 let factor = level / LEVELS[number - 1];
                 self.levels[number] = self.levels[number - 1].iter().map(|price| price * factor).collect();
             } else {

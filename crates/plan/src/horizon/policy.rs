@@ -1,7 +1,7 @@
-//! The policy itself: takes problems and returns plans.
+//! The policy: turns problems into plans.
 
 use crate::horizon::memory;
-use crate::horizon::outlook::{Crowd, Outlook};
+use crate::horizon::outlook::{Crowd, PriceOutlook};
 use crate::horizon::quick::{DecisionView, Quick};
 use crate::horizon::roster::Roster;
 use crate::horizon::task::{Instance, Task, TaskChoice};
@@ -11,7 +11,7 @@ use crate::{
     Problem, Repacking,
 };
 
-/// The policy among the policies.
+/// The registry entry of the policy.
 pub(crate) const HORIZON: Entry = Entry {
     name: "horizon",
     make: Make::Policy {
@@ -28,53 +28,53 @@ pub(crate) const HORIZON: Entry = Entry {
     knows_replicas: true,
 };
 
-/// The policy with what it remembers.
+/// The policy with its memory.
 pub struct Horizon {
     parameters: HorizonParameters,
     floor: Floor,
     roster: Roster,
-    outlook: Outlook,
+    outlook: PriceOutlook,
     quick: Quick,
-    /// The GPU types that the prices are of.
+    /// The GPU types that the prices refer to.
     labels: Vec<String>,
-    /// What it knew before this process began, until the GPU types are known.
+    /// Its memory from before this process, until the GPU types are known.
     memory: Option<Memory>,
 }
 
 /// How freely it may move running jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HorizonParameters {
-    /// Whether it may stop a running job to let others run first. Where the GPUs that are given back may go to strangers,
-    /// it should not.
+    /// Whether it may stop a running job in favour of others. It should not if other users could take the
+    /// released GPUs.
     pub preempts: bool,
-    /// Whether jobs that are spread over nodes come together, and others move to make room for them.
+    /// Whether jobs spread over nodes are brought together, and others moved to make room for them.
     pub repacking: Repacking,
 }
 
-/// Why a running job is stopped.
+/// Reason for stopping a running job.
 const GIVES_WAY: &str = "other jobs gain more from its GPUs";
 
-/// Why a job waits.
+/// Reason for a pending job.
 const OTHERS_FIRST: &str = "other jobs gain more from the GPUs";
 
-/// Why a job waits that cannot run on what is on offer.
+/// Reason for a pending job that cannot run on the offered GPUs.
 const NO_GPUS: &str = "too few of the GPUs that it can use are available";
 
 impl Default for HorizonParameters {
-    /// As it is best where all GPUs are at its disposal.
+    /// Returns the best parameters if the policy controls all GPUs.
     fn default() -> Self {
         Self { preempts: true, repacking: Repacking::default() }
     }
 }
 
 impl Horizon {
-    /// Returns the policy, which remembers nothing yet.
+    /// Returns the policy with an empty memory.
     pub fn new(parameters: HorizonParameters) -> Self {
         Self {
             parameters,
             floor: Floor::default(),
             roster: Roster::default(),
-            outlook: Outlook::default(),
+            outlook: PriceOutlook::default(),
             quick: Quick::default(),
             labels: Vec::new(),
             memory: None,
@@ -90,12 +90,12 @@ impl Horizon {
         }
     }
 
-    /// Takes up what changed; returns whether that was everything.
+    /// Updates the changed jobs; returns whether everything was updated.
     fn follow(&mut self, problem: &Problem) -> bool {
         if let Some(outlook) = self.memory.take().and_then(|memory| memory::read(&memory, &problem.labels)) {
             self.outlook = outlook;
         } else if self.labels != problem.labels {
-            self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };
+            self.outlook = PriceOutlook { gap: self.outlook.gap, ..PriceOutlook::default() };
         }
         self.labels.clone_from(&problem.labels);
         let anew = self.floor.sync(problem) || self.floor.total != self.roster.offered;
@@ -110,8 +110,9 @@ impl Horizon {
         anew
     }
 
-    /// Returns whether other jobs are there than at the previous decision: where everything may have changed it is not
-    /// said, and a caller that asks twice about the same jobs does not make places last shorter.
+    /// Returns whether the set of jobs differs from the previous decision. If everything may have changed,
+    /// the problem does not say so, and repeated calls for the same jobs must not shorten the expected
+    /// durations.
     fn is_another_crowd(&mut self, problem: &Problem) -> bool {
         let jobs = problem.present().count();
         let arrivals = problem.present().map(|job| problem.jobs[job].progress.arrival.0).sum();
@@ -119,7 +120,7 @@ impl Horizon {
         std::mem::replace(&mut self.outlook.crowd, crowd) != crowd
     }
 
-    /// Looks at all jobs.
+    /// Makes a full decision over all jobs.
     fn full(&mut self, problem: &Problem) -> Vec<Want> {
         let jobs = self.roster.by_arrival();
         self.roster.weigh(&jobs);
@@ -155,7 +156,7 @@ impl Horizon {
         wants
     }
 
-    /// Returns the plan by which jobs stop, then start.
+    /// Returns the plan, in which jobs stop first and then start.
     fn plan(&mut self, problem: &Problem, wants: Vec<Want>) -> Plan {
         let mut changes = self.floor.carry_out(problem, wants, self.parameters.repacking);
         for (job, decision) in &mut changes {
@@ -164,7 +165,7 @@ impl Horizon {
         Plan { changes, ..Plan::default() }
     }
 
-    /// Adds why the jobs wait that no decision names.
+    /// Adds reasons for the pending jobs that no decision names.
     fn name_who_waits(&self, problem: &Problem, plan: &mut Plan) {
         let mut named = vec![false; problem.jobs.len()];
         plan.changes.iter().for_each(|(job, _)| named[*job] = true);
@@ -221,7 +222,7 @@ impl Policy for Horizon {
     }
 }
 
-/// Says why a job moves or stops.
+/// Returns why a job moves or stops.
 fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
     let before = problem.jobs[job].progress.holds.first();
     match decision {

@@ -1,56 +1,58 @@
-//! Between two full decisions: what became free goes to who waits, and newcomers may push out who gains least.
+//! Decisions between two full ones: freed GPUs go to pending jobs, and new jobs may replace the running jobs
+//! with the lowest gain.
 //!
-//! Prices and worths stay as the last full decision left them, so jobs are kept sorted and a decision costs what changed.
+//! Prices and worths stay those of the last full decision, so jobs are kept sorted and a decision costs only
+//! as much as the changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::horizon::allocate::{add, fits};
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::roster::Roster;
 use crate::horizon::task::Task;
 use crate::horizon::worth::{Worths, to_do};
 use crate::kit::Want;
 use crate::{Changed, Problem};
 
-/// The jobs sorted by what the last full decision knew.
+/// The jobs, sorted by the data of the last full decision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quick {
-    /// Decisions since the last full one; `None` before the first.
+    /// Number of decisions since the last full one; `None` before the first.
     since: Option<usize>,
-    /// What a step is worth, by job number; 0 where that is not known yet.
+    /// The worth of a step by job index; 0 if unknown.
     worths: Vec<f64>,
-    /// When tasks would end, and how many would be left, from the last one to end to the first.
+    /// Expected end of tasks and the number then remaining, from the last to end to the first.
     keys: Vec<f64>,
     left: Vec<f64>,
-    /// Where each job is sorted in.
-    spots: Vec<Option<Spot>>,
-    /// Waiting jobs by class, the most worth for its rent first.
+    /// Position of each job in the sorted sets.
+    spots: Vec<Option<QuickSpot>>,
+    /// Pending jobs by class, in descending order of worth over rent.
     waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
-    /// Movable running jobs by their GPUs, the least worth a second first.
+    /// Movable running jobs by their GPUs, in ascending order of worth per second.
     running: BTreeMap<Arc<[u32]>, BTreeSet<(OrderedNumber, usize)>>,
 }
 
-/// A number that is not negative, in order.
+/// A non-negative number, encoded so that integers sort alike.
 type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
-enum Spot {
+enum QuickSpot {
     Waiting { class: usize, rank: OrderedNumber },
     Running { counts: Arc<[u32]>, rank: OrderedNumber },
 }
 
-/// With fewer jobs than these every decision is a full one.
+/// With fewer jobs than this, every decision is a full one.
 const FEW: usize = 64;
 
-/// A full decision comes after one decision for each so many jobs.
+/// A full decision follows after one decision for each of this many jobs.
 const JOBS_PER_DECISION: usize = 8;
 
-/// The most waiting jobs that may push out a running one in a decision.
+/// Maximum number of pending jobs that may replace a running one in a decision.
 const PUSHES: usize = 2;
 
-/// Gains are counted for so many times the usual time between two changes at most.
+/// Horizon for counting gains, relative to the usual time between two changes.
 const FORESEEN: f64 = 2.0;
 
 /// Input of a decision.
@@ -58,7 +60,7 @@ const FORESEEN: f64 = 2.0;
 pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
-    pub outlook: &'a Outlook,
+    pub outlook: &'a PriceOutlook,
     pub preempts: bool,
 }
 
@@ -69,17 +71,17 @@ impl DecisionView<'_> {
 }
 
 impl Quick {
-    /// Returns whether a quick decision is good enough now.
+    /// Returns whether a quick decision suffices now.
     pub(super) fn is_enough(&self, jobs: usize) -> bool {
         jobs >= FEW && self.since.is_some_and(|since| since + 1 < jobs / JOBS_PER_DECISION)
     }
 
-    /// Forgets all: the next decision is a full one.
+    /// Drops all data, so that the next decision is a full one.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Sorts all jobs by what a full decision knows of them.
+    /// Sorts all jobs by the data of a full decision.
     pub(super) fn take_up(&mut self, view: DecisionView<'_>, jobs: &[usize], worths: Worths) {
         *self = Self { since: Some(0), keys: worths.keys, left: worths.left, ..Self::default() };
         for (&job, worth) in jobs.iter().zip(worths.of) {
@@ -91,7 +93,7 @@ impl Quick {
         }
     }
 
-    /// Takes up what changed.
+    /// Updates the changed jobs.
     pub(super) fn follow(&mut self, view: DecisionView<'_>) {
         let Changed::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
@@ -115,11 +117,11 @@ impl Quick {
 
     fn sort_out(&mut self, job: usize) {
         match self.spots.get_mut(job).and_then(Option::take) {
-            Some(Spot::Waiting { class, rank }) => {
+            Some(QuickSpot::Waiting { class, rank }) => {
                 let queue = self.waiting.get_mut(&class);
                 queue.map(|queue| queue.remove(&(Reverse(rank), job)));
             }
-            Some(Spot::Running { counts, rank }) => {
+            Some(QuickSpot::Running { counts, rank }) => {
                 let queue = self.running.get_mut(&counts);
                 queue.map(|queue| queue.remove(&(rank, job)));
             }
@@ -142,17 +144,17 @@ impl Quick {
             };
             let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
             self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
-            self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
+            self.spots[job] = Some(QuickSpot::Waiting { class: task.class, rank });
             return;
         };
         if place.movable {
             let rank = (worth * place.speed).to_bits();
             self.running.entry(Arc::clone(&place.counts)).or_default().insert((rank, job));
-            self.spots[job] = Some(Spot::Running { counts: place.counts, rank });
+            self.spots[job] = Some(QuickSpot::Running { counts: place.counts, rank });
         }
     }
 
-    /// Returns what a step of a newcomer is worth, from its place among those that are known.
+    /// Returns the worth of a new job's step, from its position among the known jobs.
     fn worth_of(&self, view: DecisionView<'_>, task: &Task) -> f64 {
         let class = &view.roster.classes.list()[task.class];
         let prices = &view.outlook.prices;
@@ -164,7 +166,7 @@ impl Quick {
         class.bundles.unit_cost(task.weight, &there)
     }
 
-    /// Returns who gets what is `idle`, by type, and who is pushed out.
+    /// Returns which jobs get the `idle` GPUs, by type, and which are replaced.
     pub(super) fn decide(&mut self, view: DecisionView<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
         let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
@@ -180,7 +182,7 @@ impl Quick {
         wants
     }
 
-    /// Gives what is free to waiting jobs, the most worth for its rent first.
+    /// Gives free GPUs to pending jobs, in descending order of worth over rent.
     fn fill(&mut self, view: DecisionView<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
@@ -206,7 +208,7 @@ impl Quick {
         }
     }
 
-    /// Returns the waiting jobs with the most worth for their rent, as many as may push others out.
+    /// Returns the pending jobs with the highest worth over rent, as many as may replace others.
     fn heads(&self) -> Vec<usize> {
         let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
             jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()
@@ -216,7 +218,7 @@ impl Quick {
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
+    /// Gives a pending job the GPUs of the running job with the smallest loss, if that is beneficial.
     fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;
@@ -238,7 +240,7 @@ impl Quick {
             }
         }
         let Some((_, other, bundle)) = best else { return };
-        let Some(Spot::Running { counts, .. }) = self.spots[other].clone() else { return };
+        let Some(QuickSpot::Running { counts, .. }) = self.spots[other].clone() else { return };
         add(free, &counts, 1);
         add(free, bundles.counts(bundle), -1);
         self.sort_out(other);

@@ -1,52 +1,53 @@
-//! A run of `horizon` on counts of GPUs alone, every bundle with its best packing: what prices a trace would see.
+//! A simulation of `horizon` with GPU counts only and the best packing for every bundle: the prices that a
+//! trace would produce.
 
 use crate::classes::Class;
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Arrival {
-    /// Seconds from any moment.
+pub(crate) struct TraceArrival {
+    /// Arrival in seconds from an arbitrary origin.
     pub at: f64,
     pub class: usize,
-    /// Steps to do.
+    /// Number of steps to train.
     pub steps: f64,
 }
 
-/// What came of a run.
+/// The result of a simulation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rehearsal {
     /// When each job ends, in seconds.
     pub ends: Vec<f64>,
-    /// The prices by type from each reset on, in order.
+    /// The prices by type from each reset, in order.
     pub prices: Vec<(f64, Vec<f64>)>,
 }
 
-/// A job under way.
+/// A running or pending job.
 struct Under {
     job: usize,
     task: Task,
     busy_until: f64,
 }
 
-/// Work that is done up to so small a part is done.
+/// Relative work below which a job counts as done.
 const ROUNDING: f64 = 1e-9;
 
-/// The least part of all its work that a job is taken to have left.
+/// Minimum remaining work assumed for a job, relative to all of its work.
 const LEAST_LEFT: f64 = 0.03;
 
-/// Runs jobs that are in order of arrival; each restart takes `restart` seconds.
+/// Simulates jobs in order of arrival; each restart takes `restart` seconds.
 ///
-/// `None` where some job can never run.
+/// `None` if a job can never run.
 pub(crate) fn rehearse(
     classes: &[Class],
     offered: &[u32],
-    jobs: &[Arrival],
+    jobs: &[TraceArrival],
     restart: f64,
 ) -> Option<Rehearsal> {
     let mut run = Rehearsal { ends: vec![0.0; jobs.len()], prices: Vec::new() };
-    let mut outlook = Outlook::default();
+    let mut outlook = PriceOutlook::default();
     let mut under: Vec<Under> = Vec::new();
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut now = jobs.first().map_or(0.0, |job| job.at);
@@ -84,7 +85,7 @@ pub(crate) fn rehearse(
     }
 }
 
-fn newcomer(arrival: &Arrival, restart: f64) -> Task {
+fn newcomer(arrival: &TraceArrival, restart: f64) -> Task {
     Task {
         class: arrival.class,
         weight: 1.0,
@@ -97,8 +98,8 @@ fn newcomer(arrival: &Arrival, restart: f64) -> Task {
     }
 }
 
-/// Decides once, and gives the jobs what they are to have.
-fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
+/// Decides once, and applies the jobs' choices.
+fn reset(outlook: &mut PriceOutlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
     let seen = |training: &Under| Task {
         left: training.task.left.max(LEAST_LEFT * training.task.whole),
         ..training.task.clone()
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
     use crate::classes::Bundles;
 
-    /// The class of a linear job with 1 to `most` GPUs of types with these speeds.
+    /// Returns the class of a job with linear speed on 1 to `most` GPUs of types with these speeds.
     fn linear(most: u32, speeds: &[f64], offered: &[u32]) -> Class {
         let mut bundles = vec![(vec![0; speeds.len()], 0.0)];
         for (ty, (speed, &gpus)) in speeds.iter().zip(offered).enumerate() {
@@ -144,10 +145,10 @@ mod tests {
         Class::new(Bundles::new(speeds.len(), bundles), offered)
     }
 
-    /// Completion times of jobs by arrival and work, all of one class.
+    /// Returns completion times of jobs of one class, given by arrival and work.
     fn times(class: Class, offered: &[u32], jobs: &[(f64, f64)], restart: f64) -> Vec<f64> {
-        let arrival = |&(at, steps): &(f64, f64)| Arrival { at, class: 0, steps };
-        let jobs: Vec<Arrival> = jobs.iter().map(arrival).collect();
+        let arrival = |&(at, steps): &(f64, f64)| TraceArrival { at, class: 0, steps };
+        let jobs: Vec<TraceArrival> = jobs.iter().map(arrival).collect();
         let run = rehearse(&[class], offered, &jobs, restart).expect("all can run");
         run.ends.iter().zip(&jobs).map(|(end, job)| (end - job.at).round()).collect()
     }

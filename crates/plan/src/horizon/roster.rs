@@ -1,45 +1,45 @@
-//! The jobs of a problem as tasks, kept up to date with what changes.
+//! The jobs of a problem as tasks, updated with each change.
 
 use crate::classes::{Classes, steps_per_epoch};
 use crate::horizon::task::{Task, TaskPlacement};
 use crate::progress::EpochsLeft;
-use crate::{Changed, JobModel, Problem, Stage};
+use crate::{Changed, HoldStage, JobModel, Problem};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// The jobs that may be given GPUs.
+/// The jobs that may receive GPUs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roster {
     pub classes: Classes,
-    /// GPUs by type that the jobs may have together.
+    /// GPUs by type that the jobs may use together.
     pub offered: Vec<u32>,
-    /// By job number; `None` for those that are not there, or not to be decided on.
+    /// Entries by job index; `None` for jobs that are absent or not to be decided.
     entries: Vec<Option<RosterEntry>>,
-    /// How many there are.
+    /// Number of entries.
     count: usize,
-    /// The mean of their weights when they were last weighed.
+    /// The mean of their weights when it was last computed.
     mean_weight: f64,
 }
 
-/// A job as it stands until the problem names it again.
+/// A job's data until the problem reports a change.
 #[derive(Clone, Debug)]
 struct RosterEntry {
     class: usize,
-    /// Steps of an epoch.
+    /// Steps per epoch.
     steps: f64,
     weight: f64,
     arrival: Time,
-    /// All its epochs, by estimate, and those left.
+    /// Estimated total number of epochs, and the remaining ones.
     work: f64,
     left: EpochsLeft,
-    /// In seconds.
+    /// Restart cost in seconds.
     restart: f64,
     started: bool,
     placement: Option<TaskPlacement>,
 }
 
 impl Roster {
-    /// Takes up what changed; or everything, where there are now so many GPUs by type for the jobs together.
+    /// Updates the changed jobs, or all of them if the GPUs by type for the jobs have changed.
     pub(super) fn follow(&mut self, problem: &Problem, anew: Option<&Vec<u32>>) {
         if let Some(offered) = anew {
             self.offered.clone_from(offered);
@@ -57,7 +57,7 @@ impl Roster {
     fn put(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let entry = model.progress.is_decided_on().then(|| self.entry(problem, job)).flatten();
-        // A job for which there is no bundle now waits until nodes come back.
+        // A job without a bundle now waits until nodes return.
         let entry = entry.filter(|entry| self.classes.list()[entry.class].fastest > 0.0);
         self.set(job, entry);
     }
@@ -93,7 +93,7 @@ impl Roster {
         self.entries[job] = entry;
     }
 
-    /// Returns whether a job may be given GPUs.
+    /// Returns whether a job may receive GPUs.
     pub(super) fn has(&self, job: usize) -> bool {
         self.entries.get(job).is_some_and(Option::is_some)
     }
@@ -102,17 +102,17 @@ impl Roster {
         self.count
     }
 
-    /// Returns the numbers of the jobs by arrival.
+    /// Returns the indices of the jobs by arrival.
     pub(super) fn by_arrival(&self) -> Vec<usize> {
         let there = self.entries.iter().enumerate();
-        // A list that grows is copied again and again, and there are many decisions.
+        // Preallocated, because growing lists are copied repeatedly and decisions are frequent.
         let mut jobs = Vec::with_capacity(self.count);
         jobs.extend(there.filter_map(|(job, entry)| Some((entry.as_ref()?.arrival.0, job))));
         jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         jobs.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Takes the mean of these jobs' weights for 1, so that prices do not depend on their unit.
+    /// Normalises these jobs' mean weight to 1, so that prices do not depend on its unit.
     pub(super) fn weigh(&mut self, jobs: &[usize]) {
         let weights = jobs.iter().filter_map(|&job| Some(self.entries[job].as_ref()?.weight));
         let count = to_f64(jobs.len());
@@ -136,7 +136,7 @@ impl Roster {
 
     fn placement(&self, model: &JobModel, class: usize, steps: f64) -> Option<TaskPlacement> {
         let hold = model.progress.running().next()?;
-        let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
+        let HoldStage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];
         hold.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
         let bundle = self.classes.list()[class].bundles.find(&counts);

@@ -1,66 +1,66 @@
-//! What the decisions look at, in plain numbers: tasks, where they are, and the GPUs on offer.
+//! The data behind decisions, as plain numbers: tasks, their placements, and the offered GPUs.
 
 use std::sync::Arc;
 
 use crate::classes::Class;
 
-/// A job that may be given GPUs.
+/// A job that may receive GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Task {
     /// Number of its class.
     pub class: usize,
-    /// What a second of its time counts, about 1.
+    /// Weight of a second of its time, about 1.
     pub weight: f64,
-    /// Steps left, by estimate.
+    /// Estimated remaining steps.
     pub left: f64,
-    /// Steps in all, by estimate.
+    /// Estimated total steps.
     pub whole: f64,
     /// Seconds since it arrived.
     pub age: f64,
-    /// Seconds without progress whenever it changes its GPUs or resumes; its first start is free.
+    /// Seconds without progress after a move or a resume; its first start is free.
     pub restart: f64,
     pub started: bool,
     pub placement: Option<TaskPlacement>,
 }
 
-/// Where a running task is.
+/// The placement of a running task.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TaskPlacement {
     /// GPUs by type.
     pub counts: Arc<[u32]>,
-    /// In steps per second, as packed.
+    /// Steps per second, with its actual packing.
     pub speed: f64,
     /// Whether it may be stopped or moved.
     pub movable: bool,
-    /// The bundle of its class with these counts.
+    /// The bundle of its class with these counts, by index.
     pub bundle: Option<usize>,
 }
 
-/// An instance of the allocation problem: tasks and GPUs at one moment.
+/// An instance of the allocation problem: tasks and GPUs at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instance<'a> {
     pub classes: &'a [Class],
-    /// By arrival.
+    /// Tasks by arrival.
     pub tasks: &'a [Task],
-    /// GPUs by type that the tasks may have together.
+    /// GPUs by type that the tasks may use together.
     pub offered: &'a [u32],
-    /// Whether a running task may be stopped to let others run first.
+    /// Whether a running task may be stopped in favour of others.
     pub preempts: bool,
 }
 
-/// What a task is to have.
+/// The decision for a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TaskChoice {
     #[default]
     Wait,
-    /// The GPUs that it has.
+    /// Its present GPUs.
     Stay,
-    /// A bundle of its class.
+    /// A bundle of its class, by index.
     Take(usize),
 }
 
 impl Task {
-    /// Returns its speed where it is, in steps per second.
+    /// Returns its present speed, in steps per second.
     pub(super) fn speed(&self) -> f64 {
         self.placement.as_ref().map_or(0.0, |place| place.speed)
     }
@@ -69,7 +69,7 @@ impl Task {
         self.placement.is_some()
     }
 
-    /// Returns what a restart costs it now, in seconds.
+    /// Returns the present cost of a restart, in seconds.
     pub(super) fn restart_now(&self) -> f64 {
         if self.started { self.restart } else { 0.0 }
     }
@@ -98,7 +98,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Returns the number of GPUs on offer.
+    /// Returns the number of offered GPUs.
     pub(super) fn gpus(&self) -> f64 {
         self.offered.iter().map(|&count| f64::from(count)).sum()
     }

@@ -1,41 +1,42 @@
-//! What a step of each job is worth.
+//! The worth of a step of each job.
 //!
-//! With no more arrivals, the least sum of completion times has one worth per job, constant until it ends: the least cost of a
-//! step, (1 + p·n) / s(n) over bundles n, at the prices p of the moment when it ends. So jobs are sorted by when they will
-//! end, and prices are followed backwards from the last one (heSRPT for one type and speeds k^q, SRPT for linear ones).
+//! Without further arrivals, the minimum sum of completion times assigns each job a worth that is constant
+//! until it ends: the lowest cost of a step, (1 + p·n) / s(n) over bundles n, at the prices p at its end.
+//! Jobs are therefore sorted by their expected end, and prices are followed backwards from the last one
+//! (heSRPT for one type and speeds k^q, SRPT for linear speeds).
 
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, Task};
 
-/// Tasks by when they will end, and what their steps are worth.
+/// Tasks by expected end, and the worth of their steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Worths {
-    /// Tasks from the last one to end to the first.
+    /// Indices of tasks, from the last to end to the first.
     pub order: Vec<usize>,
-    /// What is left of the task at each place of `order`, in seconds at today's prices; falling.
+    /// Remaining work of the task at each position of `order`, in seconds at present prices; descending.
     pub keys: Vec<f64>,
-    /// The weight of the jobs that end no sooner, by place of `order`; 1, 2, … where all weigh 1.
+    /// Total weight of the jobs that end no sooner, by position of `order`; 1, 2, … if all weights are 1.
     pub left: Vec<f64>,
-    /// What a step of each task is worth, in weighted seconds.
+    /// The worth of a step of each task, in weighted seconds.
     pub of: Vec<f64>,
 }
 
-/// A job older than so many times what it would take alone is worth more.
+/// A job older than this multiple of its time alone on the cluster gains worth.
 const PATIENCE: f64 = 10.0;
 
-/// Jobs shorter than this, in seconds, are as patient as those that take so long.
+/// Minimum time alone used for that, in seconds.
 const SHORTEST: f64 = 600.0;
 
 impl Worths {
-    /// Returns the worth of each task of a instance at today's `prices` and by the path of prices to come.
-    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &Path) -> Self {
+    /// Returns the worth of each task at the present `prices` and along the path of future prices.
+    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &PricePath) -> Self {
         let unit = unit_costs(instance, prices);
         let key = |(task, task_state): (usize, &Task)| {
             to_do(task_state, instance.class(task).fastest) * unit[task_state.class] / task_state.weight
         };
         let keys: Vec<f64> = instance.tasks.iter().enumerate().map(key).collect();
         let mut order: Vec<usize> = (0..keys.len()).collect();
-        // Of equal ones the later arrival ends later.
+        // Of equal tasks, the later arrival ends later.
         order.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(b.cmp(&a)));
         let mut worths = Self {
             left: Vec::with_capacity(order.len()),
@@ -55,12 +56,12 @@ impl Worths {
         worths
     }
 
-    /// Returns classes and worths from the last task to end to the first.
+    /// Returns classes and worths, from the last task to end to the first.
     pub(super) fn demand(&self, instance: &Instance<'_>) -> Vec<(usize, f64)> {
         self.order.iter().map(|&task| (instance.tasks[task].class, self.of[task])).collect()
     }
 
-    /// Returns what a step of each task is worth, more of jobs that have been there for very long.
+    /// Returns the worth of a step of each task, increased for very old jobs.
     pub(super) fn with_age(&self, instance: &Instance<'_>) -> Vec<f64> {
         let aged = |(task, worth): (&Task, &f64)| {
             let alone = task.whole / instance.classes[task.class].fastest;
@@ -71,7 +72,7 @@ impl Worths {
     }
 }
 
-/// Returns the least cost of a step at these prices by class, for those that have tasks.
+/// Returns the lowest cost of a step at these prices, for classes with tasks.
 fn unit_costs(instance: &Instance<'_>, prices: &[f64]) -> Vec<f64> {
     let mut costs = vec![0.0; instance.classes.len()];
     for task in instance.tasks {
@@ -82,8 +83,8 @@ fn unit_costs(instance: &Instance<'_>, prices: &[f64]) -> Vec<f64> {
     costs
 }
 
-/// Returns the steps that are as long as what a task has still to do: a running one is worth more than its work alone, for
-/// another one that it would yield to must restart it later; a stopped one must restart first.
+/// Returns the remaining steps of a task including restarts: a running one is worth more than its remaining
+/// work, because yielding causes a restart later; a stopped one must restart first.
 pub(super) fn to_do(task: &Task, fastest: f64) -> f64 {
     match &task.placement {
         Some(place) => (task.left - task.restart * place.speed).max(0.02 * task.left),

@@ -1,8 +1,8 @@
-//! Running jobs in an order that lasts from one decision to the next, in blocks.
+//! Running jobs in blocks, in an order that persists between decisions.
 //!
-//! Offered its fastest type with room, a job keeps what it has if there is room for it and none on a type that is better.
-//! That holds for a whole block as long as what is left before it is within limits, which are known beforehand: so a
-//! decision looks at the blocks, and at single jobs only where something changes.
+//! When a job is offered its fastest type with room, it keeps its GPUs if they fit and no better type has
+//! room. For a whole block of jobs, this holds as long as the GPUs left before it are within precomputed
+//! limits. A decision therefore checks the blocks, and single jobs only where something changes.
 
 use crate::kit::line::OrderKey;
 use crate::kit::scheduling_state::{SchedulingState, Seat};
@@ -16,25 +16,25 @@ pub struct LastingOrder {
     ranks: Vec<Option<OrderKey>>,
 }
 
-/// Some jobs that follow each other; at least one.
+/// Consecutive jobs, at least one.
 pub(super) struct JobBlock {
     jobs: Vec<(OrderKey, usize)>,
     limits: Option<BlockLimits>,
 }
 
-/// Between what limits the GPUs left must be, by type, so that all jobs of a block keep what they have.
+/// Limits on the remaining GPUs by type within which all jobs of a block keep their GPUs.
 struct BlockLimits {
-    /// What they have together, and so the least.
+    /// The GPUs that they hold together: the lower limit.
     held: Vec<u32>,
-    /// From so many on one of them would change to this type.
+    /// From this number of free GPUs, one of them would change to this type.
     tempting: Vec<u32>,
 }
 
-/// The most jobs of a block.
+/// Maximum number of jobs in a block.
 const MOST: usize = 128;
 
 impl LastingOrder {
-    /// Takes up what changed after the state did; `rank` is that of a running job.
+    /// Updates the changed jobs after the state was updated; `rank` returns the rank of a running job.
     pub fn sync(&mut self, problem: &Problem, state: &SchedulingState, rank: impl Fn(&Seat) -> OrderKey) {
         let all: Vec<usize>;
         let changed: Vec<usize> = match &problem.changed {
@@ -51,7 +51,7 @@ impl LastingOrder {
         }
     }
 
-    /// Gives a job another rank, or none where it does not run.
+    /// Changes the rank of a job, or removes it if it does not run.
     pub fn set(&mut self, job: usize, rank: Option<OrderKey>) {
         if self.ranks.len() <= job {
             self.ranks.resize(job + 1, None);
@@ -78,7 +78,7 @@ impl LastingOrder {
 
     fn insert(&mut self, place: (OrderKey, usize)) {
         let at = self.blocks.partition_point(|block| block.last() < place);
-        // Behind all others it goes to the last block.
+        // A rank after all others belongs to the last block.
         let at = at.min(self.blocks.len().saturating_sub(1));
         let Some(block) = self.blocks.get_mut(at) else {
             self.blocks.push(JobBlock { jobs: vec![place], limits: None });
@@ -114,12 +114,12 @@ impl JobBlock {
         &self.jobs
     }
 
-    /// Returns the place of its last job.
+    /// Returns the key of its last job.
     pub(super) fn last(&self) -> (OrderKey, usize) {
         self.jobs.last().copied().unwrap_or_default()
     }
 
-    /// Returns whether all its jobs keep what they have; then that is no more in the room left.
+    /// Returns whether all its jobs keep their GPUs; if so, subtracts those from the remaining room.
     pub(super) fn keeps_all(&self, room: &mut [u32]) -> bool {
         let Some(BlockLimits { held, tempting }) = &self.limits else { return false };
         let keeps =
@@ -138,14 +138,14 @@ impl BlockLimits {
         for &(_, job) in jobs {
             let (Seat { now, stick, .. }, rates) = (state.seats[job], state.rates(job));
             let Some(now) = now else {
-                // It holds something else than it asks for: it is looked at each time.
+                // The job holds other GPUs than it requests, so it is checked each time.
                 limits.tempting.fill(0);
                 return limits;
             };
             let sticky = rates.speeds[now] * stick;
             for gpu_type in (0..types).filter(|&gpu_type| gpu_type != now) {
                 let speed = rates.speeds[gpu_type];
-                // Of equally fast types the last is taken.
+                // Of equally fast types, the last is used.
                 if speed > sticky || (speed == sticky && gpu_type > now && speed > 0.0) {
                     let from = limits.held[gpu_type] + rates.gpus(gpu_type);
                     limits.tempting[gpu_type] = limits.tempting[gpu_type].min(from);

@@ -1,4 +1,4 @@
-//! Waiting jobs in order, by shape: if one does not fit, none of its shape does.
+//! Pending jobs in order, grouped by shape: if one does not fit, no other job of its shape fits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -6,43 +6,44 @@ use std::ops::Bound;
 
 use hsched_model::Time;
 
-/// A job's place in the order: lesser comes first. Equal ones go by the job's number.
+/// A job's sort key: smaller comes first, and equal ones are sorted by job index.
 pub type OrderKey = (u64, u64);
 
-/// How many replicas, and by type how many GPUs that is, 0 where they cannot be: jobs of one shape all find room, or none does.
+/// Number of replicas, and the number of GPUs for them by type (0 if impossible): either all jobs of one
+/// shape fit, or none does.
 pub type GpuShape = (u32, Vec<u32>);
 
-/// The jobs that wait and those that run.
+/// The pending and the running jobs.
 #[derive(Default)]
 pub struct Line {
     shapes: BTreeMap<GpuShape, usize>,
     waiting: Vec<BTreeSet<(OrderKey, usize)>>,
-    /// Where each job waits.
+    /// Position of each pending job.
     place: Vec<Option<(usize, OrderKey)>>,
-    /// Running jobs in the order of the last decision, and some that run no more.
+    /// Running jobs in the order of the last decision; some may no longer run.
     order: Vec<usize>,
     runs: Vec<bool>,
     /// Whether a job is in `order`.
     is_listed: Vec<bool>,
 }
 
-/// Jobs of all shapes in one order.
+/// Pending jobs of all shapes, merged into one order.
 pub struct Merge {
     heads: BinaryHeap<Reverse<(OrderKey, usize, usize)>>,
 }
 
 /// The next job in order.
-pub struct Next {
+pub struct NextJob {
     pub job: usize,
     shape: usize,
 }
 
-/// Returns a number that orders as the value, which is not negative.
+/// Converts a non-negative value to an integer with the same order.
 pub fn order(value: f64) -> u64 {
     value.max(0.0).to_bits()
 }
 
-/// Returns the rank of a job that came at some time.
+/// Returns the sort key of a job with this arrival time.
 pub fn by_arrival(arrival: Time) -> OrderKey {
     (0, order(arrival.0))
 }
@@ -88,7 +89,7 @@ impl Line {
         order
     }
 
-    /// Keeps the order of all running jobs for the next time.
+    /// Stores the order of all running jobs for the next decision.
     pub fn keep_order(&mut self, ranked: &[(OrderKey, usize)]) {
         self.order.clear();
         self.order.extend(ranked.iter().map(|(_, job)| *job));
@@ -103,12 +104,12 @@ impl Line {
         }
     }
 
-    /// Returns all jobs that wait.
+    /// Returns all pending jobs.
     pub fn waiting(&self) -> impl Iterator<Item = usize> {
         self.waiting.iter().flatten().map(|(_, job)| *job)
     }
 
-    /// Returns the jobs in line in one order.
+    /// Returns the pending jobs in one order.
     pub fn merge(&self) -> Merge {
         let heads = self.waiting.iter().enumerate();
         let heads = heads.filter_map(|(shape, jobs)| jobs.first().map(|&(rank, job)| (rank, job, shape)));
@@ -117,22 +118,22 @@ impl Line {
 }
 
 impl Merge {
-    /// Returns the place in the order of the next job.
+    /// Returns the sort key of the next job.
     pub fn peek(&self) -> Option<(OrderKey, usize)> {
         self.heads.peek().map(|Reverse((rank, job, _))| (*rank, *job))
     }
 
-    /// Returns the next job; the next of its shape follows unless the shape is dropped.
-    pub fn next(&mut self, line: &Line) -> Option<Next> {
+    /// Returns the next job; further jobs of its shape follow unless the shape is dropped.
+    pub fn next(&mut self, line: &Line) -> Option<NextJob> {
         let Reverse((rank, job, shape)) = self.heads.pop()?;
         let after = (Bound::Excluded((rank, job)), Bound::Unbounded);
         let following = line.waiting[shape].range(after).next();
         self.heads.extend(following.map(|&(rank, job)| Reverse((rank, job, shape))));
-        Some(Next { job, shape })
+        Some(NextJob { job, shape })
     }
 
-    /// Leaves out all further jobs of the shape of one that found no room.
-    pub fn drop_shape(&mut self, next: &Next) {
+    /// Drops all further jobs with the shape of one that did not fit.
+    pub fn drop_shape(&mut self, next: &NextJob) {
         self.heads.retain(|Reverse((_, _, shape))| *shape != next.shape);
     }
 }

@@ -1,4 +1,4 @@
-//! The shared core of policies of fixed size: free GPUs, waiting jobs, and the speeds of each kind of job.
+//! The shared core of policies of fixed size: free GPUs, pending jobs, and the speeds of each kind of job.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,39 @@ use crate::progress::EpochsLeft;
 use crate::{Changed, Decision, JobModel, Problem, Repacking};
 use hsched_model::Time;
 
-/// The GPUs, the jobs in line for them, and how fast each kind of job is.
+/// The GPUs, the jobs waiting for them, and the speed of each kind of job.
 #[derive(Default)]
 pub struct SchedulingState {
     pub floor: Floor,
     pub line: Line,
-    /// The number of each kind by all that its speed depends on.
+    /// The index of each kind, by all properties that affect its speed.
     pub kinds: BTreeMap<Vec<u64>, usize>,
     pub rates: Vec<Rates>,
     pub seats: Vec<Seat>,
     pub repacking: Repacking,
 }
 
-/// What is asked about every running job at every decision, in one place: problems are too large to walk over.
+/// Data of a running job that every decision needs, in compact form, because scanning the whole problem would
+/// be slow.
 #[derive(Clone, Copy, Default)]
 pub struct Seat {
     pub kind: usize,
-    /// Its present type, where it holds as many GPUs of one type as it asks for.
+    /// Its present type, if it holds its requested number of GPUs of one type.
     pub now: Option<usize>,
-    /// How many GPUs it holds.
+    /// Number of GPUs that it holds.
     pub gpus: u32,
     /// GPU-seconds held by `as_of`.
     pub attained: f64,
     pub as_of: f64,
     pub arrival: u64,
-    /// How much more its present type counts.
+    /// Factor by which its present type is preferred.
     pub stick: f64,
-    /// `None` where it has more than one submission.
+    /// `None` if it has more than one submission.
     left: Option<EpochsLeft>,
 }
 
 impl Seat {
-    /// Returns `Progress::left` where it is known here.
+    /// Returns `Progress::left` if it is stored here.
     pub fn left(&self, now: Time) -> Option<f64> {
         self.left.map(|left| left.at(now))
     }
@@ -51,15 +52,15 @@ impl Seat {
     }
 }
 
-/// How much more a job's present type counts: where moving costs time, and where it does not.
+/// Preference factor for a job's present type: if moving costs time, and if it does not.
 const STICK: (f64, f64) = (1.3, 1.001);
 
-/// How fast jobs of one kind are with the GPUs that they ask for.
+/// Speeds of jobs of one kind with their requested GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// In replicas.
+    /// Requested number of replicas.
     pub asks: u32,
-    /// GPUs of a replica by type; empty where they are single GPUs.
+    /// GPUs per replica by type; empty if each GPU is a replica.
     sizes: Vec<u32>,
     /// Epochs per second by GPU type; 0 where such a job cannot run.
     pub speeds: Vec<f64>,
@@ -68,18 +69,18 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Returns how many GPUs of a type are asked for.
+    /// Returns the requested number of GPUs of a type.
     pub fn gpus(&self, gpu_type: usize) -> u32 {
         self.asks * self.sizes.get(gpu_type).copied().unwrap_or(1)
     }
 
-    /// Returns how many GPUs are asked for, where they are fewest.
+    /// Returns the smallest number of GPUs over all types.
     pub fn least_gpus(&self) -> u32 {
         let usable = (0..self.speeds.len()).filter(|&ty| self.speeds[ty] > 0.0);
         usable.map(|ty| self.gpus(ty)).min().unwrap_or(self.asks)
     }
 
-    /// Returns what finds room where any of its kind does.
+    /// Returns the shape of jobs of this kind.
     pub fn shape(&self) -> GpuShape {
         let gpus = |(ty, &speed): (usize, &f64)| if speed > 0.0 { self.gpus(ty) } else { 0 };
         (self.asks, self.speeds.iter().enumerate().map(gpus).collect())
@@ -96,7 +97,7 @@ impl SchedulingState {
         self.floor.carry_out(problem, wants, self.repacking)
     }
 
-    /// Takes up what changed; jobs that wait are lined up by `rank`.
+    /// Updates the changed jobs; pending jobs are sorted by `rank`.
     pub fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> OrderKey) {
         if self.floor.sync(problem) {
             (self.kinds, self.rates, self.line) = (BTreeMap::new(), Vec::new(), Line::default());
@@ -174,19 +175,20 @@ impl SchedulingState {
         asked_epoch(problem, model, gpu_type, total, largest).map_or(0.0, f64::recip)
     }
 
-    /// Gives every job in turn its fastest type with room, as if all GPUs were free; returns what changes.
+    /// Assigns to every job in order its fastest type with room, as if all GPUs were free; returns the
+    /// changes.
     ///
-    /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
-    /// of a job counts somewhat more. A job that finds no room does not hold up the next.
+    /// `running` are the running jobs in their order, and pending jobs are merged into it by rank. A job's
+    /// present type is preferred slightly. A job that does not fit does not block the next one.
     pub fn in_order(&self, running: &[(OrderKey, usize)]) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         round.offer_all(running);
         round.end()
     }
 
-    /// Does the same with running jobs whose ranks last: blocks of them that keep what they have are passed over.
+    /// Does the same with running jobs whose ranks persist: blocks of jobs that keep their GPUs are skipped.
     pub fn in_lasting_order(&self, running: &mut LastingOrder) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         for block in running.blocks(self) {
             if round.merge.peek().is_some_and(|next| next < block.last()) || !block.keeps_all(&mut round.room)
             {
@@ -202,7 +204,7 @@ impl SchedulingState {
         wants
     }
 
-    /// Returns the type of a job's GPUs, where it holds as many as it asks for of one type.
+    /// Returns the type of a job's GPUs, if it holds its requested number of one type.
     pub fn type_of(&self, job: usize) -> Option<usize> {
         self.seats[job].now
     }
@@ -213,14 +215,14 @@ impl SchedulingState {
         let rank = |job: usize| rank(job, &seats[job], &rates[seats[job].kind]);
         let ranked = line.running().iter().map(|&job| (rank(job), job));
         let mut ranked: Vec<(OrderKey, usize)> = ranked.collect();
-        // They were nearly in this order last time, which a stable sort makes use of.
+        // They were almost in this order last time, which makes a stable sort fast.
         #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
         ranked.sort();
         line.keep_order(&ranked);
         ranked
     }
 
-    /// Returns what a job asks for, of one type.
+    /// Returns a job's requested GPUs, of one type.
     pub fn counts(&self, job: usize, gpu_type: usize) -> Vec<u32> {
         let mut counts = vec![0; self.floor.total.len()];
         counts[gpu_type] = self.rates(job).gpus(gpu_type);
@@ -228,21 +230,21 @@ impl SchedulingState {
     }
 }
 
-/// A round in which every job in turn is offered what those before it leave.
-struct Round<'a> {
+/// A round in which each job in order is offered the GPUs left by earlier ones.
+struct OfferRound<'a> {
     state: &'a SchedulingState,
-    /// GPUs by type that nobody took yet.
+    /// Remaining GPUs by type.
     room: Vec<u32>,
     merge: Merge,
     wants: Vec<Want>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> OfferRound<'a> {
     fn new(state: &'a SchedulingState) -> Self {
         Self { state, room: state.floor.total.clone(), merge: state.line.merge(), wants: Vec::new() }
     }
 
-    /// Offers GPUs to running jobs, and to those in line that come before them.
+    /// Offers GPUs to running jobs, and to pending jobs that precede them.
     fn offer_all(&mut self, running: &[(OrderKey, usize)]) {
         for &(rank, job) in running {
             while self.merge.peek().is_some_and(|next| next < (rank, job)) {
@@ -276,7 +278,7 @@ impl<'a> Round<'a> {
         true
     }
 
-    /// Offers GPUs to the jobs in line that are left; returns what changes.
+    /// Offers GPUs to the remaining pending jobs; returns the changes.
     fn end(mut self) -> Vec<Want> {
         while self.merge.peek().is_some() {
             self.offer_next();
@@ -285,8 +287,8 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Returns the fastest type with room for a job, the last of equally fast ones; `now` is its present type and by how
-/// much that counts more.
+/// Returns the fastest type with room for a job, the last of equally fast ones; `now` is its present type
+/// with the preference factor.
 pub fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option<usize> {
     let mut best: Option<(f64, usize)> = None;
     for (gpu_type, (&speed, &room)) in rates.speeds.iter().zip(room).enumerate() {

@@ -1,20 +1,20 @@
-//! Jobs as rounds of equal tasks on single GPUs: the world of Hare and HLAS.
+//! Jobs as rounds of equal tasks on single GPUs: the model of Hare and HLAS.
 //!
-//! A round is an epoch and has as many tasks as the job's synchronisation scale, which never changes; how many GPUs they are
-//! on may. A task computes alone on one GPU. Then its gradients are on their way for some time while the GPU is free again.
-//! The next round begins when all are there.
+//! A round is an epoch and has as many tasks as the job's synchronisation scale, which never changes; the
+//! number of GPUs may change. A task computes alone on one GPU. Its gradients are then transmitted for some
+//! time while the GPU is free again. The next round begins when all gradients have arrived.
 
 use crate::{JobModel, Problem, TypeModel, cost};
 use hsched_model::number::to_f64;
 
-/// Quantities that differ by less, relative to them, are ties.
+/// Relative difference below which quantities are equal.
 pub const TIE: f64 = 1e-9;
 
-/// Jobs and the GPUs that compute their tasks.
+/// Jobs, and the GPUs that compute their tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tasks {
-    /// In the order of nodes, then types.
-    pub gpus: Vec<Gpu>,
+    /// GPUs in the order of nodes, then types.
+    pub gpus: Vec<TaskGpu>,
     /// The number of GPUs by type.
     pub counts: Vec<u32>,
     pub jobs: Vec<TaskJob>,
@@ -22,10 +22,10 @@ pub struct Tasks {
 
 /// One GPU of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gpu {
+pub struct TaskGpu {
     pub node: usize,
     pub gpu_type: usize,
-    /// Its number among all GPUs of its node.
+    /// Its index among the GPUs of its node.
     pub index: u32,
 }
 
@@ -35,23 +35,24 @@ pub struct TaskJob {
     pub arrival: f64,
     pub weight: f64,
     pub rounds: u64,
-    /// K, the tasks of a round.
+    /// K, the number of tasks per round.
     pub scale: u64,
-    /// T, how long one task computes, by GPU type; `None` where it cannot, or where there is no such GPU.
+    /// T, the compute time of one task by GPU type; `None` if it cannot run there, or if there is no such
+    /// GPU.
     pub times: Vec<Option<f64>>,
-    /// T^s, how long its gradients are on their way.
+    /// T^s, the transmission time of its gradients.
     pub sync: f64,
 }
 
-/// A task that has its GPU and its time; times in seconds from the trace's start.
+/// A task with its GPU and times, in seconds from the trace's start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskRun {
     pub job: usize,
-    /// Counted from 1.
+    /// Round number, from 1.
     pub round: u64,
-    /// Counted from 1.
+    /// Task number, from 1.
     pub task: u64,
-    /// Its place in [`Tasks::gpus`].
+    /// Index in [`Tasks::gpus`].
     pub gpu: usize,
     pub start: f64,
     pub computed: f64,
@@ -59,7 +60,7 @@ pub struct TaskRun {
 }
 
 impl Tasks {
-    /// Returns these jobs on the GPUs of a problem, each with when it arrives and its number of rounds.
+    /// Returns these jobs on the GPUs of a problem, each with its arrival and number of rounds.
     pub fn new<'a>(problem: &Problem, jobs: impl IntoIterator<Item = (&'a JobModel, f64, u64)>) -> Self {
         let counts = problem.offered();
         let job = |(model, arrival, rounds): (&JobModel, f64, u64)| TaskJob {
@@ -70,12 +71,12 @@ impl Tasks {
             times: task_times(model, &counts),
             sync: sync_time(problem, model),
         };
-        Self { gpus: Gpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
+        Self { gpus: TaskGpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
     }
 }
 
-impl Gpu {
-    /// Returns the GPUs of a problem in the order of its nodes, in each by type.
+impl TaskGpu {
+    /// Returns the GPUs of a problem in the order of its nodes, and by type within each.
     pub fn all(problem: &Problem) -> Vec<Self> {
         let of_node = |(node, worker_node): (usize, &crate::WorkerNode)| {
             let counts = worker_node.gpus.iter().enumerate();
@@ -87,12 +88,13 @@ impl Gpu {
 }
 
 impl TaskJob {
-    /// Returns the shortest time of a task; `None` where the job can run nowhere.
+    /// Returns the shortest time of a task; `None` if the job can run nowhere.
     pub fn fastest(&self) -> Option<f64> {
         self.times.iter().copied().flatten().min_by(f64::total_cmp)
     }
 
-    /// Returns its rate by GPU type: tasks a second until their gradients are there; 0 where it cannot run.
+    /// Returns its rate by GPU type: tasks per second, including the transmission of gradients; 0 if it
+    /// cannot run there.
     pub fn rates(&self) -> Vec<f64> {
         self.times.iter().map(|time| time.map_or(0.0, |time| (time + self.sync).recip())).collect()
     }
@@ -105,7 +107,7 @@ fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
     model.types.iter().zip(counts).map(time).collect()
 }
 
-/// Returns how long one task of a job computes, an epoch's part of it; `None` where it does not fit.
+/// Returns the compute time of one task of a job, its part of an epoch; `None` if it does not fit.
 fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
     let scale = model.rounds.scale;
     let (samples, batch) = (to_f64(model.samples_per_epoch), to_f64(model.global_batch));
@@ -117,7 +119,7 @@ fn task_time(model: &JobModel, type_model: &TypeModel) -> Option<f64> {
     Some(samples / batch * (type_model.speed.alpha() * passes + type_model.speed.beta() * part))
 }
 
-/// Returns how long the gradients of an epoch are on their way, over the network, or inside the only node.
+/// Returns the transmission time of the gradients of an epoch, over the network or inside the only node.
 fn sync_time(problem: &Problem, model: &JobModel) -> f64 {
     let mut nodes = problem.nodes.iter().filter(|node| node.gpus.iter().any(|count| *count > 0));
     let rate = match (nodes.next(), nodes.next()) {

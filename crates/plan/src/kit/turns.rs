@@ -1,37 +1,38 @@
-//! Turns of jobs on their GPUs: some whole epochs, in which nobody takes them away, so that restarts cost little beside them.
+//! Turns of jobs on their GPUs: whole epochs during which the GPUs are not taken away, so that restart costs
+//! stay small in comparison.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kit::Gpu;
-use crate::{Basis, Placement, Problem, Progress, Sharing, Slot, Stage};
+use crate::kit::TaskGpu;
+use crate::{Basis, HoldStage, Placement, Problem, Progress, Sharing, Slot};
 use hsched_model::{JobName, Seconds, Time};
 
-/// The most that a restart may cost beside its turn.
+/// Maximum cost of a restart relative to its turn.
 const RESTART_PART: f64 = 0.05;
 
-/// Slack for sums of epochs.
+/// Tolerance for sums of epochs.
 const SLACK: f64 = 1e-6;
 
-/// A turn that leaves less of a job than this part lasts until its end.
+/// A turn that would leave less than this fraction of a job is extended to its end.
 const REST: f64 = 0.04;
 
-/// The shortest wait for the end of an epoch that is late, in epochs.
+/// Minimum wait for the end of a late epoch, in epochs.
 const LATE: f64 = 0.02;
 
-/// The epochs that each job has left when its turn is over.
+/// The epochs that each job has left at the end of its turn.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Turns(BTreeMap<JobName, f64>);
 
 impl Turns {
-    /// Returns how many epochs of `epoch` seconds a turn has.
+    /// Returns the number of epochs of `epoch` seconds in a turn.
     pub fn epochs(progress: &Progress, epoch: f64, now: Time) -> f64 {
         let long = progress.restart_cost.0 / RESTART_PART;
         (long / epoch).ceil().clamp(1.0, whole_left(progress, now).ceil().max(1.0))
     }
 
-    /// A job has a turn of so many epochs from now on.
+    /// Starts a turn of this many epochs for a job.
     pub fn begin(&mut self, problem: &Problem, job: usize, epochs: f64) {
         let model = &problem.jobs[job];
         let left = whole_left(&model.progress, problem.now) - epochs;
@@ -39,23 +40,23 @@ impl Turns {
         self.0.insert(model.name.clone(), until);
     }
 
-    /// A job has none any more.
+    /// Ends a job's turn.
     pub fn end(&mut self, name: &JobName) {
         self.0.remove(name);
     }
 
-    /// Returns when the turn of a running job is over, as far as can be told; `None` where it is.
+    /// Returns when the turn of a running job ends, as far as known; `None` if it has ended.
     pub fn over_at(&self, problem: &Problem, job: usize) -> Option<Time> {
         let model = &problem.jobs[job];
         let (progress, now) = (&model.progress, problem.now);
         let running = progress.running().find_map(|hold| match hold.stage {
-            Stage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
+            HoldStage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
             _ => None,
         });
         let (epoch, movable, busy_until) = running?;
         let until = match self.0.get(&model.name) {
             Some(until) if whole_left(progress, now) > until + SLACK => *until,
-            // It has not done an epoch here yet.
+            // The job has not finished an epoch here yet.
             _ if !movable => whole_left(progress, now) - 1.0,
             _ => return None,
         };
@@ -63,23 +64,23 @@ impl Turns {
         Some(now.after(Seconds(busy_until.since(now).0 + wait)))
     }
 
-    /// Keeps the turns of these jobs alone.
+    /// Keeps only the turns of these jobs.
     pub fn keep(&mut self, is_there: impl Fn(&JobName) -> bool) {
         self.0.retain(|name, _| is_there(name));
     }
 }
 
-/// Returns the epochs left of a job, the one under way as a whole where only whole ones are known.
+/// Returns the remaining epochs of a job; if only whole epochs are known, the current one counts fully.
 pub fn whole_left(progress: &Progress, now: Time) -> f64 {
     let under_way = progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     });
     progress.left(now) + under_way.fold(0.0, f64::max)
 }
 
-/// Returns the GPUs by node and type that these jobs hold or may get. What they hold is theirs, whichever others a limit would
-/// leave them.
+/// Returns the GPUs by node and type that these jobs hold or may get. Held GPUs are included even if a limit
+/// would exclude them.
 pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
     let ready: Vec<usize> =
         jobs.iter().copied().filter(|job| problem.jobs[*job].progress.is_ready()).collect();
@@ -90,8 +91,8 @@ pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
     gpus
 }
 
-/// Returns single GPUs as slots.
-pub fn slots(gpus: impl Iterator<Item = Gpu>) -> Vec<Slot> {
+/// Converts single GPUs to slots.
+pub fn slots(gpus: impl Iterator<Item = TaskGpu>) -> Vec<Slot> {
     let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for gpu in gpus {
         *counts.entry((gpu.node, gpu.gpu_type)).or_default() += 1;
@@ -99,8 +100,8 @@ pub fn slots(gpus: impl Iterator<Item = Gpu>) -> Vec<Slot> {
     counts.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect()
 }
 
-/// Returns a job's placement on these GPUs, or without the types that are too slow to take part; `None` where that leaves
-/// too few.
+/// Returns a job's placement on these GPUs, if necessary without types that are too slow to participate;
+/// `None` if too few GPUs remain.
 pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Placement> {
     let model = &problem.jobs[job];
     loop {
@@ -117,7 +118,7 @@ pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Pla
     }
 }
 
-/// Returns what a running job holds, in order.
+/// Returns the GPUs of a running job, in order.
 pub fn held(problem: &Problem, job: usize) -> Vec<Slot> {
     let holds = problem.jobs[job].progress.running();
     let mut slots: Vec<Slot> = holds.flat_map(|hold| hold.slots.clone()).collect();

@@ -1,57 +1,58 @@
-//! The search that closes the gap: every bundle that could still be part of a better plan.
+//! The search that closes the gap: examines every bundle that could be part of a better plan.
 //!
-//! At the bound's prices a plan costs the bound, what each job's bundle costs above the job's cheapest, and
-//! the price of idle GPUs. So a bundle that alone costs more than the gap is part of no better plan.
+//! At the bound's prices, a plan costs the bound, plus each job's excess over its cheapest bundle, plus the
+//! price of idle GPUs. A bundle whose excess alone is larger than the gap is therefore part of no better
+//! plan.
 
 use crate::dual::Dual;
 use crate::optimal::fit::{Piece, Ring, fit};
 use crate::pricing::{Bundle, Pricer, holds, price};
 use crate::{JobModel, Objective, Problem, Slot, WorkerNode};
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SearchOutcome {
     /// A better plan, and its objective.
     pub better: Option<(f64, Vec<Vec<Slot>>)>,
-    /// Whether no plan is better still.
+    /// Whether the search was exhaustive, so that no better plan exists.
     pub complete: bool,
 }
 
-/// One way to run one job.
+/// A candidate bundle of one job.
 #[derive(Clone, Debug)]
 struct Way {
     /// Replicas by type.
     counts: Vec<u32>,
-    /// What it takes of each resource.
+    /// Units of each resource that it uses.
     uses: Vec<u32>,
     ring: Ring,
-    /// Completion time, with what it costs that the job is late.
+    /// Completion time, plus the cost of being late.
     cost: f64,
-    /// Above the job's cheapest bundle at the prices, in units of the objective.
+    /// Excess over the job's cheapest bundle at the prices, in units of the objective.
     excess: f64,
 }
 
-/// Ways of one job, and steps, at most: what takes a fraction of a second.
+/// Maximum number of candidates per job, and of steps: limits of a fraction of a second.
 const MOST_WAYS: usize = 20_000;
 const MOST_STEPS: u64 = 3_000_000;
 
-/// Steps between two questions to `stop`.
+/// Number of steps between two calls of `stop`.
 const STRIDE: u64 = 1024;
 
-/// How exactly each job's cheapest bundle is known.
+/// Relative accuracy of each job's cheapest bundle.
 const EXACT: f64 = 1e-10;
 
-/// A limit is passed by as much as rounding could be.
+/// Relative tolerance of limits for rounding errors.
 const ROUNDING: f64 = 1e-12;
 
 struct ExactSearch<'a> {
     problem: &'a Problem,
-    /// Jobs in the order in which they are decided, and their ways by rising excess.
+    /// Jobs in the order of decisions, with their candidates by ascending excess.
     jobs: Vec<(usize, &'a JobModel, Vec<Way>)>,
     weights: &'a [f64],
-    /// What the prices prove.
+    /// The bound proven by the prices.
     bound: f64,
-    /// GPUs that must stay idle, where that is told.
+    /// Number of GPUs that must stay idle, if prescribed.
     idle: Option<u32>,
     stop: &'a dyn Fn() -> bool,
     best: f64,
@@ -61,7 +62,8 @@ struct ExactSearch<'a> {
     complete: bool,
 }
 
-/// Looks for plans with an objective below `best`; `idle` is the number of GPUs that must stay idle, if told.
+/// Searches for plans with an objective below `best`; `idle` is the number of GPUs that must stay idle, if
+/// prescribed.
 pub(super) fn prove(
     problem: &Problem,
     dual: &mut Dual<'_>,
@@ -73,7 +75,7 @@ pub(super) fn prove(
     let network = problem.network.bytes_per_second();
     let has_slow_nodes = problem.nodes.iter().any(|node| node.intra_node.bytes_per_second() < network);
     if has_slow_nodes && dual.pricers.iter().any(|pricer| pricer.job.is_loose()) {
-        // Where replicas on several nodes meet is nothing that is searched.
+        // The search does not cover replicas that share nodes.
         return unknown;
     }
     let prices = dual.prices.clone();
@@ -128,8 +130,8 @@ pub(super) fn prove(
     SearchOutcome { better: search.better, complete: search.complete }
 }
 
-/// Returns the ways of a job whose value at `prices` is at most `gap` above its `least`, in its own seconds;
-/// `None` when they are too many.
+/// Returns the candidates of a job whose value at `prices` exceeds its `least` by at most `gap`, in the job's
+/// own seconds; `None` if there are too many.
 fn ways(
     problem: &Problem,
     pricer: &mut Pricer<'_>,
@@ -164,7 +166,7 @@ fn ways(
             }
         }
     }
-    // Where a node's links are slower than the network they may be a ring's slowest.
+    // A node with internal links slower than the network may limit a ring.
     for least in rates.into_iter().filter(|rate| *rate < network).chain([network]) {
         let bundles = if least == network {
             pricer.across_within(prices, limit, MOST_WAYS)?
@@ -177,7 +179,7 @@ fn ways(
 }
 
 impl<'a> ExactSearch<'a> {
-    /// Decides the job after those chosen; `spent` is their excess in sum.
+    /// Decides the next job; `spent` is the total excess so far.
     fn decide(&mut self, room: &mut Vec<u32>, spent: f64) {
         let depth = self.chosen.len();
         if depth == self.jobs.len() {
@@ -221,11 +223,11 @@ impl<'a> ExactSearch<'a> {
         self.jobs.iter().zip(&self.chosen).map(|((_, job, ways), index)| (*job, &ways[*index]))
     }
 
-    /// Returns whether what is chosen so far and has to be on one node can stand together.
+    /// Returns whether the rings chosen so far that must each be on one node fit together.
     fn rings_fit(&mut self) -> bool {
         let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
         let rings: Vec<Piece<'_>> = rings.map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
-        // What takes too long to tell may fit.
+        // If the check takes too long, they are assumed to fit.
         fit(self.problem, &rings).map_or(true, |slots| slots.is_some())
     }
 
@@ -260,7 +262,7 @@ impl<'a> ExactSearch<'a> {
     }
 }
 
-/// Returns whether some of its GPUs have to be on one node.
+/// Returns whether some of its GPUs must be on one node.
 fn is_tied(job: &JobModel, way: &Way) -> bool {
     matches!(way.ring, Ring::Inside { .. }) || job.needs_blocks()
 }

@@ -1,4 +1,4 @@
-//! Exact packing: whether rings of given speeds can stand on the nodes together, and where.
+//! Exact packing: whether rings with given speeds fit on the nodes together, and on which.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -9,18 +9,18 @@ use crate::pricing::holds;
 use crate::stacking::{Stacked, stack};
 use crate::{JobModel, Problem, Slot, packing};
 
-/// The ring that a bundle's completion time was computed with; rates in bytes per second.
+/// The ring for which a bundle's completion time was computed; rates are in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ring {
-    /// One rank, which needs none.
+    /// A single rank, which needs no ring.
     Single,
-    /// Inside a node whose links are at least so fast.
+    /// Inside a node whose links are at least this fast.
     Inside { least: f64 },
-    /// Over the network: a node with slower links holds one rank at most.
+    /// Over the network: a node with slower links holds at most one rank.
     Across { least: f64 },
 }
 
-/// Steps of one packing before it is given up.
+/// Maximum number of steps of one packing.
 const PATIENCE: u32 = 20_000;
 
 /// A job's GPUs as they have to be placed.
@@ -28,12 +28,12 @@ pub(super) struct Piece<'a> {
     /// GPUs by type.
     gpus: Cow<'a, [u32]>,
     ring: Ring,
-    /// The job, where each of its replicas has to be on one node.
+    /// The job, if each of its replicas must be on one node.
     blocks: Option<&'a JobModel>,
 }
 
 impl<'a> Piece<'a> {
-    /// Returns the piece of so many replicas of a job by type.
+    /// Returns the piece for a job's replicas by type.
     pub(super) fn new(job: &'a JobModel, replicas: &'a [u32], ring: Ring) -> Self {
         let gpus =
             if job.replica.is_none() { Cow::Borrowed(replicas) } else { Cow::Owned(job.gpus(replicas)) };
@@ -41,7 +41,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A replica that is whole on a node.
+/// A replica that is completely on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WholeReplica {
     piece: usize,
@@ -49,7 +49,7 @@ struct WholeReplica {
     size: u32,
 }
 
-/// A packing under way.
+/// A packing under construction.
 struct Packing<'a> {
     problem: &'a Problem,
     pieces: &'a [Piece<'a>],
@@ -57,14 +57,14 @@ struct Packing<'a> {
     rates: Vec<f64>,
     slots: Vec<Vec<Slot>>,
     steps: u32,
-    /// Whether something was given up that may have been possible.
+    /// Whether the search skipped options that may have been possible.
     doubts: bool,
 }
 
-/// Returns the slots of pieces that must stand together; `Ok(None)` when they cannot.
+/// Returns the slots of pieces that must fit together; `Ok(None)` if they cannot.
 ///
 /// # Errors
-/// When that takes too many steps to find out.
+/// If the search takes too many steps.
 pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
@@ -88,8 +88,8 @@ pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<
 pub(super) struct TooLong;
 
 impl Packing<'_> {
-    /// Rings inside nodes first, then replicas that are whole on nodes, then rings that slow nodes restrict; the others take
-    /// what is left.
+    /// Returns the order class: rings inside nodes, then replicas on single nodes, then rings restricted by
+    /// slow nodes, then the others, which use the remaining GPUs.
     fn class(&self, at: usize) -> u8 {
         match self.pieces[at].ring {
             Ring::Inside { .. } => 0,
@@ -150,7 +150,7 @@ impl Packing<'_> {
         false
     }
 
-    /// Puts all replicas that are whole on nodes, type by type, then the rest.
+    /// Places all replicas that need single nodes, type by type, then the rest.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let own = order.iter().take_while(is_block).count();
@@ -194,7 +194,7 @@ impl Packing<'_> {
         self.without_blocks(own, before)
     }
 
-    /// Returns whether it matters which nodes of equal room whole replicas take.
+    /// Returns whether it matters which of several nodes with equal room the replicas use.
     fn is_picky(&self, blocks: &[usize], rest: &[usize]) -> bool {
         let restricts = |&at: &usize| match self.pieces[at].ring {
             Ring::Across { least } => self.is_restricted(least),
@@ -203,7 +203,7 @@ impl Packing<'_> {
         blocks.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
     }
 
-    /// Returns the whole replicas of these pieces.
+    /// Returns the single-node replicas of these pieces.
     fn blocks(&self, own: &[usize]) -> Vec<WholeReplica> {
         let mut blocks = Vec::new();
         for &piece in own {
@@ -224,8 +224,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Puts these blocks one by one wherever they can go, no two of a ring on a node with slower links than the ring should have,
-    /// then the rest.
+    /// Tries all placements of these blocks one by one, with at most one block of a ring on a node with links
+    /// slower than the ring requires, and then the rest.
     fn put_one_by_one(&mut self, blocks: &[WholeReplica], least: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
@@ -249,7 +249,7 @@ impl Packing<'_> {
             }
             self.free[node][block.gpu_type] -= block.size;
             self.slots[block.piece].push(Slot { node, gpu_type: block.gpu_type, count: block.size });
-            // Equal blocks of one job are taken in the order of their nodes.
+            // Equal blocks of one job are placed in node order.
             let next = if others.first() == Some(block) { node } else { 0 };
             if self.put_one_by_one(others, next, rest) {
                 return true;
@@ -260,7 +260,8 @@ impl Packing<'_> {
         false
     }
 
-    /// Takes from the nodes from `node` on in every way that the slow ones allow, most first.
+    /// Tries all ways to take GPUs from nodes starting at `node` that slow nodes allow, largest numbers
+    /// first.
     fn put_across(&mut self, at: usize, least: f64, need: &[u32], node: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
@@ -287,7 +288,7 @@ impl Packing<'_> {
                 self.free[node].iter_mut().zip(&given).for_each(|(free, count)| *free += count);
                 self.slots[at].truncate(kept);
             }
-            // The next smaller choice.
+            // Continue with the next smaller choice.
             let Some(place) = given.iter().position(|&count| count > 0) else { return false };
             given[place] -= 1;
             given[..place].copy_from_slice(&most[..place]);
@@ -295,7 +296,7 @@ impl Packing<'_> {
     }
 }
 
-/// Makes one slot of those of one type on one node.
+/// Merges slots with the same node and type.
 pub(crate) fn merge(slots: &mut Vec<Slot>) {
     slots.sort_unstable();
     slots.dedup_by(|next, slot| {

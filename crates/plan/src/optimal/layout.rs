@@ -1,4 +1,4 @@
-//! The positions of jobs during the search: rings inside nodes by node, rings over the network by type.
+//! The placements of jobs during the search: rings inside nodes by node, rings over the network by type.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,30 +12,31 @@ use hsched_model::number::{to_f64, to_u32};
 pub(super) struct RingPlacement {
     /// GPUs by type.
     pub gpus: Vec<u32>,
-    /// The node that holds the ring; `None` for a ring over the network, whose nodes are chosen at the end.
+    /// The node with the ring; `None` for a ring over the network, whose nodes are chosen at the end.
     pub node: Option<usize>,
-    /// The nodes of a ring over the network whose replicas need several GPUs of one node: these are chosen at once.
+    /// The nodes of a ring over the network with replicas that need several GPUs of one node, because these
+    /// are chosen immediately.
     pub blocks: Vec<Slot>,
-    /// Completion time in seconds, with what it costs that the job is late.
+    /// Completion time in seconds, plus the cost of being late.
     pub cost: f64,
 }
 
-/// GPUs not taken.
+/// Remaining GPUs.
 #[derive(Clone, Debug)]
 pub(super) struct Layout<'a> {
     problem: &'a Problem,
-    /// By node: what rings inside nodes leave.
+    /// By node: GPUs left by rings inside nodes.
     nodes: Vec<Vec<u32>>,
-    /// Nodes with the same GPUs left and the same links.
+    /// Nodes with equal remaining GPUs and links.
     alike: BTreeMap<NodeKind, BTreeSet<usize>>,
-    /// By type: what all rings leave.
+    /// By type: GPUs left by all rings.
     pub room: Vec<u32>,
     rates: Vec<f64>,
     /// Whether all nodes have equally fast links.
     uniform: bool,
 }
 
-/// GPUs left, and the rank of the node's links among those of all nodes.
+/// Remaining GPUs, and the rank of the node's links among all nodes.
 type NodeKind = (Vec<u32>, usize);
 
 impl<'a> Layout<'a> {
@@ -97,14 +98,15 @@ impl<'a> Layout<'a> {
         self.alike.entry(self.kind(node)).or_default().insert(node);
     }
 
-    /// Returns the node for a ring of these GPUs inside it: of those with the fastest links the one that it leaves fullest.
+    /// Returns the node for a ring of these GPUs: among those with the fastest links, the one with the fewest
+    /// left over.
     fn node_for(&self, gpus: &[u32]) -> Option<usize> {
         let able = self.alike.iter().filter(|((left, _), _)| holds(left, gpus));
         let best = able.max_by_key(|((left, rank), _)| (*rank, Reverse(left.iter().sum::<u32>())));
         best.and_then(|(_, nodes)| nodes.first().copied())
     }
 
-    /// Returns the job's cheapest place at `prices` (in seconds of its own time), where it fits.
+    /// Returns the job's cheapest placement at `prices` (in seconds of its own time), if one fits.
     pub(super) fn best_ring(
         &self,
         pricer: &mut Pricer<'_>,
@@ -132,7 +134,7 @@ impl<'a> Layout<'a> {
         across.or(best.map(|(_, place)| place))
     }
 
-    /// Returns the most replicas of a job by type.
+    /// Returns the maximum number of replicas of a job by type.
     fn room_for(&self, job: &JobModel) -> Vec<u32> {
         let mut room = job.replicas_in(&self.room);
         if job.needs_blocks() {
@@ -146,7 +148,7 @@ impl<'a> Layout<'a> {
         room
     }
 
-    /// Returns the place of so many replicas over the network; `None` where their nodes are not to be found.
+    /// Returns the placement of this many replicas over the network; `None` if no nodes are found.
     pub(super) fn across(&self, job: &JobModel, replicas: &[u32], cost: f64) -> Option<RingPlacement> {
         let gpus = job.gpus(replicas);
         let mut place = RingPlacement { gpus, node: None, blocks: Vec::new(), cost };
@@ -159,7 +161,7 @@ impl<'a> Layout<'a> {
         for (gpu_type, &count) in replicas.iter().enumerate().filter(|(_, count)| **count > 0) {
             let size = job.size(gpu_type);
             let mut missing = count;
-            // Nodes that it fills leave nothing over; of others the fullest.
+            // Nodes that are filled exactly come first, then those with the fewest left over.
             let mut kinds: Vec<_> =
                 self.alike.iter().filter(|((left, _), _)| left[gpu_type] >= size).collect();
             kinds.sort_by_key(|((left, _), _)| (left[gpu_type] % size, left[gpu_type]));
@@ -180,7 +182,7 @@ impl<'a> Layout<'a> {
         Some(place)
     }
 
-    /// Returns a place for a bundle inside a node, and its value, where that is less than `below`.
+    /// Returns a placement of a bundle inside a node with its value, if the value is below `below`.
     fn place_inside(
         &self,
         pricer: &Pricer<'_>,
@@ -201,13 +203,13 @@ impl<'a> Layout<'a> {
             let place = is_one.then(|| self.across(pricer.job, &bundle.counts, bundle.cost)).flatten()?;
             return Some((bundle.cost + worth, place));
         };
-        // The node that is free may have slower links than the best of its kind.
+        // The free node may have slower links than the best of its kind.
         let cost = if self.uniform { bundle.cost } else { pricer.cost(&bundle.counts, self.rates[node])? };
         let place = || RingPlacement { gpus: gpus.to_vec(), node: Some(node), blocks: Vec::new(), cost };
         (cost + worth < below).then(|| (cost + worth, place()))
     }
 
-    /// Returns the fastest place for just these replicas, where they fit.
+    /// Returns the fastest placement of exactly these replicas, if they fit.
     pub(super) fn ring_for(&self, pricer: &Pricer<'_>, replicas: &[u32]) -> Option<RingPlacement> {
         let gpus = pricer.gpus(replicas);
         if !holds(&self.room, &gpus) {
@@ -222,8 +224,9 @@ impl<'a> Layout<'a> {
         Some(RingPlacement { gpus: gpus.into_owned(), node, blocks: Vec::new(), cost })
     }
 
-    /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest first. A node
-    /// whose links are slower than the network gets one rank of a ring where that can be.
+    /// Returns the nodes of all placements: rings over the network use the GPUs left by those inside nodes,
+    /// the largest first. If possible, a node with links slower than the network gets only one rank of a
+    /// ring.
     pub(super) fn slots(&self, places: &[RingPlacement]) -> Vec<Vec<Slot>> {
         let mut left = self.clone();
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -239,14 +242,14 @@ impl<'a> Layout<'a> {
         slots
     }
 
-    /// Takes a bundle from nodes that are free, as `packing::place` does, which looks at each node.
+    /// Takes a bundle from free nodes like `packing::place`, which considers each node.
     fn slots_across(&mut self, counts: &[u32]) -> Vec<Slot> {
         let network = self.problem.network.bytes_per_second();
         let is_apart = self.rates.iter().any(|rate| *rate < network);
         let mut need = counts.to_vec();
         let mut slots: Vec<Slot> = Vec::new();
         while is_apart && need.iter().any(|count| *count > 0) {
-            // The nodes with most GPUs left first: so all rings find enough.
+            // Nodes with the most remaining GPUs come first, so that all rings find enough.
             let given = |left: &[u32]| left.iter().zip(&need).position(|(left, need)| left.min(need) > &0);
             let able = self.alike.iter().filter(|((left, _), _)| given(left).is_some());
             let fresh = able.filter_map(|((left, rank), nodes)| {
@@ -279,7 +282,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Adds GPUs, to those of their node and type where there are some.
+/// Adds GPUs, merged with those of the same node and type.
 fn add(slots: &mut Vec<Slot>, more: Slot) {
     match slots.iter_mut().find(|slot| (slot.node, slot.gpu_type) == (more.node, more.gpu_type)) {
         Some(slot) => slot.count += more.count,

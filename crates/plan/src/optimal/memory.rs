@@ -1,4 +1,5 @@
-//! What `optimal` remembers between two decisions: the prices of the last plan of many jobs, by the labels of GPU types.
+//! Memory of `optimal` between two decisions: the prices of the last plan of many jobs, by the labels of GPU
+//! types.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use crate::{Memory, Problem};
 /// The name of the policy.
 pub(super) const NAME: &str = "optimal";
 
-/// The version of its words; prices of another one are forgotten, which costs the next decision some time.
+/// The version of its format. Prices of another version are ignored, which costs the next decision some time.
 const VERSION: u32 = 1;
 
-/// Prices that the next search begins with.
+/// Prices from which the next search starts.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(super) struct LastPrices {
-    /// Weighted seconds by GPU, by the label of its type.
+    /// Weighted seconds per GPU, by the label of its type.
     by_label: BTreeMap<String, f64>,
 }
 
@@ -26,12 +27,12 @@ impl LastPrices {
         Self { by_label: problem.labels.iter().cloned().zip(bound.prices.iter().copied()).collect() }
     }
 
-    /// Returns the prices by type; `None` where a type has none.
+    /// Returns the prices by type; `None` if a type has none.
     pub(super) fn by_type(&self, problem: &Problem) -> Option<Vec<f64>> {
         problem.labels.iter().map(|label| self.by_label.get(label).copied()).collect()
     }
 
-    /// Returns them in words; `None` where there are none.
+    /// Writes them as text; `None` if there are none.
     pub(super) fn write(&self) -> Option<Memory> {
         if self.by_label.is_empty() {
             return None;
@@ -40,7 +41,7 @@ impl LastPrices {
         Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
     }
 
-    /// Returns the prices of a memory; none where it is of another policy or version.
+    /// Returns the prices in a memory; empty if it belongs to another policy or version.
     pub(super) fn read(memory: &Memory) -> Self {
         let is_known = memory.policy == NAME && memory.version == VERSION;
         let read: Option<Self> = is_known.then(|| serde_json::from_str(&memory.text).ok()).flatten();

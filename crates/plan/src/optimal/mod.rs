@@ -1,7 +1,7 @@
 //! The policy `optimal`: minimises the objective and proves a lower bound.
 //!
-//! Prices bound the objective from below; jobs that answer to these prices make a good plan; for small
-//! problems a search over all bundles that could still beat it closes the gap.
+//! Prices give a lower bound of the objective, and the jobs' choices at these prices give a good plan. For
+//! small problems, a search over all bundles that could improve it closes the gap.
 
 mod exact;
 mod fit;

@@ -1,4 +1,4 @@
-//! The policy: prices, a plan from them, proof.
+//! The policy: prices, a plan from them, and the proof.
 
 use hsched_model::number::to_f64;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use crate::{
     PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
-/// The proving policy among the policies.
+/// The registry entry of the proving policy.
 pub(crate) const OPTIMAL: Entry = Entry {
     name: NAME,
     make: Make::Placer(|parameters| {
@@ -36,7 +36,7 @@ const USE_ALL: Flag = Flag {
     help: "optimal: use every GPU that the jobs can use",
 };
 
-/// What users may tune of `optimal`.
+/// The parameters of `optimal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OptimalParameters {
     /// Whether it must use every GPU that the jobs can use.
@@ -47,13 +47,13 @@ pub(super) struct OptimalParameters {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Optimal {
     parameters: OptimalParameters,
-    /// What was found out about jobs at earlier decisions, which need not be found out again.
+    /// Results about jobs from earlier decisions, for reuse.
     kept: StepTimes,
-    /// The prices that the next search for many jobs begins with.
+    /// The prices from which the next search for many jobs starts.
     last: RefCell<LastPrices>,
 }
 
-/// What a search begins with, and when it ends.
+/// The start and the end of a search.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     kept: Option<&'a StepTimes>,
@@ -63,29 +63,29 @@ struct Search<'a> {
 }
 
 impl Optimal {
-    /// Returns it with these parameters.
+    /// Returns the policy with these parameters.
     pub(super) fn new(parameters: OptimalParameters) -> Self {
         Self { parameters, ..Self::default() }
     }
 }
 
-/// A gap below which a plan counts as optimal, relative.
+/// Relative gap below which a plan counts as optimal.
 const CLOSED: f64 = 1e-9;
 
-/// How near the best that prices can prove is near enough, relative.
+/// Sufficient relative accuracy of the price bound.
 const PRICES: f64 = 1e-7;
 
-/// From so many jobs on prices are looked for over lists of bundles, and how near their best is near enough there.
+/// From this number of jobs, prices are optimised over lists of bundles; and their sufficient accuracy there.
 const MANY: usize = 400;
 const MANY_PRICES: f64 = 2e-6;
 
-/// A gap at which a plan for very many jobs is good enough, relative.
+/// Sufficient relative gap of a plan for very many jobs.
 const MANY_GAP: f64 = 2e-5;
 
-/// How often rules for nodes are added.
+/// Maximum number of times that rules for nodes are added.
 const MOST_RULES: u32 = 4;
 
-/// Numbers of idle GPUs that are tried where not all can be used.
+/// Maximum number of idle-GPU counts tried if not all GPUs can be used.
 const MOST_IDLE_COUNTS: u32 = 16;
 
 /// A plan of all admitted jobs.
@@ -140,10 +140,10 @@ impl Placer for Optimal {
     }
 }
 
-/// Returns what no plan for these jobs undercuts, as `optimal` proves it; `None` when one of them has no legal
-/// bundle or there are none.
+/// Returns the lower bound for all plans of these jobs, as `optimal` proves it; `None` if one of them has no
+/// legal bundle or there are no jobs.
 ///
-/// The search ends when it can prove no more or `stop` says so; the bound is true at any time.
+/// The search ends when it can prove no more or `stop` returns true; the bound is always valid.
 pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<Bound> {
     if jobs.is_empty() {
         return None;
@@ -180,7 +180,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
     let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut best = found;
     if let Some(least) = idle.filter(|_| known == f64::INFINITY) {
-        // Not all can be used one by one: look for the plan that leaves fewest idle.
+        // Not all GPUs can be used individually: search for the plan with the fewest idle ones.
         let counts = least..least.saturating_add(MOST_IDLE_COUNTS);
         let found = counts
             .take_while(|_| !stop())
@@ -196,7 +196,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
     best.map(|(_, slots)| OptimalPlan { slots, bound })
 }
 
-/// Returns a plan for very many jobs and its bound; `None` where a job finds no room.
+/// Returns a plan for very many jobs, and its bound; `None` if a job does not fit.
 fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<OptimalPlan> {
     let Search { kept, first, stop } = search;
     let mut dual = Dual::unpriced(problem, jobs, kept);
@@ -225,7 +225,8 @@ fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<Opti
     Some(OptimalPlan { slots, bound })
 }
 
-/// Returns what a bound proves when jobs must be late: they are whole, and the times have a bound of their own.
+/// Strengthens a bound with late jobs: their number is an integer, and the completion times have a separate
+/// bound.
 fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn() -> bool) -> Option<f64> {
     let dues = Dues::of(problem);
     let late = dues.least_late(root, jobs.len());
@@ -239,7 +240,7 @@ fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn()
     Some(share * dues.late()? + dual.bound()?.root)
 }
 
-/// Returns the objective of slots by job; `None` where a job may not run so.
+/// Returns the objective of slots by job; `None` if a job's placement is illegal.
 fn value(problem: &Problem, jobs: &[usize], slots: &[Vec<Slot>]) -> Option<f64> {
     let dues = Dues::of(problem);
     let time = |(&job, slots): (&usize, &Vec<Slot>)| {

@@ -1,4 +1,4 @@
-//! A good plan: each job's best answer to the prices in turn, then pairs of jobs placed anew.
+//! A good plan: each job's best choice at the prices in turn, then pairs of jobs placed anew.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -7,7 +7,7 @@ use crate::dual::Dual;
 use crate::optimal::layout::{Layout, RingPlacement};
 use crate::{Objective, Problem};
 
-/// Places for all jobs of a market, and the GPUs left.
+/// Placements of all jobs of a market, and the remaining GPUs.
 #[derive(Clone, Debug)]
 pub(super) struct Primal<'a> {
     pub layout: Layout<'a>,
@@ -15,24 +15,24 @@ pub(super) struct Primal<'a> {
     pub value: f64,
 }
 
-/// How exactly a place is chosen.
+/// Accuracy of the choice of a placement.
 const TOLERANCE: f64 = 1e-6;
 
-/// Prices are raised by these factors until all jobs find room.
+/// Price factors tried until all jobs fit.
 const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
 
-/// Orders tried at one markup.
+/// Maximum number of orders tried with one factor.
 const MOST_TRIES: usize = 30;
 
-/// Improvement ends after so many pairs in vain, per job, and after so many in all.
+/// Number of unsuccessful pairs per job, and of all pairs, after which improvement ends.
 const VAIN_PAIRS: usize = 100;
 const MOST_PAIRS: usize = 1000;
 
-/// So many pairs in vain, per job, and what the market cannot see is tried too.
+/// Number of unsuccessful pairs per job after which effects outside the market are tried as well.
 const STUCK_PAIRS: usize = 20;
 
 impl<'a> Primal<'a> {
-    /// Places every job at the market's prices; `None` when some job finds no room.
+    /// Places every job at the market's prices; `None` if a job does not fit.
     pub(super) fn at_prices(
         problem: &'a Problem,
         dual: &mut Dual<'_>,
@@ -55,7 +55,8 @@ impl<'a> Primal<'a> {
         best
     }
 
-    /// Places the jobs that cost most first; a job that finds no room moves to the front of another try.
+    /// Places the jobs with the highest cost first; a job that does not fit moves to the front in another
+    /// try.
     fn in_turn(problem: &'a Problem, dual: &mut Dual<'_>, prices: &[f64]) -> Option<Self> {
         let empty = Layout::new(problem);
         let jobs = dual.pricers.len();
@@ -85,7 +86,7 @@ impl<'a> Primal<'a> {
         None
     }
 
-    /// Lets each job in turn take of the GPUs left what makes it faster.
+    /// Lets each job in turn take remaining GPUs that make it faster.
     fn fill(&mut self, problem: &Problem, dual: &mut Dual<'_>) {
         let mut order: Vec<usize> = (0..self.rings.len()).collect();
         order.sort_by(|&a, &b| {
@@ -105,7 +106,7 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places pairs of jobs anew until that is in vain for long, or `stop` says so; returns whether it did.
+    /// Places pairs of jobs anew until many attempts fail or `stop` returns true; returns whether it did.
     pub(super) fn improve(
         &mut self,
         problem: &Problem,
@@ -134,7 +135,8 @@ impl<'a> Primal<'a> {
         false
     }
 
-    /// Hands out GPUs one by one, each where it does least harm, until only `idle` are left or none can be used.
+    /// Hands out GPUs one by one, each where it does the least harm, until only `idle` are left or none can
+    /// be used.
     pub(super) fn spread(&mut self, problem: &Problem, dual: &mut Dual<'_>, idle: u32) {
         while self.layout.room.iter().sum::<u32>() > idle {
             let mut best: Option<(f64, usize, RingPlacement)> = None;
@@ -159,7 +161,7 @@ impl<'a> Primal<'a> {
         self.value = potential(problem, &dual.weights, &self.rings);
     }
 
-    /// Places two jobs anew: the first at prices about the market's, the second with what is left.
+    /// Places two jobs anew: the first at perturbed market prices, the second with the remaining GPUs.
     fn renew(
         &mut self,
         problem: &Problem,
@@ -200,10 +202,11 @@ impl<'a> Primal<'a> {
     }
 }
 
-/// Returns prices about the market's, by chance.
+/// Returns randomly perturbed market prices.
 ///
-/// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
-/// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
+/// The market does not account for nodes that have too few GPUs for two jobs although there are enough of
+/// their types in total. If nothing else helps, each GPU occasionally also gets a toll of up to its value to
+/// the job that holds it.
 fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck: bool) -> Vec<f64> {
     let ranks: u32 = place.gpus.iter().sum();
     let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
@@ -211,8 +214,8 @@ fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck
     prices.iter().map(about).collect()
 }
 
-/// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or
-/// else nothing but the longest job would ever move.
+/// Returns the quantity that the search minimises: the objective, plus, for the makespan, a small fraction of
+/// all other completion times, because otherwise only the longest job would ever move.
 fn potential(problem: &Problem, weights: &[f64], places: &[RingPlacement]) -> f64 {
     let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.cost).sum();
     match problem.objective {

@@ -1,7 +1,8 @@
-//! Plans between mean completion time, fairness and cost, none of which another one beats in all three.
+//! Plans that trade off mean completion time, fairness and cost: no plan is better than another in all three.
 //!
-//! `search` weighs the jobs anew from plan to plan, and keeps each to GPUs on which it costs little (`thrift`); `proof` says
-//! what mean completion time no plan that is as fair undercuts. The policy that places the jobs comes from outside.
+//! `search` varies the jobs' weights from plan to plan and restricts each job to GPUs on which it costs
+//! little (`thrift`); `proof` gives a lower bound on the mean completion time of plans with at least the same
+//! fairness. The policy that places the jobs is passed in.
 
 mod proof;
 mod search;

@@ -1,46 +1,49 @@
-//! What no plan that is at least so fair undercuts, from bounds of weighted means.
+//! Lower bounds for plans with at least a given fairness, from bounds on weighted means.
 //!
-//! Let x be the completion times over those with an equal share e (eq. 33). Jain's index is at least F where
-//! Σx ≥ √(S F) ‖x‖, which is a cone, so that Σ y x ≥ 0 for each y of its dual cone, Σy ≥ √(S (1 − F)) ‖y‖. With weights
-//! w = 1/S − y/e the mean completion time is then at least the weighted sum Σ w Λ, of which a bound is known.
+//! Let x be the completion times over those with an equal share e (eq. 33). Jain's index is at least F if Σx
+//! ≥ √(S F) ‖x‖, which is a cone, so that Σ y x ≥ 0 for each y of its dual cone, Σy ≥ √(S (1 − F)) ‖y‖. With
+//! weights w = 1/S − y/e, the mean completion time is then at least the weighted sum Σ w Λ, for which a bound
+//! is known.
 
 use crate::Bound;
 use hsched_model::number::to_f64;
 
-/// A bound of a weighted mean: weights that sum to one, and what that mean is at least, in seconds.
+/// A bound of a weighted mean: weights that sum to one, and the minimum of that mean in seconds.
 #[derive(Clone, Debug)]
 pub(super) struct MeanBound {
     pub weights: Vec<f64>,
     pub bound: Bound,
 }
 
-/// What the mean completion time is at least where fairness is, in seconds, and by which factor of the proof's weights.
+/// A proven lower bound of the mean completion time under a fairness constraint, in seconds, and the factor
+/// of the proof's weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Proven {
+pub(super) struct ParetoProof {
     pub mean: f64,
     pub factor: f64,
 }
 
-/// Rounding makes no bound too high: relative.
+/// Relative tolerance so that rounding errors make no bound too high.
 const ROUNDING: f64 = 1e-9;
 
 impl MeanBound {
-    /// Returns what is proven of the mean completion time of plans at least so fair; `None` where that is nothing.
+    /// Returns the proven lower bound of the mean completion time of plans with at least this fairness;
+    /// `None` if nothing is proven.
     ///
     /// `shares` are the jobs' completion times with an equal share of the cluster, in seconds.
-    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<Proven> {
+    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<ParetoProof> {
         let factor = largest_factor(shares, &self.weights, fairness)?;
-        Some(Proven { mean: factor * self.bound.lower, factor })
+        Some(ParetoProof { mean: factor * self.bound.lower, factor })
     }
 }
 
-/// Returns the largest factor by which the weights may be multiplied so that their sum bounds the mean.
+/// Returns the largest factor for the weights with which their sum bounds the mean.
 fn largest_factor(shares: &[f64], weights: &[f64], fairness: f64) -> Option<f64> {
     let jobs = to_f64(shares.len());
     if weights.iter().all(|weight| (weight * jobs - 1.0).abs() <= 1e-12) {
         return Some(1.0);
     }
-    // y = a − λ b has to be in the dual cone. Plans a hair less fair are bounded, too.
+    // y = a − λ b must be in the dual cone. Slightly less fair plans are also covered.
     let wide = jobs * (1.0 - fairness * (1.0 - ROUNDING)).max(0.0);
     let a: Vec<f64> = shares.iter().map(|share| share / jobs).collect();
     let b: Vec<f64> = shares.iter().zip(weights).map(|(share, weight)| share * weight).collect();
@@ -57,7 +60,8 @@ fn largest_factor(shares: &[f64], weights: &[f64], fairness: f64) -> Option<f64>
     let mut roots = vec![(half - root) / square, (half + root) / square, rest / (2.0 * half), sum_a / sum_b];
     roots.retain(|factor| factor.is_finite() && *factor > 0.0);
     roots.sort_by(|a, b| b.total_cmp(a));
-    // A root is on the edge of the cone; a little less of it is inside, if it is the upper end of what is.
+    // A root is on the edge of the cone; a slightly smaller value is inside, if the root is the upper end of
+    // an interval inside.
     let nearly = |factor: f64| [1e-8, 1e-6, 1e-4].into_iter().map(move |less| factor * (1.0 - less));
     roots.into_iter().flat_map(nearly).find(|factor| is_inside(*factor))
 }
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn of_perfectly_fair_plans_any_weights_bound_the_mean() {
-        // All x are equal: the mean is x Σe/S, the weighted sum x Σ w e.
+        // If all x are equal, the mean is x Σe/S and the weighted sum x Σ w e.
         let factor = largest_factor(&[1.0, 3.0], &[0.9, 0.1], 1.0).expect("a factor");
         assert!((factor - 2.0 / 1.2).abs() < 1e-3, "{factor}");
     }

@@ -1,16 +1,18 @@
-//! The search: the policy places the jobs again and again, with other weights and on fewer GPUs.
+//! The search: the policy places the jobs repeatedly, with other weights and on fewer GPUs.
 
 use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
-use crate::pareto::proof::{MeanBound, Proven};
+use crate::pareto::proof::{MeanBound, ParetoProof};
 use crate::pareto::thrift::Costs;
 use crate::pricing::Rings;
-use crate::{Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Outcome, Plan, Policy};
+use crate::{
+    Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Plan, PlanFigures, Policy,
+};
 use crate::{PolicyError, Problem, checked};
 use hsched_model::number::to_f64;
 
-/// A plan that no other one of the list beats in mean completion time, fairness and cost.
+/// A plan that no other plan of the list improves in mean completion time, fairness and cost together.
 #[derive(Clone, Debug)]
 pub struct ParetoPlan {
     pub plan: CheckedPlan,
@@ -18,39 +20,40 @@ pub struct ParetoPlan {
     pub mean: f64,
     /// Jain's index of eq. 33.
     pub fairness: f64,
-    /// GPU-hours at their prices; `None` where there are no prices.
+    /// GPU-hours at their prices; `None` without prices.
     pub cost: Option<f64>,
-    /// What the mean completion time of no plan for these jobs undercuts that is at least so fair, in seconds.
+    /// A lower bound on the mean completion time of all plans for these jobs with at least the same fairness,
+    /// in seconds.
     pub bound: f64,
-    /// The prices and weights that prove it: `root` is the part that they prove alone, and the weights are multiplied so that
-    /// it is not divided by their sum.
+    /// The prices and weights that prove it: `root` is the part proven by them alone, and the weights are
+    /// scaled so that it is not divided by their sum.
     pub certificate: Bound,
 }
 
-/// How strongly jobs that are far from an equal share weigh more, in turn.
+/// Sequence of strengths with which jobs far from an equal share get more weight.
 const PULLS: [f64; 8] = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 
-/// Plans for each pull: each begins with the completion times of the one before.
+/// Number of plans per strength; each starts from the previous completion times.
 const ROUNDS: usize = 3;
 
-/// How much dearer than at its cheapest a job may be, in turn.
+/// Sequence of maximum costs of a job relative to its cheapest option.
 const THRIFTS: [f64; 7] = [1.8, 1.4, 1.2, 1.1, 1.05, 1.02, 1.0];
 
-/// The least weight, relative to that of an even mean.
+/// Minimum weight relative to the uniform weight.
 const LEAST_WEIGHT: f64 = 1e-3;
 
-/// Digits of a criterion after the first that count: lesser differences are none.
+/// Number of significant digits of a criterion after the first; smaller differences are ignored.
 const DIGITS: usize = 8;
 
-/// The part of the time for the plan with the least mean, which its proof needs.
+/// Fraction of the time for the plan with the lowest mean, which its proof needs.
 const FIRST: f64 = 0.3;
 
-/// Plans under way.
+/// The search in progress.
 struct FrontSearch<'a> {
     problem: &'a Problem,
     policy: &'a mut dyn Policy,
     prices: Option<&'a [f64]>,
-    /// The plan with the least mean, and the jobs that it places: all others place the same.
+    /// The plan with the lowest mean; all other plans place the same jobs.
     first: CheckedPlan,
     jobs: Vec<usize>,
     found: Vec<FrontPlan>,
@@ -67,13 +70,14 @@ struct FrontPlan {
     cost: Option<f64>,
 }
 
-/// Returns plans for the jobs that the policy places first, by mean completion time; none where it places none.
+/// Returns plans for the jobs that the policy places first, by mean completion time; empty if it places none.
 ///
-/// `settled` are decisions on jobs that the policy does not decide on. `prices` are those of a GPU-hour by type. `stop` is asked whether that part of all the time is over; the search then ends
-/// with the plans so far. The policy has to prove bounds, and minimises the mean completion time.
+/// `settled` are decisions on jobs outside the policy. `prices` are those of a GPU-hour by type. `stop`
+/// receives a fraction of the total time and returns whether it has passed; the search then ends with the
+/// plans so far. The policy must prove bounds and minimise the mean completion time.
 ///
 /// # Errors
-/// When the policy cannot treat the problem, or breaks its rules.
+/// If the policy does not support the problem, or violates its rules.
 pub fn pareto(
     problem: &Problem,
     policy: &mut dyn Policy,
@@ -105,14 +109,14 @@ pub fn pareto(
 }
 
 impl FrontSearch<'_> {
-    /// Finds fairer plans: jobs far above an equal share weigh more, those far below less.
+    /// Searches for fairer plans: jobs far above an equal share get more weight, those far below less.
     fn towards_fairness(&mut self, stop: &dyn Fn(f64) -> bool) -> Result<(), PolicyError> {
         let shares = equal_share_times(self.problem, &self.jobs);
         let mean_share = shares.iter().sum::<f64>() / to_f64(shares.len());
         let mut times = self.found[0].times.clone();
         let mut weights = vec![1.0; times.len()];
         let rounds = to_f64(PULLS.len() * ROUNDS);
-        // Without prices nothing follows.
+        // Without prices, the search for cheaper plans is skipped.
         let all = if self.prices.is_some() { 0.5 } else { 1.0 - FIRST };
         for (round, &pull) in PULLS.iter().flat_map(|pull| [pull; ROUNDS]).enumerate() {
             let until = FIRST + all * to_f64(round + 1) / rounds;
@@ -123,7 +127,8 @@ impl FrontSearch<'_> {
             let squares: f64 = ratios.iter().map(|ratio| ratio * ratio).sum();
             let level = squares / ratios.iter().sum::<f64>();
             for ((weight, ratio), share) in weights.iter_mut().zip(&ratios).zip(&shares) {
-                // Where the gradients of mean and fairness balance; half the way there, for it may swing.
+                // The point at which the gradients of mean and fairness balance; only half the way is taken,
+                // to avoid oscillation.
                 let aim = 1.0 + pull * mean_share / share * (ratio / level - 1.0);
                 *weight = (*weight * aim.max(LEAST_WEIGHT)).sqrt().max(LEAST_WEIGHT);
             }
@@ -140,7 +145,7 @@ impl FrontSearch<'_> {
         Ok(())
     }
 
-    /// Finds cheaper plans: each job is kept to GPUs on which it costs little.
+    /// Searches for cheaper plans: each job is restricted to GPUs on which it costs little.
     fn towards_thrift(&mut self, stop: &dyn Fn(f64) -> bool) -> Result<(), PolicyError> {
         let Some(prices) = self.prices else { return Ok(()) };
         let rings = Rings::new(self.problem);
@@ -153,14 +158,15 @@ impl FrontSearch<'_> {
             }
             let thrifty = self.with_jobs(&|place, job| costs[place].limit(job, times));
             let Some(thrifty) = thrifty else { continue };
-            // What is proven of fewer GPUs is not proven of all.
+            // A bound for fewer GPUs is not a bound for all GPUs.
             let found = self.plan(&thrifty, &|| stop(until))?;
             self.found.extend(found.map(|(found, _)| found));
         }
         Ok(())
     }
 
-    /// Returns the problem for the placed jobs alone, as `change` makes them; by their place among the placed.
+    /// Returns the problem of the placed jobs alone, with each job modified by `change`, which gets its index
+    /// among the placed jobs.
     fn with_jobs(&self, change: &dyn Fn(usize, &JobModel) -> Option<JobModel>) -> Option<Problem> {
         let mut problem = Problem { objective: Objective::Weighted, ..self.problem.clone() };
         for job in &mut problem.jobs {
@@ -174,7 +180,8 @@ impl FrontSearch<'_> {
         Some(problem)
     }
 
-    /// Returns the policy's plan of a changed problem, checked as one of the problem itself; `None` where it places fewer jobs.
+    /// Returns the policy's plan of a modified problem, checked as a plan of the original one; `None` if it
+    /// places fewer jobs.
     fn plan(
         &mut self,
         changed: &Problem,
@@ -187,7 +194,7 @@ impl FrontSearch<'_> {
         let others = self.first.plan().changes.iter().filter(|(job, _)| !is_placed(*job)).cloned();
         let mut changes: Vec<_> = placed.chain(others).collect();
         changes.sort_by_key(|(job, _)| *job);
-        // What is proven of the first plan holds for all.
+        // The bound of the first plan holds for all plans.
         let plan = Plan { changes, ..self.first.plan().clone() };
         let plan = checked(self.policy.name(), self.problem, plan)?;
         if plan.placed() != self.jobs {
@@ -197,7 +204,7 @@ impl FrontSearch<'_> {
     }
 
     fn figures(&self, plan: CheckedPlan) -> Option<FrontPlan> {
-        let outcome = Outcome::of(self.problem, &plan)?;
+        let outcome = PlanFigures::of(self.problem, &plan)?;
         let placement = |&job: &usize| Some((job, plan.verdicts()[job].placement()?));
         let time =
             |(job, placement): (usize, &crate::Placement)| placement.jct(self.problem.jobs[job].epochs).0;
@@ -212,7 +219,7 @@ impl FrontSearch<'_> {
         Some(FrontPlan { times, mean: outcome.mean_jct, fairness: outcome.fairness, cost, plan })
     }
 
-    /// Returns the plans that no other one beats, by mean completion time.
+    /// Returns the plans that are not dominated by another, by mean completion time.
     fn best(self) -> Vec<ParetoPlan> {
         let shares = equal_share_times(self.problem, &self.jobs);
         let mut kept: Vec<FrontPlan> = Vec::new();
@@ -228,7 +235,7 @@ impl FrontSearch<'_> {
         let listed = |found: FrontPlan| {
             let proven = proofs.iter().filter_map(|proof| {
                 let proven = proof.of_as_fair(&shares, found.fairness)?;
-                Some((proof, Proven { mean: proven.mean.min(found.mean), ..proven }))
+                Some((proof, ParetoProof { mean: proven.mean.min(found.mean), ..proven }))
             });
             let (proof, proven) = proven.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
             let scaled = |values: &[f64]| values.iter().map(|value| value * proven.factor).collect();
@@ -253,7 +260,7 @@ impl FrontSearch<'_> {
 }
 
 impl FrontPlan {
-    /// Returns whether another plan is no better in any way.
+    /// Returns whether this plan is at least as good as another in every criterion.
     fn beats(&self, other: &Self) -> bool {
         rounded(self.mean) <= rounded(other.mean)
             && rounded(self.fairness) >= rounded(other.fairness)
@@ -269,7 +276,7 @@ fn replica_prices(bound: &Bound, factor: f64) -> Vec<BTreeMap<u32, f64>> {
     bound.replica_prices.iter().map(scaled).collect()
 }
 
-/// Returns a value with the digits that count.
+/// Returns a value rounded to the significant digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.DIGITS$e}").parse().unwrap_or(value)
 }

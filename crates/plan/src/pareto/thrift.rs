@@ -1,20 +1,20 @@
-//! Jobs kept to GPUs on which they cost little.
+//! Restricts jobs to GPUs on which they cost little.
 
 use crate::pricing::{Pricer, Rings};
 use crate::{JobModel, Problem};
 
-/// The most GPUs of a type whose cost is looked at one by one; above, steps grow.
+/// Up to this number of GPUs of a type, each count is evaluated; above it, steps grow.
 const ONE_BY_ONE: u32 = 16;
 const GROWTH: f64 = 1.25;
 
-/// What a job costs with each number of GPUs of each type, where that is legal.
+/// The cost of a job with each legal number of GPUs of each type.
 pub(super) struct Costs {
     /// Type, number of replicas, cost.
     options: Vec<(usize, u32, f64)>,
 }
 
 impl Costs {
-    /// Returns the costs of a job at prices of a GPU-hour by type.
+    /// Returns the costs of a job at prices per GPU-hour by type.
     pub(super) fn new(problem: &Problem, job: &JobModel, (rings, prices): (&Rings, &[f64])) -> Self {
         let pricer = Pricer::alone(problem, rings, job);
         let rings = if job.has_several_gpus() { &rings.of_replicas(job) } else { rings };

@@ -1,4 +1,4 @@
-//! The certificate of a plan file: what proves its lower bound.
+//! The certificate of a plan file, which proves its lower bound.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::{Bound, CheckedPlan, Dues, Problem};
 use hsched_model::JobName;
 
-/// The prices that prove a bound, from which anybody can recompute it: with a price for each GPU, the sum over the placed
-/// jobs of the cheapest bundle's weighted completion time and price, less the price of all GPUs on offer, over the sum of
-/// the weights.
+/// The prices that prove a bound, from which it can be recomputed: the sum, over the placed jobs, of the
+/// cheapest bundle's weighted completion time and price, minus the price of all offered GPUs, divided by the
+/// sum of the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// With the objective `deadlines`: a bundle with which its job is late counts this much more.
+    /// With the objective `deadlines`: the additional cost of a bundle with which its job is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_cost_s: Option<f64>,
-    /// Of a GPU, by the label of its type.
+    /// Prices of a GPU, by the label of its type.
     pub prices: BTreeMap<String, f64>,
-    /// Of a whole replica, by the label of its type and the number of its GPUs.
+    /// Prices of a whole replica, by the label of its type and the number of its GPUs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replica_prices: BTreeMap<String, BTreeMap<u32, f64>>,
     pub root_bound: f64,
-    /// Of the placed jobs.
+    /// Weights of the placed jobs.
     pub weights: BTreeMap<JobName, f64>,
 }
 

@@ -1,6 +1,7 @@
-//! From a plan file back to a problem and a plan: the file may be old, or changed by hand.
+//! Reads a plan file back into a problem and a plan; the file may be outdated or edited by hand.
 //!
-//! Nothing that it says is believed before [`verify`](crate::verify()) and [`PlanFile::check`] agreed.
+//! Its contents are not trusted before [`verify`](crate::verify()) and [`PlanFile::check`] have accepted
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +15,17 @@ use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, OfferedNode,
 };
 
-/// Most GPUs of a cluster, as in cluster files.
+/// Maximum number of GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;
 
-/// Relative difference up to which two computations of a time agree.
+/// Relative tolerance between two computations of a time.
 const TOLERANCE: f64 = 1e-6;
 
 impl PlanFile {
-    /// Returns the problem that the plan was made for, as far as checking it needs.
+    /// Returns the problem of the plan, as far as its check requires.
     ///
     /// # Errors
-    /// When a name or a number in the file is impossible.
+    /// If a name or number in the file is invalid.
     pub fn problem(&self, jobs: &[Job]) -> Result<Problem, PlanFileError> {
         let nodes = self.offered()?;
         let network = BitRate::new(self.network_gbps);
@@ -44,20 +45,20 @@ impl PlanFile {
         problem.map_err(|error| wrong("jobs".into(), &error.to_string()))
     }
 
-    /// Returns the plan, by the numbers of `problem`, still to be verified.
+    /// Returns the unverified plan, with the indices of `problem`.
     ///
     /// # Errors
-    /// When a verdict, a node or a type is unknown.
+    /// If a verdict, a node or a type is unknown.
     pub fn plan(&self, problem: &Problem) -> Result<Plan, PlanFileError> {
         let verdict = |(index, job): (usize, &PlannedJob)| job.verdict(problem, index);
         let verdicts = self.jobs.iter().enumerate().map(verdict).collect::<Result<_, _>>()?;
         Ok(Assignment { verdicts, categories: self.categories, stopped: false, bound: None }.into())
     }
 
-    /// Checks that what the file says of each job beside its verdict and its shares follows from them.
+    /// Checks that the file's other data about each job follow from its verdict and shares.
     ///
     /// # Errors
-    /// When it does not: the first such place.
+    /// If they do not; the error names the first difference.
     pub fn check(&self, problem: &Problem, plan: &CheckedPlan) -> Result<(), PlanFileError> {
         for (index, (job, verdict)) in self.jobs.iter().zip(plan.verdicts()).enumerate() {
             job.check(index, &PlannedJob::new(problem, index, verdict, Value::Null))?;
@@ -73,14 +74,14 @@ impl PlanFile {
         Ok(())
     }
 
-    /// Returns the jobs with the speeds and the partition that the plan used: the cache and the settings may have
-    /// changed since.
+    /// Returns the jobs with the speeds and the partition that the plan used, because the cache and the
+    /// settings may have changed since.
     fn as_planned(&self, jobs: &[Job]) -> Result<Vec<Job>, PlanFileError> {
         let mut jobs = jobs.to_vec();
         for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
             job.launch.partition.clone_from(&planned.partition);
             if !planned.speeds.is_empty() {
-                // These are speeds of whole replicas.
+                // The speeds are those of whole replicas.
                 *job = job.with_speeds_of_replicas().into_owned();
             }
             for planned_speed in &planned.speeds {
@@ -92,7 +93,7 @@ impl PlanFile {
         Ok(jobs)
     }
 
-    /// Returns the nodes on offer as a cluster of their own.
+    /// Returns the offered nodes as a separate cluster.
     fn cluster(&self, nodes: &[OfferedNode]) -> Cluster {
         let node = |(node, offered): (&PlanNode, &OfferedNode)| {
             let stock = |(gpu_type, total): &(GpuType, u32)| GpuStock {

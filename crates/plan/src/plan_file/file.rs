@@ -11,17 +11,17 @@ use thiserror::Error;
 use crate::plan_file::certificate::Certificate;
 use crate::plan_file::job::PlannedJob;
 use crate::plan_file::node::{PlanNode, PlanPartition, PlanSelector, TypeCount};
-use crate::{Bound, CheckedPlan, Deadlines, Objective, Outcome, Problem, Quality, heterogeneity};
+use crate::{Bound, CheckedPlan, Deadlines, Objective, PlanFigures, Problem, Quality, heterogeneity};
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, GpuType, Job, NodeName, Seconds, Selector};
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";
 
-/// Devices of one type in a node whose order is written down; far more than any node has.
+/// Maximum number of devices of one type in a node whose order is stored; far more than any node has.
 const MOST_DEVICES: u32 = 1024;
 
-/// A plan with all that is needed to submit it elsewhere and later.
+/// A plan with all data needed to submit it elsewhere and later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanFile {
     pub schema: String,
@@ -32,13 +32,13 @@ pub struct PlanFile {
     pub mean_jct_s: Option<f64>,
     pub makespan_s: Option<f64>,
     pub fairness: Option<f64>,
-    /// The share of the jobs with a deadline that are done by then; one that waits is not.
+    /// The fraction of jobs with a deadline that meet it; a pending one does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<f64>,
-    /// How unequal the GPUs on offer are for these jobs: mean speed over the slowest (eq. 35).
+    /// Heterogeneity of the offered GPUs for these jobs: mean speed over the slowest (eq. 35).
     #[serde(default)]
     pub heterogeneity: Option<f64>,
-    /// What no plan for the placed jobs undercuts.
+    /// A lower bound for all plans of the placed jobs.
     pub lower_bound: Option<f64>,
     pub gap: Option<f64>,
     pub proven_optimal: bool,
@@ -46,20 +46,20 @@ pub struct PlanFile {
     pub categories: Option<u64>,
     pub solve_s: Option<f64>,
     pub bound_s: Option<f64>,
-    /// Which GPUs the plan could use.
+    /// The GPUs that the plan could use.
     pub capacity: Capacity,
-    /// Whether the jobs must run on the nodes named here, not only on their kind.
+    /// Whether the jobs must run on exactly these nodes, not on nodes of the same kind.
     pub pinned: bool,
     pub jobs: Vec<PlannedJob>,
     pub network_gbps: f64,
-    /// The GPUs on offer.
+    /// The nodes with offered GPUs.
     pub nodes: Vec<PlanNode>,
     pub partitions: Vec<PlanPartition>,
-    /// What was left out and why.
+    /// Notes on what was excluded and why.
     pub notes: Vec<String>,
 }
 
-/// Which GPUs a plan may use.
+/// The GPUs that a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capacity {
@@ -71,24 +71,24 @@ pub enum Capacity {
     Limits,
 }
 
-/// A solved problem, as the command line has it in hand.
+/// A solved problem, as the command line has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Solved<'a> {
     pub problem: &'a Problem,
-    /// In the problem's order.
+    /// Jobs in the problem's order.
     pub jobs: &'a [Job],
     pub cluster: &'a Cluster,
     pub access: &'a Access,
     pub plan: &'a CheckedPlan,
     pub policy: &'a str,
-    /// Time that the policy took, where somebody looked.
+    /// Time that the policy took, if it was measured.
     pub solve: Option<Seconds>,
-    /// What no plan for the placed jobs undercuts, and the time that it took to find out, where it was beside
-    /// the policy's.
+    /// A lower bound for all plans of the placed jobs, and the time to prove it if that was separate from the
+    /// policy's.
     pub proven: Option<&'a (Bound, Option<Seconds>)>,
 }
 
-/// Why a text is not a plan file that this version can use.
+/// Why a text is not a valid plan file for this version.
 #[derive(Debug, Error)]
 pub enum PlanFileError {
     #[error("not a plan file")]
@@ -105,10 +105,10 @@ pub enum PlanFileError {
 impl PlanFile {
     /// Returns the file of a solved problem.
     ///
-    /// `notes` say what was left out and why, and what else people should know.
+    /// `notes` contain what was excluded and why, and other remarks for the user.
     pub fn new(solved: Solved<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
         let Solved { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
-        let outcome = Outcome::of(problem, plan);
+        let outcome = PlanFigures::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
         let jobs = plan.verdicts().iter().zip(jobs.iter().map(formats::jobs::to_json)).enumerate();
@@ -150,7 +150,7 @@ impl PlanFile {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// When the text is no JSON of this schema.
+    /// If the text is not JSON with this schema.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let json = |source| PlanFileError::Json { source };
         let error = match serde_json::from_str::<Self>(text) {
@@ -177,17 +177,18 @@ impl PlanFile {
     /// Returns the file's text: JSON with a newline at its end.
     ///
     /// # Errors
-    /// When a number is not finite, which no plan has.
+    /// If a number is not finite, which no plan has.
     pub fn to_json(&self) -> Result<String, PlanFileError> {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| PlanFileError::Json { source })?;
         text.push('\n');
         Ok(text)
     }
 
-    /// Returns the plan's id: twelve hexadecimal digits that depend on all but the solver's timings.
+    /// Returns the plan's id: twelve hexadecimal digits that depend on everything except the solver's
+    /// timings.
     ///
     /// # Errors
-    /// The same as [`Self::to_json`].
+    /// The errors of [`Self::to_json`].
     pub fn id(&self) -> Result<String, PlanFileError> {
         let untimed = Self { solve_s: None, bound_s: None, ..self.clone() };
         let digest = Sha256::digest(untimed.to_json()?.as_bytes());
@@ -198,7 +199,7 @@ impl PlanFile {
         Ok(id)
     }
 
-    /// Returns the nodes whose GPUs have no type in Slurm, and how to ask for them.
+    /// Returns the nodes whose GPUs have no type in Slurm, and how to request them.
     pub fn untyped(&self) -> BTreeMap<NodeName, Selector> {
         let selector = |selector: &PlanSelector| match selector {
             PlanSelector::Feature(feature) => Selector::Feature(feature.clone()),

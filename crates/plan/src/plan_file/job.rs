@@ -13,12 +13,12 @@ use hsched_model::{GpuType, JobName, NodeName};
 pub struct PlannedJob {
     pub name: JobName,
     pub verdict: PlanVerdict,
-    /// The partition that it goes to, or several with commas, where that is known.
+    /// Its partition, or several separated by commas, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     pub reason: Option<String>,
     pub jct_s: Option<f64>,
-    /// Until when it should be done, from when the plan begins.
+    /// Its deadline, relative to the start of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<f64>,
     pub epoch_s: Option<f64>,
@@ -29,18 +29,18 @@ pub struct PlannedJob {
     pub sharing: Option<Sharing>,
     pub gpus: Vec<PlanGpus>,
     pub ranks: Vec<PlanRank>,
-    /// In ring order, where the job says anything of replicas.
+    /// Replicas in ring order, if the job defines replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<PlanReplica>,
-    /// Speeds that the plan used on the types on offer, where they are not simply those of `spec`.
+    /// Speeds used for the offered types, if they are not simply those of `spec`.
     #[serde(default)]
     pub speeds: Vec<PlanSpeed>,
     pub notes: Vec<String>,
-    /// The job as a job file would say it, every default filled in.
+    /// The job in the format of a job file, with all defaults filled in.
     pub spec: Value,
 }
 
-/// What a plan does with a job.
+/// The plan's decision about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanVerdict {
@@ -66,7 +66,7 @@ pub struct PlanRank {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
     pub local_rank: u32,
-    /// Of which replica it is, where the job says anything of replicas; batch and samples are then those of the replica.
+    /// Index of its replica, if the job defines replicas; batch and samples are then those of the replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<usize>,
     pub batch: u64,

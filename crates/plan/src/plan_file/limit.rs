@@ -5,7 +5,7 @@ use crate::plan_file::node::PlanPartition;
 use hsched_model::{Cluster, Job, JobDefaults, Partition, Seconds};
 
 impl PlanFile {
-    /// Returns the least time limit of the partitions that a job may go to, if any is known.
+    /// Returns the shortest time limit among a job's partitions, if any is known.
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
         let partition = |partition: &PlanPartition| Partition {
             name: partition.name.clone(),

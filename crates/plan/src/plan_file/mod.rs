@@ -1,4 +1,5 @@
-//! Plan files: a checked plan as JSON with all that is needed to submit it elsewhere and later, and back.
+//! Plan files: a checked plan as JSON with all data needed to submit it elsewhere and later; written and
+//! read.
 
 mod certificate;
 mod check;

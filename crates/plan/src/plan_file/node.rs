@@ -1,4 +1,4 @@
-//! A plan file's nodes and partitions: the GPUs on offer, and how Slurm is asked for them.
+//! A plan file's nodes and partitions: the offered GPUs, and how to request them from Slurm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::WorkerNode;
 use hsched_model::{Cluster, GpuType, NodeName, Partition, Selector};
 
-/// A node with GPUs on offer.
+/// A node with offered GPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanNode {
     pub name: NodeName,
-    /// The GPUs on offer.
+    /// The offered GPUs.
     pub gpus: Vec<TypeCount>,
-    /// All its GPUs, in the order of their numbers.
+    /// All its GPUs, in the order of their indices.
     #[serde(default)]
     pub devices: Vec<TypeCount>,
-    /// How to ask for the GPUs, where Slurm does not know their type.
+    /// How to request the GPUs if Slurm does not know their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untyped: Option<PlanSelector>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -24,7 +24,7 @@ pub struct PlanNode {
     pub intra_node_gbps: f64,
 }
 
-/// What stands for the type of GPUs when Slurm is asked for them without one.
+/// What replaces the type when GPUs without one are requested from Slurm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanSelector {
@@ -64,7 +64,7 @@ impl PlanNode {
         };
         Self {
             name: node.name.clone(),
-            // In the order of the devices.
+            // In the order of devices.
             gpus: stocks
                 .iter()
                 .filter_map(|stock| Some(count(&stock.gpu_type, *offered.get(&stock.gpu_type)?)))

@@ -1,82 +1,82 @@
-//! The speeds that a plan used and its jobs' own file does not say: measured, or by another name.
+//! The speeds that a plan used but the job's own file does not contain: measured, or under another name.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
+use crate::throughput::{MeasuredSpeed, Method, SampleSource, SpeedEstimate, SpeedOrigin};
 use hsched_model::{GpuType, Seconds, Speed};
 
-/// A job's speed on a GPU type, and where it comes from.
+/// A job's speed on a GPU type, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanSpeed {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
     pub source: SpeedSource,
-    /// The rate, where the step time has no fixed part; else null, and the next two say it.
+    /// The rate, if the step time has no constant part; otherwise null, and the next two fields are set.
     pub samples_per_s: Option<f64>,
     pub alpha_s: Option<f64>,
     pub beta_s: Option<f64>,
-    /// Relative error of step times, one standard deviation.
+    /// Relative error of step times, as one standard deviation.
     pub error: Option<f64>,
-    /// Samples that it was learnt from; other models, where it is scaled.
+    /// Number of samples that it was learnt from; for a scaled speed, of other models.
     pub count: Option<u64>,
-    /// Batch sizes of these samples.
+    /// Number of batch sizes in these samples.
     pub batches: Option<usize>,
-    /// How the last of them was taken.
+    /// How the last sample was taken.
     pub by: Option<SampleSource>,
-    /// The type whose speed it is, or from whose it is scaled or guessed.
+    /// The type whose speed this is, or from which it is scaled or guessed.
     pub name: Option<GpuType>,
 }
 
-/// Where a speed comes from.
+/// The source of a speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeedSource {
     JobFile,
-    /// The job file says it of the type by another name.
+    /// The job file has it under another name of the type.
     OtherName,
-    /// Somebody set it by hand.
+    /// A user set it by hand.
     Set,
     Measured,
-    /// From the speeds of other models.
+    /// Scaled from the speeds of other models.
     Scaled,
-    /// From the table of GPUs.
+    /// Guessed from the table of GPUs.
     Guessed,
 }
 
 impl PlanSpeed {
-    /// Returns the speeds of a job that are not simply the job file's.
+    /// Returns the speeds of a job that are not simply those of the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
-        let speed = |(column, source): &(usize, Source)| {
+        let speed = |(column, source): &(usize, SpeedOrigin)| {
             let speed = model.types[*column]?.speed;
             Some(Self::new(&problem.gpu_types[*column], speed, source))
         };
         model.sources.iter().filter_map(speed).collect()
     }
 
-    fn new(gpu_type: &GpuType, speed: Speed, source: &Source) -> Self {
+    fn new(gpu_type: &GpuType, speed: Speed, source: &SpeedOrigin) -> Self {
         let (samples_per_s, alpha_s, beta_s) = match speed {
             Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
             Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
         };
-        let measured: Option<&Measured> = match source {
-            Source::Measured(measured) => Some(measured),
-            Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
+        let measured: Option<&MeasuredSpeed> = match source {
+            SpeedOrigin::Measured(measured) => Some(measured),
+            SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) | SpeedOrigin::Estimated(_) => None,
         };
-        let estimate: Option<&Estimate> = match source {
-            Source::Estimated(estimate) => Some(estimate),
-            Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
+        let estimate: Option<&SpeedEstimate> = match source {
+            SpeedOrigin::Estimated(estimate) => Some(estimate),
+            SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) | SpeedOrigin::Measured(_) => None,
         };
         let (kind, name) = match source {
-            Source::JobFile => (SpeedSource::JobFile, None),
-            Source::OtherName(name) => (SpeedSource::OtherName, Some(name)),
-            Source::Measured(Measured { count: 0, .. }) => (SpeedSource::Set, None),
-            Source::Measured(_) => (SpeedSource::Measured, None),
-            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => {
+            SpeedOrigin::JobFile => (SpeedSource::JobFile, None),
+            SpeedOrigin::OtherName(name) => (SpeedSource::OtherName, Some(name)),
+            SpeedOrigin::Measured(MeasuredSpeed { count: 0, .. }) => (SpeedSource::Set, None),
+            SpeedOrigin::Measured(_) => (SpeedSource::Measured, None),
+            SpeedOrigin::Estimated(SpeedEstimate { method: Method::Ratios { .. }, from, .. }) => {
                 (SpeedSource::Scaled, Some(from))
             }
-            Source::Estimated(Estimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
+            SpeedOrigin::Estimated(SpeedEstimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
         };
         let models = estimate.map(|estimate| match estimate.method {
             Method::Ratios { models } => models as u64,
@@ -96,7 +96,7 @@ impl PlanSpeed {
         }
     }
 
-    /// Returns the speed, or `None` if it is impossible.
+    /// Returns the speed, or `None` if it is invalid.
     pub(super) fn speed(&self) -> Option<Speed> {
         match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
             (Some(rate), None) => Speed::rate(rate),

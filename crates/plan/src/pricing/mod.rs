@@ -1,8 +1,7 @@
-//! Bundles at given prices: a job's cheapest bundle of GPUs, and all that are nearly as cheap.
+//! Bundles at given prices: a job's cheapest bundle of GPUs, and all bundles that are almost as cheap.
 //!
-//! A bundle is counts by type. It costs its job's completion time, with the fastest ring that any placement of
-//! it could have, and the prices of its GPUs, which are in seconds of that job. Nodes are known by their
-//! shapes alone.
+//! A bundle is a list of counts by type. Its cost is the job's completion time with the fastest ring of any
+//! placement, plus the prices of its GPUs in seconds of that job. Nodes are represented only by their shapes.
 
 mod across;
 mod pricer;

@@ -1,4 +1,4 @@
-//! One job against prices.
+//! Prices the bundles of one job.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::pricing::across::PATIENCE;
 use crate::pricing::{Rings, StepTimes};
 use crate::{Due, JobModel, Problem, cost};
 
-/// A bundle and the completion time of its job, in seconds, with what it costs that the job is late.
+/// A bundle, and the job's completion time in seconds plus the cost of being late.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bundle {
     /// GPUs by type.
@@ -21,7 +21,7 @@ pub(crate) struct Priced {
     pub bundle: Bundle,
     /// The bundle's cost and the price of its GPUs.
     pub value: f64,
-    /// No bundle has a lesser value: `value` up to the tolerance asked for.
+    /// Lower limit for the values of all bundles: `value` minus the requested tolerance.
     pub floor: f64,
 }
 
@@ -29,20 +29,21 @@ pub(crate) struct Priced {
 #[derive(Clone, Debug)]
 pub(crate) struct Pricer<'a> {
     pub job: &'a JobModel,
-    /// The most replicas by type.
+    /// Maximum number of replicas by type.
     most: Vec<u32>,
     due: Option<Due>,
-    /// Every legal bundle that some node can hold, without those of halls.
+    /// Every legal bundle that fits on one node, except on halls.
     inside: Vec<Bundle>,
-    /// Rings inside halls, by their GPUs.
+    /// Rings inside halls (nodes with very many GPUs), by their GPUs.
     halls: Vec<(Vec<u32>, Across<'a>)>,
     across: Option<Across<'a>>,
-    /// What was found out about jobs like this one.
+    /// Results of earlier searches for similar jobs.
     kept: Option<&'a StepTimes>,
 }
 
 impl<'a> Pricer<'a> {
-    /// Returns the pricer of a job that may have up to `offered` replicas by type; `rings` count replicas, too.
+    /// Returns the pricer of a job that may have up to `offered` replicas by type; `rings` also counts
+    /// replicas.
     pub(crate) fn new(
         job: &'a JobModel,
         rings: &Rings,
@@ -74,7 +75,7 @@ impl<'a> Pricer<'a> {
         Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
     }
 
-    /// Returns the pricer of a job that may have all GPUs on offer; `rings` are those of single GPUs.
+    /// Returns the pricer of a job that may have all offered GPUs; `rings` are those of single GPUs.
     pub(crate) fn alone(problem: &Problem, rings: &Rings, job: &'a JobModel) -> Self {
         if job.has_several_gpus() {
             let nodes = problem.nodes.iter().map(|node| node.gpus.as_slice());
@@ -83,7 +84,7 @@ impl<'a> Pricer<'a> {
         Self::new(job, rings, &problem.offered(), None)
     }
 
-    /// Returns the same, of a job whose lateness has a cost.
+    /// Returns the pricer with a cost for missing a deadline.
     pub(crate) fn due(mut self, due: Option<Due>) -> Self {
         let Some(own) = due else { return self };
         for bundle in &mut self.inside {
@@ -95,8 +96,8 @@ impl<'a> Pricer<'a> {
         Self { due, ..self }
     }
 
-    /// Returns the bundle with the least value at `prices` (by type), exact up to `tolerance` of its value;
-    /// `None` when the job has no legal bundle. A `hint` near the answer makes the search short.
+    /// Returns the bundle with the lowest value at `prices` (by type), accurate to `tolerance` of its value;
+    /// `None` if the job has no legal bundle. A `hint` close to the answer shortens the search.
     pub(crate) fn cheapest(
         &mut self,
         prices: &[f64],
@@ -117,8 +118,8 @@ impl<'a> Pricer<'a> {
         best.map(|(value, bundle)| Priced { bundle, value, floor })
     }
 
-    /// Returns the best bundle over the network or in a hall that is cheaper than `below`, with its value, and what none
-    /// undercuts, as [`Self::cheapest`] does; the search is as long as `patience` says.
+    /// Returns the best bundle over the network or in a hall with a value below `below`, with its value and a
+    /// lower limit for all bundles, like [`Self::cheapest`]; `patience` limits the search.
     pub(crate) fn cheapest_across(
         &mut self,
         prices: &[f64],
@@ -140,22 +141,22 @@ impl<'a> Pricer<'a> {
         (best, floor)
     }
 
-    /// Returns the GPUs of so many replicas by type.
+    /// Returns the GPUs of these replicas by type.
     pub(crate) fn gpus<'b>(&self, replicas: &'b [u32]) -> Cow<'b, [u32]> {
         if self.job.replica.is_none() { Cow::Borrowed(replicas) } else { Cow::Owned(self.job.gpus(replicas)) }
     }
 
-    /// Returns the most replicas by type.
+    /// Returns the maximum number of replicas by type.
     pub(crate) fn most(&self) -> &[u32] {
         &self.most
     }
 
-    /// Returns all legal bundles that some node can hold, without those of halls.
+    /// Returns all legal bundles that fit on one node, except on halls.
     pub(crate) fn inside(&self) -> &[Bundle] {
         &self.inside
     }
 
-    /// Returns the best ring in what is `left` of a hall that is cheaper than `below`, if it is one.
+    /// Returns the best ring on the `left` GPUs of a hall with a value below `below`, if the node is a hall.
     pub(crate) fn inside_hall(
         &mut self,
         prices: &[f64],
@@ -173,7 +174,7 @@ impl<'a> Pricer<'a> {
         best.min_by(|a, b| value(a).total_cmp(&value(b)))
     }
 
-    /// Returns all rings inside halls with a value of at most `limit`, as [`Self::across_within`] does.
+    /// Returns all rings inside halls with a value of at most `limit`, like [`Self::across_within`].
     pub(crate) fn inside_halls_within(
         &mut self,
         prices: &[f64],
@@ -184,7 +185,7 @@ impl<'a> Pricer<'a> {
         found.collect::<Option<Vec<_>>>().map(|bundles| bundles.concat())
     }
 
-    /// Returns the same job's rings over a network of another rate.
+    /// Returns the pricer of the same job with another network rate.
     pub(crate) fn over(&self, network: f64) -> Self {
         Self {
             job: self.job,
@@ -198,7 +199,7 @@ impl<'a> Pricer<'a> {
         .due(self.due)
     }
 
-    /// Returns the cost of a bundle with a ring of that rate; `None` when the bundle is illegal.
+    /// Returns the cost of a bundle with a ring with this rate; `None` if the bundle is illegal.
     pub(crate) fn cost(&self, counts: &[u32], ring: f64) -> Option<f64> {
         let ranks: u32 = counts.iter().sum();
         if !(self.job.min_gpus..=self.job.max_gpus).contains(&ranks) {
@@ -209,13 +210,13 @@ impl<'a> Pricer<'a> {
         Some(self.due.map_or(time, |due| due.cost(time)))
     }
 
-    /// Returns all rings over the network with a value of at most `limit` at `prices`; `None` when there are
-    /// more than `most`, or the search for them is long.
+    /// Returns all rings over the network with a value of at most `limit` at `prices`; `None` if there are
+    /// more than `most`, or the search takes too long.
     pub(crate) fn across_within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
         self.across.as_mut().map_or(Some(Vec::new()), |across| across.within(prices, limit, most))
     }
 
-    /// Returns the best ring over the network within `room` (GPUs by type) that is cheaper than `below`.
+    /// Returns the best ring over the network within `room` (GPUs by type) with a value below `below`.
     pub(crate) fn across_in(
         &mut self,
         prices: &[f64],

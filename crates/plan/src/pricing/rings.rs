@@ -1,4 +1,4 @@
-//! What rings a problem's nodes allow: which bundles one node can hold, and how fast its links are.
+//! Rings that a problem's nodes allow: the bundles that fit on one node, and the rates of its links.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,22 @@ use crate::{JobModel, Problem, WorkerNode};
 pub(crate) struct Rings {
     /// Rate between nodes.
     pub network: f64,
-    /// GPUs by type and rate inside, of every kind of node that no other kind surpasses.
+    /// GPUs by type and internal rate of every node shape that no other shape dominates.
     shapes: Vec<(Vec<u32>, f64)>,
 }
 
-/// What rings the nodes can hold, each alone.
+/// The rings that fit on single nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inside {
-    /// Every bundle of nodes that are no halls, and every single GPU, with its fastest ring in bytes per second.
+    /// Every bundle of nodes other than halls, and every single GPU, with its fastest ring in bytes per
+    /// second.
     pub bundles: BTreeMap<Vec<u32>, f64>,
-    /// Nodes of so many GPUs that their bundles are searched, not listed: GPUs by type for rings, and their rate.
+    /// Nodes with so many GPUs that their bundles are searched instead of listed: GPUs by type for rings, and
+    /// their rate.
     pub halls: Vec<(Vec<u32>, f64)>,
 }
 
-/// The most bundles of a node that are listed: eight GPUs in MIG slices of three sizes have some 2000.
+/// Maximum number of listed bundles of a node: eight GPUs in MIG slices of three sizes have about 2000.
 const MOST_LISTED: u64 = 4096;
 
 impl Rings {
@@ -31,7 +33,7 @@ impl Rings {
         Self::of(problem.network.bytes_per_second(), problem.nodes.iter().map(shape))
     }
 
-    /// Returns the rings that a network and nodes of such shapes allow: GPUs by type, and the rate inside.
+    /// Returns the rings allowed by a network and nodes of these shapes: GPUs by type, and the internal rate.
     pub(crate) fn of(network: f64, nodes: impl Iterator<Item = (Vec<u32>, f64)>) -> Self {
         let mut shapes: Vec<(Vec<u32>, f64)> = Vec::new();
         for shape in nodes {
@@ -43,13 +45,14 @@ impl Rings {
         Self { network, shapes }
     }
 
-    /// Returns the rings of a job whose replicas may have several GPUs: nodes by the replicas that they hold.
+    /// Returns the rings of a job whose replicas may have several GPUs, with nodes described by the replicas
+    /// that fit on them.
     pub(crate) fn of_replicas(&self, job: &JobModel) -> Self {
         let shape = |(gpus, rate): &(Vec<u32>, f64)| (job.replicas_in(gpus), *rate);
         Self::of(self.network, self.shapes.iter().map(shape))
     }
 
-    /// Returns the fastest ring that a bundle can have: inside a node that could hold it, or over the network.
+    /// Returns the fastest ring of a bundle: inside a node that could hold it, or over the network.
     pub(crate) fn fastest(&self, bundle: &[u32]) -> f64 {
         let able = self.shapes.iter().filter(|(gpus, _)| holds(gpus, bundle));
         able.map(|&(_, inside)| inside).fold(self.network, f64::max)
@@ -57,7 +60,7 @@ impl Rings {
 
     /// Returns the rings inside nodes of the types with `usable`.
     ///
-    /// Types with `alone` come one GPU at a time and with no other.
+    /// Types in `alone` allow only a single GPU and no other.
     pub(crate) fn inside(&self, usable: &[bool], alone: &[bool]) -> Inside {
         let mut rings = Inside::default();
         for (gpus, inside) in &self.shapes {
@@ -85,7 +88,7 @@ impl Rings {
 }
 
 impl Inside {
-    /// Lists a replica of each type of which there are enough GPUs, on whatever nodes.
+    /// Lists a replica of each type with enough GPUs, on any nodes.
     pub(crate) fn list_loose(&mut self, most: &[u32], usable: &[bool], network: f64) {
         for ty in (0..most.len()).filter(|&ty| most[ty] > 0 && usable[ty]) {
             let mut single = vec![0; most.len()];
@@ -108,7 +111,7 @@ fn surpasses(a: &(Vec<u32>, f64), b: &(Vec<u32>, f64)) -> bool {
     a.1 >= b.1 && holds(&a.0, &b.0)
 }
 
-/// Counts up to the next bundle within `most`; returns whether there was one.
+/// Advances `bundle` to the next one within `most`; returns whether there is one.
 fn next(bundle: &mut [u32], most: &[u32]) -> bool {
     for (count, &most) in bundle.iter_mut().zip(most) {
         if *count < most {

@@ -1,7 +1,8 @@
-//! What jobs pay for: GPUs by type, and what nodes can hold of replicas of several GPUs.
+//! The resources that jobs pay for: GPUs by type, and the nodes' capacity for replicas of several GPUs.
 //!
-//! A node of 6 GPUs holds one replica of 4, so that GPUs alone are no measure. Beside them, each size g of replicas that leaves GPUs over
-//! on some nodes is a resource: a node of f GPUs has floor(f/g) of it, and a replica of h GPUs takes floor(h/g).
+//! A node with 6 GPUs holds one replica of 4, so GPUs alone are not a sufficient measure. In addition, each
+//! replica size g that leaves GPUs over on some nodes is a resource: a node with f GPUs has floor(f/g) units,
+//! and a replica of h GPUs takes floor(h/g).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,19 @@ use crate::{JobModel, Problem};
 /// The resources of a problem: its types first, then the sizes.
 #[derive(Clone, Debug)]
 pub(crate) struct Stock {
-    /// How much there is of each resource.
+    /// Available units of each resource.
     pub offered: Vec<u32>,
     types: usize,
-    /// The type and the size behind each resource that is no type.
+    /// Type and size of each resource after the types.
     pub sizes: Vec<(usize, u32)>,
-    /// What has to be on one node together, by type, 1 for single GPUs; empty where there is nothing else.
+    /// Block sizes in use by type, 1 for single GPUs; empty if there are only single GPUs.
     in_use: Vec<BTreeSet<u32>>,
     /// Nodes by type and number of GPUs.
     nodes: Vec<BTreeMap<u32, u32>>,
 }
 
 impl Stock {
-    /// Returns what there is for these jobs.
+    /// Returns the resources for these jobs.
     pub(crate) fn new(problem: &Problem, jobs: &[usize]) -> Self {
         let types = problem.gpu_types.len();
         let mut stock = Self {
@@ -52,7 +53,7 @@ impl Stock {
         for ty in 0..types {
             for &size in stock.in_use[ty].iter().filter(|&&size| size > 1) {
                 let hold: u32 = stock.nodes[ty].iter().map(|(gpus, nodes)| gpus / size * nodes).sum();
-                // Where nothing is left over, GPUs say it all.
+                // If no GPUs are left over, the GPU count is sufficient.
                 if hold * size < stock.offered[ty] {
                     stock.sizes.push((ty, size));
                     stock.offered.push(hold);
@@ -67,7 +68,7 @@ impl Stock {
         (0..self.types).map(|ty| self.of_size(prices, ty, job.block(ty), job.size(ty)) / weight).collect()
     }
 
-    /// Returns the price of so many GPUs of a type, of which each `block` have to be on one node.
+    /// Returns the price of a number of GPUs of a type, of which each `block` must be on one node.
     fn of_size(&self, prices: &[f64], ty: usize, block: u32, size: u32) -> f64 {
         let mut price = if size == 1 { prices[ty] } else { f64::from(size) * prices[ty] };
         for (&(gpu_type, part), extra) in self.sizes.iter().zip(&prices[self.types..]) {
@@ -78,7 +79,7 @@ impl Stock {
         price
     }
 
-    /// Returns what so many replicas by type take of each resource.
+    /// Returns the units of each resource that these replicas take.
     pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32]) -> Vec<u32> {
         let mut uses = job.gpus(replicas);
         let of_part = |&(ty, part): &(usize, u32)| replicas[ty] * (job.block(ty) / part);
@@ -86,14 +87,15 @@ impl Stock {
         uses
     }
 
-    /// Returns how much less all nodes are worth at these prices than the resources: what nodes can hold at once may be less.
+    /// Returns the value of the resources at these prices minus the value that nodes can hold at the same
+    /// time, which may be less.
     pub(crate) fn surplus(&self, prices: &[f64]) -> f64 {
         let mut surplus = 0.0;
         for (ty, nodes) in self.nodes.iter().enumerate() {
             let sizes = self.in_use[ty].iter().map(|&size| (size, self.of_size(prices, ty, size, size)));
             let sizes: Vec<(u32, f64)> = sizes.collect();
             let most = nodes.keys().copied().max().unwrap_or(0) as usize;
-            // The most that a node of so many GPUs can be worth.
+            // The highest value that a node with each number of GPUs can hold.
             let mut worth = vec![0.0_f64; most + 1];
             for gpus in 1..=most {
                 let fits = sizes.iter().filter(|(size, _)| *size as usize <= gpus);

@@ -1,14 +1,14 @@
-//! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
+//! Detours: jobs that have long waited in the queue while other free GPUs would serve them almost as well.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, Decision, HeldPlacement, Plan, PolicyError, Stage};
+use crate::{Basis, Decision, HeldPlacement, HoldStage, Plan, PolicyError};
 use hsched_model::Time;
 
 impl ReplanContext<'_> {
-    /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.
+    /// Returns a plan that takes one such job out of the queue; free GPUs are given to only one of them.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn detour(&self) -> Result<Option<Plan>, PolicyError> {
         let late = self.queued().filter(|(_, hold)| self.late_at(hold).0 <= self.problem.now.0);
         for (job, hold) in late.take(self.rules.looked_at) {
@@ -39,7 +39,7 @@ impl ReplanContext<'_> {
         Ok(Some(Decision::Place { placements: vec![placement], queued: false, why }))
     }
 
-    /// Returns when the next job has waited for long.
+    /// Returns when the next job will have waited too long.
     pub(super) fn next_late(&self) -> Option<Time> {
         let times = self.queued().map(|(_, hold)| self.late_at(hold));
         times.filter(|time| time.0 > self.problem.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
@@ -52,6 +52,6 @@ impl ReplanContext<'_> {
     fn queued(&self) -> impl Iterator<Item = (usize, &HeldPlacement)> {
         let jobs = self.problem.jobs.iter().enumerate();
         let holds = jobs.flat_map(|(job, model)| model.progress.holds.iter().map(move |hold| (job, hold)));
-        holds.filter(|(_, hold)| hold.stage == Stage::Queued)
+        holds.filter(|(_, hold)| hold.stage == HoldStage::Queued)
     }
 }

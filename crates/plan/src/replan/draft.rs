@@ -3,18 +3,18 @@
 use crate::replan::ReplanContext;
 use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked, epoch_as_shared};
 
-/// A plan for some jobs as if they held nothing.
-pub(super) struct Draft {
+/// A plan for some jobs, as if they held no GPUs.
+pub(super) struct PlanDraft {
     pub extract: Extract,
     pub plan: CheckedPlan,
 }
 
 impl ReplanContext<'_> {
-    /// Returns a plan for `jobs`, in that order, on what they may use; `None` where there are no jobs.
+    /// Returns a plan for `jobs`, in that order, on the GPUs that they may use; `None` if there are no jobs.
     ///
     /// # Errors
-    /// When the placer cannot treat the problem, or breaks its rules.
-    pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<Draft>, PolicyError> {
+    /// If the placer does not support the problem, or violates its rules.
+    pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<PlanDraft>, PolicyError> {
         if jobs.is_empty() {
             return Ok(None);
         }
@@ -22,11 +22,11 @@ impl ReplanContext<'_> {
         (self.budget.begin)();
         let assignment = self.placer.place(&extract.problem, self.budget.stop)?;
         let plan = checked(self.placer.name(), &extract.problem, Plan::from(assignment))?;
-        Ok(Some(Draft { extract, plan }))
+        Ok(Some(PlanDraft { extract, plan }))
     }
 }
 
-impl Draft {
+impl PlanDraft {
     /// Returns whether it gives any job GPUs.
     pub(super) fn places(&self) -> bool {
         !self.plan.placed().is_empty()
@@ -39,7 +39,7 @@ impl Draft {
         Some(self.extract.to_whole(context.problem, placement))
     }
 
-    /// Returns the time of an epoch of a job in it with its whole batches, in seconds: that is what a running job has, too.
+    /// Returns the epoch time of one of its jobs, in seconds.
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
         let position = self.extract.jobs.iter().position(|known| *known == job)?;
         let placement = self.plan.verdicts()[position].placement()?;
@@ -50,7 +50,7 @@ impl Draft {
         Some(whole.unwrap_or(placement.epoch).total())
     }
 
-    /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.
+    /// Converts it to a plan of the whole problem, on GPUs that are free or for which jobs wait in the queue.
     pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
         let (extract, whole) = (self.extract, context.problem);
         let Plan { changes, categories, stopped, bound, .. } = self.plan.into_plan();

@@ -1,4 +1,5 @@
-//! A policy made of a placer: places waiting jobs on free GPUs; moves, detours and pending requests follow rules.
+//! A policy that uses a placer to place pending jobs on free GPUs; moves, detours and pending requests follow
+//! rules.
 
 mod detours;
 mod draft;
@@ -6,48 +7,49 @@ mod moves;
 mod queueing;
 
 use crate::{
-    Basis, Budget, Decision, Eligibility, Memory, Placer, Plan, Policy, PolicyError, Problem, Progress, Stage,
+    Basis, Budget, Decision, Eligibility, HoldStage, Memory, Placer, Plan, Policy, PolicyError, Problem,
+    Progress,
 };
 use hsched_model::Seconds;
 
-/// A placer's policy over time.
+/// A policy over time, based on a placer.
 pub struct Replan {
     placer: Box<dyn Placer>,
     rules: Replanning,
 }
 
-/// The parameters of every policy that is made of a placer.
+/// The parameters of every policy based on a placer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replanning {
     pub moves: Moves,
-    /// Whether jobs that find no free GPUs wait in the cluster's queue for those that others hold.
+    /// Whether jobs that find no free GPUs wait in the cluster's queue for GPUs in use.
     pub queue: bool,
-    /// The gain of moves must be more than this part of all the time that is still to come: less is not worth a stop.
+    /// Minimum gain of moves relative to the total remaining time; a smaller gain is not worth a stop.
     pub least_gain: f64,
-    /// Two epochs that differ by less than this part of them are equally long.
+    /// Epoch times that differ by less than this fraction count as equal.
     pub same: f64,
-    /// The most running jobs that are tried one by one for moves: those with the most time to come.
+    /// Maximum number of running jobs tried individually for moves, those with the most remaining time.
     pub tried: usize,
-    /// How long a submission waits in the queue before other GPUs that are free are looked at.
+    /// How long a submission waits in the queue before other free GPUs are considered.
     pub queue_patience: Seconds,
-    /// How much longer the job may take on those.
+    /// Maximum relative slowdown of the job on those GPUs.
     pub detour: f64,
-    /// The most jobs that have waited for long and are looked at in one decision.
+    /// Maximum number of long-waiting jobs considered in one decision.
     pub looked_at: usize,
 }
 
-/// Whether running jobs are stopped to go on elsewhere.
+/// Whether running jobs are stopped to move them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Moves {
     Never,
-    /// Where the gain exceeds the costs by this part of them.
+    /// If the gain exceeds the costs by this fraction.
     Auto {
         margin: f64,
     },
 }
 
 impl Moves {
-    /// The margin of those who give none.
+    /// The default margin.
     pub const USUAL_MARGIN: f64 = 0.5;
 
     /// Returns them in words.
@@ -74,7 +76,7 @@ impl Default for Replanning {
     }
 }
 
-/// One decision under way.
+/// A decision in progress.
 struct ReplanContext<'a> {
     problem: &'a Problem,
     placer: &'a dyn Placer,
@@ -83,7 +85,7 @@ struct ReplanContext<'a> {
 }
 
 impl Replan {
-    /// Returns the policy of a placer.
+    /// Returns the policy for a placer.
     pub fn new(placer: Box<dyn Placer>, rules: Replanning) -> Self {
         Self { placer, rules }
     }
@@ -128,7 +130,7 @@ impl Policy for Replan {
 }
 
 impl ReplanContext<'_> {
-    /// Returns either moves, or a plan for the jobs that may have GPUs now.
+    /// Returns either moves, or a plan for the jobs that may get GPUs now.
     fn decide(&self) -> Plan {
         let problem = self.problem;
         let ready = (0..problem.jobs.len()).filter(|&job| problem.jobs[job].progress.is_ready());
@@ -188,23 +190,23 @@ impl ReplanContext<'_> {
         Plan { wake, notes, ..plan }
     }
 
-    /// Returns the jobs that are about to give their GPUs back.
+    /// Returns the jobs that are about to release their GPUs.
     fn givers(&self) -> Vec<usize> {
         let gives = |job: &usize| {
             let holds = &self.problem.jobs[*job].progress.holds;
-            holds.iter().any(|hold| matches!(hold.stage, Stage::Leaving { gives_back: true, .. }))
+            holds.iter().any(|hold| matches!(hold.stage, HoldStage::Leaving { gives_back: true, .. }))
         };
         (0..self.problem.jobs.len()).filter(gives).collect()
     }
 
-    /// Returns whether a job may run on nodes where another one has GPUs.
+    /// Returns whether a job may use nodes on which another one has GPUs.
     fn wants_nodes_of(&self, job: usize, other: usize) -> bool {
         let slots = self.problem.jobs[other].progress.holds.iter().flat_map(|hold| &hold.slots);
         slots.into_iter().any(|slot| self.problem.jobs[job].may_use[slot.gpu_type])
     }
 
-    /// Returns whether a job is about to be tried again: it wants its GPUs back, and who moved there would soon have to
-    /// make room.
+    /// Returns whether a job is about to be retried: it needs its GPUs again, and a job moved there would
+    /// soon have to leave.
     fn is_tried_again(&self) -> bool {
         let later = |progress: &Progress| progress.holds.is_empty() && progress.waits == Eligibility::Later;
         self.problem.jobs.iter().any(|job| later(&job.progress))

@@ -1,80 +1,82 @@
-//! Whether running jobs should be stopped to go on elsewhere: what that saves against what it costs.
+//! Decides whether running jobs should be stopped to move them, by comparing the saving with the cost.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
-use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
+use crate::replan::draft::PlanDraft;
+use crate::{
+    Basis, Decision, Dues, HeldPlacement, HoldStage, Objective, Placement, Plan, PolicyError, WaitForecast,
+};
 use hsched_model::number::to_f64;
 
-/// A running job, and how it does where it is.
+/// A running job, and its performance on its present GPUs.
 struct Resident<'a> {
     job: usize,
     hold: &'a HeldPlacement,
-    /// Time of an epoch with its present shares, by the speeds known now, in seconds.
+    /// Epoch time with its present shares at the speeds known now, in seconds.
     epoch: f64,
-    /// How far it has come in the epoch under way, which a stop may cost it, in seconds.
+    /// Progress in the current epoch, which a stop may lose, in seconds.
     under_way: f64,
     movable: bool,
 }
 
-/// What would come of some moves.
+/// The result of some moves.
 struct MoveResult<'a> {
-    draft: Draft,
+    draft: PlanDraft,
     moved: Vec<&'a Resident<'a>>,
-    value: Value,
+    value: PlanValue,
     costs: f64,
 }
 
-/// What is still to come of all jobs.
+/// The remaining cost of all jobs.
 #[derive(Clone, Copy)]
-struct Value {
-    /// Jobs that miss their deadlines; 0 where the objective is another.
+struct PlanValue {
+    /// Number of jobs that miss their deadlines; 0 for other objectives.
     late: usize,
-    /// Sum of weighted times, or the longest.
+    /// Sum of weighted times, or the longest time.
     time: f64,
 }
 
-/// A job's time to come, in seconds; `None` where it has no place.
+/// A job's remaining time in seconds; `None` if it has no placement.
 struct ToCome {
     job: usize,
     time: Option<f64>,
-    /// What comes to it that is counted elsewhere but makes it late, too.
+    /// Additional delay that is counted elsewhere but may make the job late.
     delay: f64,
 }
 
-/// What is to be done about moves.
+/// The decision about moves.
 #[derive(Default)]
 pub(super) struct MovePlan {
-    /// Nothing where none pays.
+    /// Empty if no move is beneficial.
     pub plan: Plan,
-    /// Whether some would pay when the epochs under way are done: it is worth another look.
+    /// Whether moves would be beneficial after the current epochs, so that another check is due.
     pub later: bool,
 }
 
-/// What moves are weighed against.
+/// The reference values for moves.
 struct Scales<'a> {
     context: &'a ReplanContext<'a>,
     ready: &'a [usize],
-    base: Option<&'a Draft>,
+    base: Option<&'a PlanDraft>,
     residents: &'a [Resident<'a>],
     margin: f64,
     dues: Dues,
-    /// What the jobs that are ready would take with an equal share of all GPUs.
+    /// Remaining time of each ready job with an equal share of all GPUs.
     shares: BTreeMap<usize, f64>,
 }
 
 impl ReplanContext<'_> {
-    /// Returns the moves that pay best, if any pays.
+    /// Returns the most beneficial moves, if any.
     ///
     /// # Errors
-    /// When the placer gives no plan.
+    /// If the placer gives no plan.
     pub(super) fn moves(
         &self,
         ready: &[usize],
-        base: Option<&Draft>,
+        base: Option<&PlanDraft>,
         margin: f64,
     ) -> Result<MovePlan, PolicyError> {
         let residents = self.residents();
@@ -91,7 +93,7 @@ impl ReplanContext<'_> {
         let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
         let now = scales.value_of_staying();
         let worth = |choice: &MoveResult<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
-        // One late job less is worth any time.
+        // One late job fewer outweighs any time.
         let better = |a: &MoveResult<'_>, b: &MoveResult<'_>| {
             b.value.late.cmp(&a.value.late).then(worth(a).total_cmp(&worth(b)))
         };
@@ -100,7 +102,7 @@ impl ReplanContext<'_> {
         let Some(mut best) = choices.into_iter().flatten().max_by(better) else {
             return Ok(MovePlan::default());
         };
-        // Between two epochs nothing is lost.
+        // Between two epochs, no progress is lost.
         let lost: f64 =
             best.moved.iter().map(|resident| self.weight(resident.job) * resident.under_way).sum();
         let least = self.rules.least_gain * now.time;
@@ -127,7 +129,7 @@ impl ReplanContext<'_> {
 
     fn residents(&self) -> Vec<Resident<'_>> {
         let resident = |job: usize, hold| match hold {
-            &HeldPlacement { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
+            &HeldPlacement { stage: HoldStage::Running { epoch, under_way, movable, .. }, .. } => {
                 Some(Resident { job, hold, epoch, under_way, movable })
             }
             _ => None,
@@ -137,7 +139,7 @@ impl ReplanContext<'_> {
             .collect()
     }
 
-    /// Returns how long the jobs that are ready would take with an equal share of the GPUs, where that can be told.
+    /// Returns the run times of the ready jobs with an equal share of the GPUs, if known.
     fn shares(&self, ready: &[usize], residents: &[Resident<'_>]) -> BTreeMap<usize, f64> {
         if ready.is_empty() {
             return BTreeMap::new();
@@ -154,7 +156,7 @@ impl ReplanContext<'_> {
         self.problem.objective.weight(&self.problem.jobs[job])
     }
 
-    /// Returns the time that a running job's epochs still take where it is.
+    /// Returns the time for a running job's remaining epochs on its present GPUs.
     fn rest(&self, resident: &Resident<'_>) -> f64 {
         self.epochs(resident.job) * resident.epoch - resident.under_way
     }
@@ -163,12 +165,12 @@ impl ReplanContext<'_> {
         to_f64(self.problem.jobs[job].progress.epochs_left)
     }
 
-    fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
+    fn rest_in(&self, draft: &PlanDraft, job: usize) -> Option<f64> {
         Some(self.epochs(job) * draft.epoch(job)?)
     }
 
-    /// Returns whether a draft leaves a running job where it is, or on GPUs that are as good.
-    fn is_same(&self, resident: &Resident<'_>, draft: &Draft) -> bool {
+    /// Returns whether a draft leaves a running job on its GPUs, or on equally good ones.
+    fn is_same(&self, resident: &Resident<'_>, draft: &PlanDraft) -> bool {
         let (Some(placement), Some(epoch)) = (draft.placement(self, resident.job), draft.epoch(resident.job))
         else {
             return false;
@@ -196,8 +198,8 @@ impl ReplanContext<'_> {
 }
 
 impl<'a> Scales<'a> {
-    /// Returns the time to come when nobody moves.
-    fn value_of_staying(&self) -> Value {
+    /// Returns the remaining cost without moves.
+    fn value_of_staying(&self) -> PlanValue {
         let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
         let running =
             self.residents.iter().map(|resident| to_come(resident.job, Some(self.context.rest(resident))));
@@ -206,14 +208,15 @@ impl<'a> Scales<'a> {
         self.value(&running.chain(ready).collect::<Vec<_>>())
     }
 
-    /// Returns what comes of it when these jobs may move; those that end up where they are do not.
+    /// Returns the result if these jobs may move; those that end up on their present GPUs do not count as
+    /// moved.
     fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<MoveResult<'a>>, PolicyError> {
         // Each round fixes at least one job in its place.
         loop {
             let free = movers.iter().map(|resident| resident.job);
             let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
             let Some(draft) = self.context.draft(&jobs, Basis::Free)? else { return Ok(None) };
-            // A running job is never stopped to wait.
+            // A running job is never stopped just to wait.
             let (stay, moved): (Vec<&Resident<'_>>, Vec<&Resident<'_>>) =
                 movers.iter().copied().partition(|resident| self.context.is_same(resident, &draft));
             let homeless = moved.iter().any(|resident| draft.epoch(resident.job).is_none());
@@ -227,7 +230,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
+    fn weigh(&self, draft: PlanDraft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
         let weighted =
             |resident: &&Resident<'_>| self.context.weight(resident.job) * self.restart(resident.job);
         let costs = moved.iter().map(weighted).sum();
@@ -235,10 +238,15 @@ impl<'a> Scales<'a> {
         MoveResult { draft, moved, value, costs }
     }
 
-    /// Returns the time to come when some move, of which these wait this many seconds in the queue.
+    /// Returns the remaining cost if these jobs move, some of them after this many seconds in the queue.
     ///
-    /// A move must leave as much room before a deadline as it must be worth.
-    fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
+    /// A move must keep a margin before a deadline that is as large as its required gain.
+    fn value_of_moving(
+        &self,
+        draft: &PlanDraft,
+        moved: &[&Resident<'_>],
+        waits: &BTreeMap<usize, f64>,
+    ) -> PlanValue {
         let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
         let running = self.residents.iter().map(|resident| {
@@ -253,32 +261,34 @@ impl<'a> Scales<'a> {
         self.value(&running.chain(self.ready.iter().map(place)).collect::<Vec<_>>())
     }
 
-    /// Adds to a choice that jobs wait in the queue for this many seconds.
+    /// Adds waits in the queue of this many seconds to a choice.
     fn delay(&self, choice: &mut MoveResult<'_>, waits: &BTreeMap<usize, f64>) {
         choice.costs += waits.iter().map(|(&job, wait)| self.context.weight(job) * wait).sum::<f64>();
         choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);
     }
 
-    /// Returns what a restart costs a job, in seconds.
+    /// Returns the restart cost of a job, in seconds.
     fn restart(&self, job: usize) -> f64 {
         self.context.problem.jobs[job].progress.restart_cost.0
     }
 
-    /// Returns how many seconds the jobs that move would wait in the queue.
+    /// Returns how many seconds the moved jobs would wait in the queue.
     ///
     /// # Errors
-    /// What must be asked first.
+    /// The questions to ask first.
     fn queue_waits(&self, choice: &MoveResult<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
         let problem = self.context.problem;
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for resident in &choice.moved {
             let Some(placement) = choice.draft.placement(self.context, resident.job) else { continue };
-            // While those who move hold some of them, the queue's answer would be about their end.
+            // While moving jobs still hold some of these GPUs, the queue estimate would only reflect their
+            // ends.
             let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;
             }
-            let is_about = |known: &&Forecast| known.job == resident.job && known.slots == placement.slots;
+            let is_about =
+                |known: &&WaitForecast| known.job == resident.job && known.slots == placement.slots;
             match problem.forecasts.iter().find(is_about) {
                 Some(known) => {
                     waits.insert(resident.job, known.wait.map_or(0.0, |wait| wait.0));
@@ -289,9 +299,9 @@ impl<'a> Scales<'a> {
         if questions.is_empty() { Ok(waits) } else { Err(questions) }
     }
 
-    /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
-    /// first to end and then takes as long as with an equal share of all GPUs.
-    fn value(&self, jobs: &[ToCome]) -> Value {
+    /// Returns the number of late jobs, and the sum of remaining times or the longest one. A job without a
+    /// placement waits for the first job to end, and then takes as long as with an equal share of all GPUs.
+    fn value(&self, jobs: &[ToCome]) -> PlanValue {
         let first = jobs.iter().filter_map(|job| job.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
         let time = |job: &ToCome| job.time.unwrap_or_else(|| first + share(job.job));
@@ -304,11 +314,11 @@ impl<'a> Scales<'a> {
         } else {
             times.sum()
         };
-        Value { late, time }
+        PlanValue { late, time }
     }
 }
 
-/// Returns a time with about three digits.
+/// Formats a time with about three digits.
 fn seconds(time: f64) -> String {
     match time {
         _ if time < 9.995 => format!("{time:.2} s"),

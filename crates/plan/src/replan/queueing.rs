@@ -1,31 +1,32 @@
-//! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
+//! Jobs that find no free GPUs: which requests to queue, and how to change pending ones.
 
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
+use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
-    PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
+    Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
-/// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
+/// Time after which pending requests are re-evaluated without other changes: 10 min.
 const ASK_AGAIN: Seconds = Seconds(600.0);
 
-/// Why a job that cannot go on after a time limit asks for nothing.
+/// Reason for a job without requests that cannot resume after a time limit.
 const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, and the job starts over \
     after each; if its program can resume, add the job again with the key checkpoint";
 
-/// GPUs by node and type that requests of this decision are for: one decision asks for no node twice.
-type Asked = Vec<Vec<u32>>;
+/// GPUs requested in this decision by node and type; a decision requests no node twice.
+type RequestCounts = Vec<Vec<u32>>;
 
-/// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
+/// The GPUs that a job could use without competition: by node and type, and the problem of the job alone on
+/// these.
 struct SoleRoom {
     offered: Vec<Vec<u32>>,
     alone: Extract,
 }
 
 impl ReplanContext<'_> {
-    /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
+    /// Returns the jobs whose start estimates are needed: those with pending requests, or that may need one.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
         if self.problem.start_estimates.is_some() {
             return Vec::new();
@@ -34,16 +35,17 @@ impl ReplanContext<'_> {
         jobs.filter(|job| ready.contains(job) || is_pending(&self.problem.jobs[*job])).collect()
     }
 
-    /// Returns when pending requests are asked about anew.
+    /// Returns when pending requests are re-evaluated.
     pub(super) fn next_asking(&self) -> Option<Time> {
         self.problem.jobs.iter().any(is_pending).then(|| self.problem.now.after(ASK_AGAIN))
     }
 
-    /// Returns a plan for jobs on free GPUs, without those that are done before on others that they have to wait for.
+    /// Returns a plan for jobs on free GPUs, without jobs that would end sooner on GPUs for which they have
+    /// to wait.
     ///
     /// # Errors
-    /// When the placer gives no plan.
-    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<Draft>, PolicyError> {
+    /// If the placer gives no plan.
+    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<PlanDraft>, PolicyError> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
         let is_late = |job: &usize| {
@@ -59,12 +61,17 @@ impl ReplanContext<'_> {
         if soon.len() == ready.len() { Ok(base) } else { self.draft(&soon, Basis::Free) }
     }
 
-    /// Returns what `base` gives, or else requests of the other jobs that are ready, and what to change of those that are pending.
-    pub(super) fn with_queue(&self, base: Option<Draft>, ready: &[usize], notes: &mut Vec<String>) -> Plan {
-        let places = base.as_ref().is_some_and(Draft::places);
+    /// Returns the plan of `base`, or else requests of the other ready jobs and changes of pending ones.
+    pub(super) fn with_queue(
+        &self,
+        base: Option<PlanDraft>,
+        ready: &[usize],
+        notes: &mut Vec<String>,
+    ) -> Plan {
+        let places = base.as_ref().is_some_and(PlanDraft::places);
         let base = base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default();
         if places {
-            // What is free is given away first; the others are asked about again.
+            // Free GPUs are assigned first; the other jobs are considered in the next decision.
             return Plan { wake: Some(self.problem.now), ..base };
         }
         if self.problem.start_estimates.as_ref().is_some_and(Vec::is_empty) {
@@ -89,7 +96,7 @@ impl ReplanContext<'_> {
                 }
                 Err(later) => {
                     left_out |= later;
-                    // It says why, or that the job can never be placed.
+                    // The placer says why, or that the job can never be placed.
                     let why = base.changes.iter().find(|(change, _)| *change == job).cloned();
                     changes.extend(why.or_else(|| Some((job, self.nothing_suits(job)?))));
                 }
@@ -98,11 +105,11 @@ impl ReplanContext<'_> {
         Plan { changes, requests, wake: left_out.then_some(self.problem.now), ..Plan::default() }
     }
 
-    /// Returns what the placer would have the jobs wait for, where nobody can say when anything starts: each as if it got all that is
-    /// there, within what a job takes at most.
+    /// Returns the requests that the placer would make if no start estimates exist: for each job as if it
+    /// were alone, within its limits.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {
-            Ok(draft) => Some(draft.filter(Draft::places)?.into_plan(self, Basis::Queue)),
+            Ok(draft) => Some(draft.filter(PlanDraft::places)?.into_plan(self, Basis::Queue)),
             Err(error) => {
                 notes.push(error.to_string());
                 None
@@ -114,7 +121,7 @@ impl ReplanContext<'_> {
         self.problem.start_estimates.iter().flatten().find(|estimates| estimates.job == job)
     }
 
-    /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
+    /// Returns whether the time limit of every request for these GPUs would end a job that cannot resume.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
         let Some(start_estimates) = self.start_estimates(job) else { return false };
         let blocks = kind(&self.problem.gpu_types, &placement.slots);
@@ -122,14 +129,14 @@ impl ReplanContext<'_> {
         !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == blocks)
     }
 
-    /// Returns that no time limit suits a job, where that is so.
+    /// Returns that no time limit suits a job, if that is the case.
     fn nothing_suits(&self, job: usize) -> Option<Decision> {
         let JobStartEstimates { requests, cut, .. } = self.start_estimates(job)?;
         let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
         (requests.is_empty() && !cut.is_empty()).then(why)
     }
 
-    /// Returns the requests of a job whose GPUs it may have here.
+    /// Returns the requests of a job whose GPUs it may use here.
     fn able<'p>(&self, job: usize, start_estimates: &'p JobStartEstimates) -> Vec<&'p RequestStartEstimate> {
         let (room, nothing) = (self.room(job), self.asked_for_nothing());
         let is_able = |estimate: &&RequestStartEstimate| {
@@ -138,7 +145,7 @@ impl ReplanContext<'_> {
         start_estimates.requests.iter().filter(is_able).collect()
     }
 
-    /// Returns what counts of the requests of a job.
+    /// Returns the data of a job's requests that the choice needs.
     fn candidates(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Candidate> {
         let able = self.able(job, start_estimates);
         Candidate::of(&able.iter().map(|estimate| (&estimate.request, estimate.anew)).collect::<Vec<_>>())
@@ -149,11 +156,11 @@ impl ReplanContext<'_> {
         self.candidates(job, start_estimates).iter().map(|candidate| candidate.finish).min_by(f64::total_cmp)
     }
 
-    /// Returns the request to begin with.
+    /// Returns the first request of a job.
     ///
     /// # Errors
-    /// Whether there is one for which another decision is needed, as this one asks for its nodes already.
-    fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
+    /// Returns true if another decision is needed because this one has already requested the nodes.
+    fn begin(&self, job: usize, asked: &mut RequestCounts) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
@@ -163,7 +170,7 @@ impl ReplanContext<'_> {
         Ok((decision, chosen.id))
     }
 
-    /// Returns what could be done with what a job waits for: all requests, in its place or anew.
+    /// Returns the alternatives to a job's pending requests: all requests, in place or submitted again.
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
         let holds = &self.problem.jobs[job].progress.holds;
         let there: Vec<GpuBlocks> =
@@ -181,8 +188,9 @@ impl ReplanContext<'_> {
         self.able(job, start_estimates).into_iter().map(other).collect()
     }
 
-    /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
-    fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
+    /// Returns what to do with a job's pending requests, and the request to use; `None` if they stay as they
+    /// are.
+    fn remedy(&self, job: usize, asked: &mut RequestCounts) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;
         let holds = &self.problem.jobs[job].progress.holds;
         let epochs = self.epochs(job);
@@ -201,13 +209,16 @@ impl ReplanContext<'_> {
         };
         let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
-        let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
+        let (RequestRemedy::Amend(id) | RequestRemedy::Beside(id) | RequestRemedy::Replace(id)) = decided
+        else {
+            return None;
+        };
         let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
         let remedy = all.iter().find(|remedy| remedy.id == id)?;
-        let wait = if let Remedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
+        let wait = if let RequestRemedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + remedy.run));
         let gpus = self.problem.named(&placement.slots);
-        if let Remedy::Replace(_) = decided {
+        if let RequestRemedy::Replace(_) = decided {
             let why = format!(
                 "with a new request for {gpus}, the job finishes in {after} instead of \
                 {before}"
@@ -215,26 +226,27 @@ impl ReplanContext<'_> {
             return Some((Decision::Place { placements: vec![placement], queued: true, why }, id));
         }
         let why = format!("finishes in {after} instead of {before} (estimated)");
-        Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
+        Some((Decision::Adjust { placement, in_place: matches!(decided, RequestRemedy::Amend(_)), why }, id))
     }
 
-    /// Returns what a job could have if nobody else waited.
+    /// Returns the GPUs that a job could use without competition.
     fn room(&self, job: usize) -> SoleRoom {
         let offered = self.problem.offered_to(&[job], Basis::Line);
         SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
     }
 
-    fn asked_for_nothing(&self) -> Asked {
+    fn asked_for_nothing(&self) -> RequestCounts {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
-    /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
+    /// Returns the GPUs of a request on nodes that this decision has not requested yet, and marks them as
+    /// requested.
     fn settle(
         &self,
         job: usize,
         room: &SoleRoom,
         request: &RequestOption,
-        asked: &mut Asked,
+        asked: &mut RequestCounts,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
         let may_use = |ty: &usize| {
@@ -260,21 +272,21 @@ impl ReplanContext<'_> {
     }
 }
 
-/// Returns whether a job waits in the queue and nowhere else.
+/// Returns whether a job is pending in the queue and has no running submission.
 fn is_pending(job: &JobModel) -> bool {
     let holds = &job.progress.holds;
-    !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
+    !holds.is_empty() && holds.iter().all(|hold| hold.stage == HoldStage::Queued)
 }
 
-/// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.
+/// GPUs in the form of a Slurm request: type, number per node, number of nodes.
 type GpuBlocks = Vec<(GpuType, u32, usize)>;
 
-/// Returns what a request asks for.
+/// Returns the GPUs of a request.
 fn kind_of(request: &RequestOption) -> GpuBlocks {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 
-/// Returns what some GPUs are for Slurm.
+/// Returns GPUs in the form of a Slurm request.
 fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> GpuBlocks {
     let mut kinds = GpuBlocks::new();
     for slot in slots {

@@ -1,8 +1,8 @@
-//! GPUs that a job could ask the cluster's queue for, and what to do with the requests that wait there.
+//! GPUs that a job could request from the cluster's queue, and what to do with its pending requests.
 
 mod options;
 mod remedy;
 
 pub(crate) use self::options::is_legal;
 pub use self::options::{MOST_GPUS, options};
-pub(crate) use self::remedy::{Instead, Pending, Remedy, remedy};
+pub(crate) use self::remedy::{Instead, Pending, RequestRemedy, remedy};

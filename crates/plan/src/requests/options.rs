@@ -1,15 +1,16 @@
-//! The GPUs that a job could ask for: of one type, the same number on each node.
+//! The GPUs that a job could request: of one type, with the same number on each node.
 
 use crate::{Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
-/// The most GPUs that are asked for where the job does not say how many it may have: a polite part of a large cluster.
+/// Maximum number of requested GPUs if the job sets none: a modest part of a large cluster.
 pub const MOST_GPUS: u32 = 32;
 
-/// More GPUs must be faster by this part of the time.
+/// More GPUs must reduce the time to at most this fraction.
 const FASTER: f64 = 0.98;
 
-/// Returns the placements of a job on at most this many GPUs of one type on so many nodes, each faster than all smaller ones. Nobody
-/// is thought to hold any of these GPUs; a job of several nodes takes all GPUs of the type of each, or as many as make whole replicas.
+/// Returns the placements of a job on at most this many GPUs of one type per number of nodes, each faster
+/// than all smaller ones. The GPUs are assumed to be free. A job on several nodes uses all GPUs of the type
+/// on each, or as many as form whole replicas.
 pub fn options(
     problem: &Problem,
     job: usize,
@@ -44,7 +45,7 @@ pub fn options(
     list
 }
 
-/// Returns whether a placement breaks no rule in a problem where nobody holds its GPUs.
+/// Returns whether a placement is legal in a problem in which its GPUs are unused.
 pub(crate) fn is_legal(problem: &Problem, job: usize, placement: &Placement) -> bool {
     let changes = vec![(job, Decision::place(placement.clone()))];
     verify(problem, Plan { changes, ..Plan::default() }).is_ok()

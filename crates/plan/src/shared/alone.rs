@@ -1,7 +1,8 @@
-//! A policy over time where a move takes time, on GPUs that nobody else takes: what it decided holds until it is carried out.
+//! A policy over time for moves that take time, on GPUs without other users: a decision stays valid until it
+//! is carried out.
 //!
-//! Without it a job that was stopped to move is nobody's concern while it saves: its new GPUs go to others, and it comes back to
-//! those that it had.
+//! Without this wrapper, a job that is stopped to move would lose its place while it saves: its new GPUs
+//! would go to other jobs, and it would return to its old ones.
 
 use crate::shared::NOT_FREE_YET;
 use crate::shared::projected::ProjectedProblem;
@@ -9,21 +10,21 @@ use crate::shared::promise::{self, Promise};
 use crate::shared::safe::TypeLimits;
 use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
 
-/// A policy over time that keeps what it has decided.
+/// A policy over time that remembers its decisions until they are carried out.
 pub struct SolePolicy {
     inner: Box<dyn Policy>,
-    /// What was decided and is not carried out yet, as far as it is known.
+    /// Decisions that, as far as known, are not carried out yet.
     promises: Vec<Promise>,
 }
 
 impl SolePolicy {
-    /// Returns a policy that decides as the one inside would if jobs moved at once.
+    /// Returns a policy that decides as `inner` would if moves were immediate.
     pub fn new(inner: Box<dyn Policy>) -> Self {
         Self { inner, promises: Vec::new() }
     }
 }
 
-/// A plan that is made of promises and of what the policy inside wants.
+/// Builds a plan from promises and the decisions of the wrapped policy.
 struct Maker<'a> {
     shown: &'a ProjectedProblem<'a>,
     room: FutureRoom<'a>,
@@ -31,7 +32,7 @@ struct Maker<'a> {
     changes: Vec<(usize, Decision)>,
 }
 
-/// What is free when those who leave have left, and what the limits of GPU types leave then.
+/// GPUs that will be free after leaving jobs have left, and the remaining limits of GPU types.
 struct FutureRoom<'a> {
     free: Unclaimed,
     limits: TypeLimits<'a>,
@@ -57,7 +58,7 @@ impl Policy for SolePolicy {
         maker.keep();
         let changes = plan.changes.iter().filter(|(job, _)| !shown.is_settled(*job));
         let (running, waiting): (Vec<_>, Vec<_>) = changes.partition(|(job, _)| shown.runs(*job));
-        // Whoever waits finds free what those who run give back.
+        // Pending jobs may use the GPUs that running jobs release.
         for (job, _) in &running {
             maker.room.give_back(problem, *job);
         }
@@ -85,7 +86,7 @@ impl<'a> Maker<'a> {
         Self { shown, room, promises: Vec::new(), changes: Vec::new() }
     }
 
-    /// Gives jobs the GPUs that were promised to them, where they are free by now.
+    /// Gives jobs their promised GPUs, if they are free by now.
     fn keep(&mut self) {
         for request in self.shown.kept() {
             let waits = self.shown.real.jobs[request.job].progress.is_ready();
@@ -98,8 +99,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Adds what the policy inside wants of a job. What has to wait for GPUs that others are about to give back is promised;
-    /// who runs makes room at once.
+    /// Adds the wrapped policy's decision about a job. GPUs that other jobs are about to release are
+    /// promised; a running job makes room at once.
     fn add(&mut self, job: usize, decision: &Decision) {
         let Decision::Place { placements, why, .. } = decision else {
             self.changes.push((job, decision.clone()));
@@ -109,7 +110,7 @@ impl<'a> Maker<'a> {
         let slots: Vec<Slot> =
             placements.iter().flat_map(|placement| placement.slots.iter().copied()).collect();
         let is_free = self.room.take(real, job, &slots);
-        // Copies are decided on again when one of them finds no room.
+        // Copies are decided again if one of them does not fit.
         if let [placement] = placements.as_slice() {
             self.promises.push(Promise::new(real, job, placement));
         }
@@ -124,7 +125,7 @@ impl<'a> Maker<'a> {
 }
 
 impl FutureRoom<'_> {
-    /// Takes GPUs for a job; returns whether they are there.
+    /// Takes GPUs for a job; returns whether they are available.
     fn take(&mut self, problem: &Problem, job: usize, slots: &[Slot]) -> bool {
         let is_there = self.limits.allow(slots) && self.free.take(problem.jobs[job].needs, slots.iter());
         if is_there {
@@ -133,7 +134,7 @@ impl FutureRoom<'_> {
         is_there
     }
 
-    /// Takes back what a job holds.
+    /// Releases the GPUs of a job.
     fn give_back(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let held = || model.progress.running().flat_map(|hold| &hold.slots);

@@ -1,7 +1,9 @@
-//! Rules of a shared cluster around a policy: it carries out what is safe when other users may take released GPUs.
+//! Rules for a policy on a shared cluster: only decisions that are safe when other users may take released
+//! GPUs are carried out.
 //!
-//! The policy inside decides as if jobs moved at once. No running job is stopped only to wait, none is touched that does not
-//! save, a move pays for its wait in the queue, and the GPUs that a job was given are kept for it until it has them.
+//! The wrapped policy decides as if moves were immediate. No running job is stopped only to wait, jobs that
+//! do not save are left alone, a move must be worth its wait in the queue, and the GPUs assigned to a job are
+//! reserved until it has them.
 
 mod alone;
 mod projected;
@@ -16,47 +18,48 @@ use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
 use crate::shared::safe::PlacementRequest;
 use crate::{
-    Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
-    Stage,
+    Budget, Decision, HoldStage, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
+    WaitForecast,
 };
 use hsched_model::{Seconds, Time};
 
 /// A policy over time with the rules of a shared cluster.
-pub struct Shared {
+pub struct SharedPolicy {
     inner: Box<dyn Policy>,
-    rules: Rules,
-    /// What was decided and is not carried out yet, as far as it is known.
+    rules: SharedRules,
+    /// Decisions that, as far as known, are not carried out yet.
     promises: Vec<Promise>,
 }
 
 /// The rules that have parameters.
 #[derive(Clone, Copy)]
-struct Rules {
+struct SharedRules {
     moves: Moves,
     queue_patience: Seconds,
 }
 
-/// What is known of the cost of a job's move.
+/// The known cost of a job's move.
 #[derive(Clone, Copy)]
 struct Price {
-    /// All of it, as far as it is known.
+    /// The total of the known parts.
     cost: Seconds,
-    /// Whether the wait in the queue is part of it.
+    /// Whether it includes the wait in the queue.
     has_wait: bool,
 }
 
-/// Why a job waits whose GPUs are not free yet.
+/// Reason of a pending job whose GPUs are not free yet.
 const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
 
-impl Shared {
-    /// Returns a policy with the rules of a shared cluster, of which `rules` has the parameters. The policy inside should
-    /// not count on stopping jobs.
+impl SharedPolicy {
+    /// Returns a policy with the rules of a shared cluster, whose parameters are in `rules`. The wrapped
+    /// policy should not rely on stopping jobs.
     pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
-        let rules = Rules { moves: rules.moves, queue_patience: rules.queue_patience };
+        let rules = SharedRules { moves: rules.moves, queue_patience: rules.queue_patience };
         Self { inner, rules, promises: Vec::new() }
     }
 
-    /// Returns the plan that carries out requests and promises, and remembers them until they are.
+    /// Returns the plan that carries out requests and promises, and remembers them until they are carried
+    /// out.
     fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, requests: Vec<PlacementRequest>) -> Plan {
         let problem = shown.real;
         let mut changes: Vec<(usize, Decision)> = Vec::new();
@@ -91,8 +94,8 @@ impl Shared {
         Plan { changes, ..plan }
     }
 
-    /// Returns when it should look again: now, if a move would pay once the epoch under way is done, or when a submission
-    /// has waited for long.
+    /// Returns when it should decide again: immediately if a move would be beneficial after the current
+    /// epoch, or when a submission has waited too long.
     fn wake(
         &self,
         shown: &ProjectedProblem<'_>,
@@ -100,14 +103,14 @@ impl Shared {
         plan: &Plan,
     ) -> Option<Time> {
         let now = shown.real.now;
-        // It was no longer wanted when the epoch under way was counted.
+        // The move was no longer beneficial when the current epoch was included.
         let soon = looked_at.values().any(|price| !price.has_wait).then_some(now);
         let times = [plan.wake, soon, shown.next_late(self.rules.queue_patience)];
         times.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 
-impl Policy for Shared {
+impl Policy for SharedPolicy {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -124,12 +127,13 @@ impl Policy for Shared {
         format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
     }
 
-    /// None: it decides whenever something changes, because a move waits in the queue for longer than a round.
+    /// None: it decides whenever something changes, because a move waits in the queue for longer than a
+    /// round.
     fn round(&self) -> Option<Seconds> {
         None
     }
 
-    /// No: what a start costs is the wait in the queue, which is asked for.
+    /// No: the cost of a start is the wait in the queue, which is estimated.
     fn starts_cost(&self) -> bool {
         false
     }
@@ -158,7 +162,8 @@ impl Policy for Shared {
                     None => questions.push((*job, placement.clone())),
                 }
             }
-            // It decides again as if it had not yet: a decision that is not carried out is none.
+            // It decides again from its earlier memory, because a decision that is not carried out must have
+            // no effect.
             if let Some(memory) = &before {
                 self.inner.remember(memory);
             }
@@ -179,8 +184,9 @@ impl Policy for Shared {
     }
 }
 
-/// Returns what a move costs a running job, more than is `known` of it: the restart, the epoch under way, which may be lost,
-/// then the wait in the queue; `None` while the queue has to be asked. It is asked only about moves that pay but for it.
+/// Returns the cost of a running job's move beyond what is `known`: the restart, the progress of the current
+/// epoch, which may be lost, and the wait in the queue; `None` while the queue estimate is missing. Estimates
+/// are requested only for moves that would otherwise be beneficial.
 fn price(
     shown: &ProjectedProblem<'_>,
     job: usize,
@@ -195,22 +201,22 @@ fn price(
         return Some(Price { cost: Seconds(cost), has_wait: false });
     }
     let mut held = progress.holds.iter().flat_map(|hold| &hold.slots);
-    // While jobs hold some of these GPUs that move away themselves, the queue's answer would be about their ends.
+    // While moving jobs hold some of these GPUs, the queue estimate would only reflect their ends.
     let is_its_own = held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node));
     let wait = if is_its_own || !shown.is_free(job, placement) {
         0.0
     } else {
-        let is_about = |known: &&Forecast| known.job == job && known.slots == placement.slots;
+        let is_about = |known: &&WaitForecast| known.job == job && known.slots == placement.slots;
         let forecast = problem.forecasts.iter().find(is_about)?;
         forecast.wait.map_or(0.0, |wait| wait.0)
     };
     Some(Price { cost: Seconds(cost + wait), has_wait: true })
 }
 
-/// Returns how far a running job has come in the epoch under way, in seconds.
+/// Returns a running job's progress in the current epoch, in seconds.
 fn under_way(problem: &Problem, job: usize) -> f64 {
     let held = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
-        Stage::Running { under_way, .. } => under_way,
+        HoldStage::Running { under_way, .. } => under_way,
         _ => 0.0,
     });
     held.fold(0.0, f64::max)

@@ -1,34 +1,34 @@
-//! The problem as the policy inside sees it: whatever is on its way has arrived.
+//! The problem shown to the wrapped policy, in which pending moves have already arrived.
 
 use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
 use crate::shared::safe::{PlacementRequest, TypeLimits};
-use crate::shared::{Price, Rules};
+use crate::shared::{Price, SharedRules};
 use crate::{
-    Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
-    Stage, Unclaimed,
+    Changed, Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, Progress, Room, Sharing,
+    Slot, Unclaimed,
 };
 use hsched_model::{Seconds, Time};
 
-/// What the policy inside is shown, and what it is really like.
+/// The problem shown to the wrapped policy, and the real one.
 pub(super) struct ProjectedProblem<'a> {
     pub real: &'a Problem,
     pub problem: Problem,
-    /// What really is free now; what a submission has waited for in vain is nobody's.
+    /// The GPUs that are really free now; GPUs for which a submission has waited too long count as free.
     pub free: Unclaimed,
-    /// Jobs that have been decided on: they run already, or wait for promised GPUs.
+    /// Jobs that are already decided: they run, or wait for promised GPUs.
     settled: Vec<bool>,
     /// Promises that can still be kept.
     kept: Vec<(usize, Placement)>,
 }
 
 impl<'a> ProjectedProblem<'a> {
-    /// Returns what to show of a problem. A move costs what is known of it, or else the restart.
+    /// Returns the projection of a problem. A move costs what is known of it, or else the restart.
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],
-        rules: Rules,
+        rules: SharedRules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
         let mut projected = Self::of(real);
@@ -39,7 +39,7 @@ impl<'a> ProjectedProblem<'a> {
         projected
     }
 
-    /// Returns what to show of a problem where nobody waits in a queue, and moves cost what the problem says.
+    /// Returns the projection of a problem without a queue, in which moves cost what the problem says.
     pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
         let mut projected = Self::of(real);
         projected.arrive(promises);
@@ -52,7 +52,7 @@ impl<'a> ProjectedProblem<'a> {
         Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() }
     }
 
-    /// Shows as arrived what is on its way, and what is promised.
+    /// Shows pending moves and promises as arrived.
     fn arrive(&mut self, promises: &[Promise]) {
         self.free_what_is_left();
         let on_their_way = self.take_off();
@@ -65,12 +65,12 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Returns whether a job is none of the policy's business now.
+    /// Returns whether a job is already decided.
     pub(super) fn is_settled(&self, job: usize) -> bool {
         self.settled[job]
     }
 
-    /// Returns whether a job runs that is not on its way elsewhere.
+    /// Returns whether a job runs and is not moving.
     pub(super) fn runs(&self, job: usize) -> bool {
         self.real.jobs[job].progress.running().next().is_some()
     }
@@ -80,7 +80,8 @@ impl<'a> ProjectedProblem<'a> {
         self.free.clone().take(self.real.jobs[job].needs, placement.slots.iter())
     }
 
-    /// Returns the promises as requests; those whose GPUs are not free yet, or whose job is still being stopped, wait.
+    /// Returns the promises as requests; those whose GPUs are not free yet or whose job is still stopping
+    /// have to wait.
     pub(super) fn kept(&self) -> Vec<PlacementRequest> {
         let mut free = self.free.clone();
         let request = |(job, placement): &(usize, Placement)| {
@@ -91,20 +92,20 @@ impl<'a> ProjectedProblem<'a> {
         self.kept.iter().map(request).collect()
     }
 
-    /// Returns when the next submission has waited for long.
+    /// Returns when the next submission will have waited too long.
     pub(super) fn next_late(&self, patience: Seconds) -> Option<Time> {
         let holds = self.real.jobs.iter().flat_map(|job| &job.progress.holds);
-        let queued = holds.filter(|hold| hold.stage == Stage::Queued);
+        let queued = holds.filter(|hold| hold.stage == HoldStage::Queued);
         let times = queued.map(|hold| hold.since.after(patience));
         times.filter(|time| time.0 > self.real.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Shows jobs as waiting whose only submission has waited in the queue for long.
+    /// Shows jobs as pending if their only submission has waited in the queue too long.
     fn give_up_waiting(&mut self, patience: Seconds) {
         let now = self.problem.now;
         for model in &mut self.problem.jobs {
             if let [hold] = model.progress.holds.as_slice()
-                && hold.stage == Stage::Queued
+                && hold.stage == HoldStage::Queued
                 && hold.since.after(patience).0 <= now.0
             {
                 (model.progress.holds, model.progress.waits) = (Vec::new(), Eligibility::Ready);
@@ -112,11 +113,11 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Puts the GPUs on offer that jobs are about to give back.
+    /// Offers the GPUs that jobs are about to release.
     fn free_what_is_left(&mut self) {
         for model in &self.problem.jobs {
             let gives =
-                |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
+                |hold: &&HeldPlacement| hold.stage == HoldStage::Leaving { started: true, gives_back: true };
             for slot in model.progress.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
                 let node = &mut self.problem.nodes[slot.node];
                 let gpus = &mut node.gpus[slot.gpu_type];
@@ -134,12 +135,12 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Takes the jobs out whose only submission has not started.
+    /// Removes the submissions of jobs whose only submission has not started.
     fn take_off(&mut self) -> Vec<(usize, HeldPlacement)> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {
             if let [hold] = model.progress.holds.as_mut_slice()
-                && matches!(hold.stage, Stage::Submitting | Stage::Queued)
+                && matches!(hold.stage, HoldStage::Submitting | HoldStage::Queued)
                 && !hold.slots.is_empty()
             {
                 all.push((job, hold.clone()));
@@ -149,7 +150,7 @@ impl<'a> ProjectedProblem<'a> {
         all
     }
 
-    /// Shows a submission as running where its GPUs are there, else as it is.
+    /// Shows a submission as running if its GPUs are available, otherwise unchanged.
     fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut Unclaimed) {
         let model = &mut self.problem.jobs[job];
         self.settled[job] = true;
@@ -160,13 +161,13 @@ impl<'a> ProjectedProblem<'a> {
         }
     }
 
-    /// Shows a job on the GPUs that were promised to it, if it still waits for them and they are there.
+    /// Shows a job on its promised GPUs, if it still waits for them and they are available.
     fn keep(&mut self, promise: &Promise, free: &mut Unclaimed) {
         let mut jobs = self.real.present();
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].progress;
         let leaves = |holds: &[HeldPlacement]| {
-            matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }])
+            matches!(holds, [HeldPlacement { stage: HoldStage::Leaving { gives_back: true, .. }, .. }])
         };
         if !real.is_ready() && !leaves(&real.holds) {
             return;
@@ -186,12 +187,12 @@ impl<'a> ProjectedProblem<'a> {
         self.kept.push((job, placement));
     }
 
-    /// Shows what a move would cost, and who may be moved at all.
+    /// Shows the cost of moves, and which jobs may be moved at all.
     fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
             let Progress { holds, restart_cost, saves, .. } = &mut model.progress;
             for hold in holds {
-                if let Stage::Running { movable, .. } = &mut hold.stage {
+                if let HoldStage::Running { movable, .. } = &mut hold.stage {
                     let Moves::Auto { margin } = moves else {
                         *movable = false;
                         continue;
@@ -205,9 +206,9 @@ impl<'a> ProjectedProblem<'a> {
     }
 }
 
-/// Returns what a job holds that is on its way, as if it had arrived.
+/// Returns a job's pending placement as if it had arrived.
 fn landed(progress: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> HeldPlacement {
     let restart = if progress.started.is_some() { progress.restart_cost } else { Seconds(0.0) };
-    let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
     HeldPlacement { slots, since: now, epoch, stage }
 }

@@ -1,40 +1,40 @@
-//! GPUs that were decided on and that their job does not have yet, and how they are remembered.
+//! GPUs that were assigned to a job that does not have them yet, and how they are remembered.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Memory, Placement, Policy, Problem, Slot};
 use hsched_model::{JobName, NodeName};
 
-/// GPUs that are kept for a job.
+/// GPUs reserved for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Promise {
     pub job: JobName,
-    gpus: Vec<Gpus>,
+    gpus: Vec<PromisedGpus>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-struct Gpus {
+struct PromisedGpus {
     node: NodeName,
     /// The label of their type.
     label: String,
     count: u32,
 }
 
-/// A memory's content.
+/// The content of a memory.
 #[derive(Deserialize, Serialize)]
 struct PromiseMemory {
     promises: Vec<Promise>,
-    /// Of the policy inside.
+    /// The memory of the wrapped policy.
     inner: Option<Memory>,
 }
 
-/// The version of these words; a memory of another one is forgotten.
+/// The version of this format; a memory of another version is ignored.
 const VERSION: u32 = 1;
 
 impl Promise {
-    /// Returns that these GPUs are kept for a job of a problem.
+    /// Returns the promise of these GPUs to a job of a problem.
     pub(super) fn new(problem: &Problem, job: usize, placement: &Placement) -> Self {
-        let gpus = |slot: &Slot| Gpus {
+        let gpus = |slot: &Slot| PromisedGpus {
             node: problem.nodes[slot.node].name.clone(),
             label: problem.labels[slot.gpu_type].clone(),
             count: slot.count,
@@ -42,9 +42,9 @@ impl Promise {
         Self { job: problem.jobs[job].name.clone(), gpus: placement.slots.iter().map(gpus).collect() }
     }
 
-    /// Returns the GPUs by their numbers; `None` where a node is no longer there.
+    /// Returns the GPUs by index; `None` if a node no longer exists.
     pub(super) fn slots(&self, problem: &Problem) -> Option<Vec<Slot>> {
-        let slot = |gpus: &Gpus| {
+        let slot = |gpus: &PromisedGpus| {
             let node = problem.nodes.iter().position(|node| node.name == gpus.node)?;
             let gpu_type = problem.labels.iter().position(|label| *label == gpus.label)?;
             Some(Slot { node, gpu_type, count: gpus.count })
@@ -53,7 +53,7 @@ impl Promise {
     }
 }
 
-/// Returns what is to be remembered; nothing where there is nothing.
+/// Returns the memory; `None` if there is nothing to remember.
 pub(super) fn write(policy: &str, promises: &[Promise], inner: Option<Memory>) -> Option<Memory> {
     if promises.is_empty() && inner.is_none() {
         return None;
@@ -62,7 +62,8 @@ pub(super) fn write(policy: &str, promises: &[Promise], inner: Option<Memory>) -
     Some(Memory { policy: policy.to_owned(), version: VERSION, text })
 }
 
-/// Returns what was promised, and reminds the policy `inside` of its own; `None` where the memory is in other words.
+/// Returns the promises in a memory, and restores the memory of the policy `inside`; `None` if the memory has
+/// another format.
 pub(super) fn recall(memory: &Memory, inside: &mut dyn Policy) -> Option<Vec<Promise>> {
     let text = (memory.version == VERSION).then_some(&memory.text)?;
     let PromiseMemory { promises, inner } = serde_json::from_str(text).ok()?;

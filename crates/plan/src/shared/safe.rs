@@ -1,31 +1,31 @@
-//! What of a plan is safe where strangers may take what is given back.
+//! The decisions of a plan that are safe if other users may take released GPUs.
 
 use std::collections::BTreeSet;
 
 use crate::shared::projected::ProjectedProblem;
-use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
+use crate::{Decision, HeldPlacement, HoldStage, Placement, Problem, Sharing, Slot};
 
-/// Two epochs that differ by less than this part of them are equally long.
+/// Epoch times that differ by less than this fraction count as equal.
 const SAME: f64 = 0.01;
 
 /// GPUs for a job.
 pub(super) struct PlacementRequest {
     pub job: usize,
     pub placement: Placement,
-    /// Why it moves, for people.
+    /// Why it moves, for messages.
     pub why: String,
     /// Whether the job waits until they are free.
     pub later: bool,
 }
 
-/// What the limits of GPU types leave.
+/// The remaining limits of GPU types.
 pub(super) struct TypeLimits<'a> {
     problem: &'a Problem,
     left: Vec<i64>,
 }
 
 impl<'a> TypeLimits<'a> {
-    /// Returns what is left beside all that jobs have or wait for.
+    /// Returns the limits minus the GPUs that all jobs have or wait for.
     pub(super) fn of(problem: &'a Problem) -> Self {
         let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
         let mut limits = Self { problem, left };
@@ -34,7 +34,7 @@ impl<'a> TypeLimits<'a> {
         limits
     }
 
-    /// Returns whether so many more may be held.
+    /// Returns whether the limits allow these additional GPUs.
     pub(super) fn allow(&self, slots: &[Slot]) -> bool {
         let mut after = Self { problem: self.problem, left: self.left.clone() };
         after.count(slots.iter(), -1);
@@ -61,9 +61,9 @@ impl<'a> TypeLimits<'a> {
 }
 
 impl ProjectedProblem<'_> {
-    /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
-    /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
-    /// being stopped.
+    /// Returns the placements of a plan that can be carried out if no job is stopped only to wait. A moving
+    /// job finds its new GPUs free now, or held by others that move in this plan; a pending job may have to
+    /// wait for a job that is being stopped.
     pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<PlacementRequest> {
         let request = |(job, decision): &(usize, Decision)| match decision {
             Decision::Place { placements, queued: false, why } => match placements.as_slice() {
@@ -81,19 +81,19 @@ impl ProjectedProblem<'_> {
         let named: BTreeSet<usize> = requests.iter().map(|request| request.job).collect();
         let others = self.problem.present().filter(|job| !named.contains(job));
         requests.extend(others.filter_map(|job| self.with_right_shares(job)));
-        // Nobody who waits takes what a mover counts on.
+        // Pending jobs must not take GPUs needed by a moving job.
         requests.sort_by_key(|request| !self.runs(request.job));
         while let Err(stays) = self.fit(&mut requests) {
-            // What it holds is not given back, so others may have to stay as well.
+            // Its GPUs are not released, so others may have to stay as well.
             requests.remove(stays);
         }
         requests
     }
 
-    /// Keeps the requests for which there is room when all that move have left.
+    /// Keeps the requests for which there is room after all moving jobs have left.
     ///
     /// # Errors
-    /// The first that moves and finds no room.
+    /// Returns the first moving job that does not fit.
     fn fit(&self, requests: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
         let mut limits = TypeLimits::of(&self.problem);
@@ -127,11 +127,11 @@ impl ProjectedProblem<'_> {
         Ok(())
     }
 
-    /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
-    /// right ones pay a restart.
+    /// Returns a running job with other shares on its GPUs, if its batch is divided by speeds that turned out
+    /// wrong and the right shares are worth a restart.
     fn with_right_shares(&self, job: usize) -> Option<PlacementRequest> {
         let progress = &self.problem.jobs[job].progress;
-        let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
+        let [HeldPlacement { slots, stage: HoldStage::Running { epoch, movable: true, .. }, .. }] =
             progress.holds.as_slice()
         else {
             return None;
@@ -150,7 +150,7 @@ impl ProjectedProblem<'_> {
         })
     }
 
-    /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
+    /// Returns whether a job may be given these GPUs: it waits, or it may be moved and has others.
     fn may_have(&self, job: usize, placement: &Placement) -> bool {
         let progress = &self.problem.jobs[job].progress;
         if self.is_settled(job) {
@@ -160,7 +160,7 @@ impl ProjectedProblem<'_> {
         match progress.holds.as_slice() {
             [] => progress.is_ready(),
             [hold] => {
-                matches!(hold.stage, Stage::Running { movable: true, .. })
+                matches!(hold.stage, HoldStage::Running { movable: true, .. })
                     && set(&hold.slots) != set(&placement.slots)
             }
             _ => false,

@@ -1,7 +1,8 @@
-//! The highest point under some planes: max over a box of the least of several affine functions.
+//! The highest point under some planes: the maximum over a box of the minimum of several affine functions.
 //!
-//! A linear program with one row a plane and one variable a dimension, which are few. Its dual has as many rows
-//! as variables and begins at a single plane, so a dense simplex tableau solves it in some microseconds.
+//! A linear program with one row per plane and one variable per dimension, of which there are few. Its dual
+//! has as many rows as variables and starts at a single plane, so that a dense simplex tableau solves it in a
+//! few microseconds.
 
 /// The function `value + slope · (x − at)`.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,35 +17,35 @@ pub struct Cut {
 pub struct Highest {
     pub place: Vec<f64>,
     pub height: f64,
-    /// What part each plane has in it, in their order: they sum to one, and the slopes so weighed are level there but at
-    /// the sides of the box.
+    /// The weight of each plane, in order: they sum to one, and the weighted slope is zero at this point,
+    /// except at sides of the box.
     pub weights: Vec<f64>,
 }
 
 impl Cut {
-    /// Returns how high the plane is at a point.
+    /// Returns the height of the plane at a point.
     pub fn height(&self, point: &[f64]) -> f64 {
         let sides = self.slope.iter().zip(point).zip(&self.at);
         self.value + sides.map(|((slope, x), at)| slope * (x - at)).sum::<f64>()
     }
 }
 
-/// A column enters the basis when it lowers the cost by more than this.
+/// A column enters the basis if it lowers the cost by more than this.
 const GAIN: f64 = 1e-11;
 
-/// A pivot must be at least so large.
+/// Minimum size of a pivot.
 const PIVOT: f64 = 1e-10;
 
-/// After so many pivots a row, columns enter in order, which cannot go in circles; after ten times as many the
-/// numbers are too wild.
+/// After this many pivots per row, columns enter in order, which prevents cycles; after ten times as many,
+/// the problem counts as numerically unstable.
 const PATIENCE: usize = 20;
 
-/// Returns where in the box the least of the cuts is greatest, and how great it is there.
+/// Returns the point in the box at which the minimum of the cuts is greatest, and its height.
 ///
-/// `None` when there are no cuts, the box is empty, or the numbers are too wild for the solver.
+/// `None` if there are no cuts, the box is empty, or the problem is numerically unstable.
 pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     let center = cuts.last()?;
-    // Numbers near one are what the tolerances are made for.
+    // The tolerances assume numbers near one.
     let widths: Vec<f64> = box_.iter().map(|(low, high)| (high - low).max(f64::MIN_POSITIVE)).collect();
     let reach = |cut: &&Cut| cut.slope.iter().zip(&widths).map(|(s, w)| (s * w).abs()).sum::<f64>();
     let unit = cuts.iter().map(reach).fold(0.0, f64::max).max(center.value.abs() * 1e-12);
@@ -66,21 +67,22 @@ pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     Some(Highest { place, height: center.value + top * unit, weights: tableau.weights() })
 }
 
-/// The dual program of: greatest `t` with `t − slope · x ≤ start` for each plane and `0 ≤ x ≤ 1`.
+/// The dual of the program: maximise `t` with `t − slope · x ≤ start` for each plane and `0 ≤ x ≤ 1`.
 ///
-/// It is: least `Σ start λ + Σ μ` with `Σ λ = 1` and `μ − ν = Σ slope λ` in each dimension, all at least 0. Its
-/// columns are a λ for each plane, then μ and ν for each dimension, then the right side.
+/// The dual is: minimise `Σ start λ + Σ μ` with `Σ λ = 1` and `μ − ν = Σ slope λ` in each dimension, all
+/// variables at least 0. Its columns are a λ for each plane, then μ and ν for each dimension, then the right
+/// side.
 struct Tableau {
     planes: usize,
     dimensions: usize,
-    /// The rows, and last the reduced costs, whose right side is the cost with its sign changed.
+    /// The rows, followed by the reduced costs, whose right side is the negated cost.
     rows: Vec<Vec<f64>>,
     /// The column in the basis, by row.
     basis: Vec<usize>,
 }
 
 impl Tableau {
-    /// Returns the tableau of the basis in which the last plane alone counts.
+    /// Returns the tableau of the basis that contains only the last plane.
     fn new(planes: &[(f64, Vec<f64>)], dimensions: usize) -> Self {
         let count = planes.len();
         let right = count + 2 * dimensions;
@@ -115,7 +117,7 @@ impl Tableau {
         Self { planes: count, dimensions, rows, basis }
     }
 
-    /// Pivots until no column lowers the cost; `None` when that does not end.
+    /// Pivots until no column lowers the cost; `None` if that does not end.
     fn solve(&mut self) -> Option<()> {
         let patience = PATIENCE * (self.basis.len() + self.planes);
         for step in 0..10 * patience {
@@ -126,7 +128,7 @@ impl Tableau {
         None
     }
 
-    /// Returns the column that lowers the cost most, or the first that does.
+    /// Returns the column that lowers the cost most, or the first that lowers it.
     fn entering(&self, first: bool) -> Option<usize> {
         let right = self.planes + 2 * self.dimensions;
         let costs = &self.rows[self.basis.len()][..right];
@@ -135,7 +137,8 @@ impl Tableau {
         column.map(|(column, _)| column)
     }
 
-    /// Returns the row whose column leaves the basis: the first to reach 0, of those the one with the first column.
+    /// Returns the row whose column leaves the basis: the first to reach 0, and of several the one with the
+    /// first column.
     fn leaving(&self, column: usize) -> Option<usize> {
         let right = self.planes + 2 * self.dimensions;
         let rows = self.rows[..self.basis.len()].iter().enumerate().filter(|(_, row)| row[column] > PIVOT);
@@ -171,7 +174,7 @@ impl Tableau {
         weights
     }
 
-    /// Returns the program's own variables: the reduced costs of ν, and the cost.
+    /// Returns the primal variables: the reduced costs of ν, and the cost.
     fn highest(&self) -> (Vec<f64>, f64) {
         let costs = &self.rows[self.basis.len()];
         let below = self.planes + self.dimensions;

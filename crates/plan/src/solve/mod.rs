@@ -1,4 +1,4 @@
-//! Mathematical programs in rows and columns; knows nothing about jobs and GPUs.
+//! Mathematical programs in rows and columns, independent of jobs and GPUs.
 
 mod cuts;
 mod transport;

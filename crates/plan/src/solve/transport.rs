@@ -1,8 +1,9 @@
-//! The transportation problem with few columns: rows ship all their supply, columns take at most their capacity.
+//! The transportation problem with few columns: rows ship all their supply, and columns take at most their
+//! capacity.
 //!
-//! Maximises the total value. Every row begins with its best column, which is best if nobody minds the
-//! capacities; then overfull columns push units to columns with room along the cheapest paths through
-//! the columns. Each push keeps the shipment the best one for its column loads, so the last is optimal.
+//! Maximises the total value. Every row starts with its best column, which is optimal without capacities.
+//! Overfull columns then push units to columns with room along the cheapest paths through the columns. Each
+//! push keeps the shipment optimal for its column loads, so the last one is optimal.
 
 /// A solver that keeps its working memory between calls.
 #[derive(Clone, Debug, Default)]
@@ -13,13 +14,14 @@ pub struct Transport {
     /// Units by row and column, row by row.
     shipped: Vec<u32>,
     load: Vec<u32>,
-    /// Least loss of moving one unit between two columns, and the row that moves it.
+    /// Smallest loss of moving one unit between two columns, and the row that moves it.
     exchange: Vec<(f64, usize)>,
-    /// Least loss of reaching a column by at most this many moves, and the column before it.
+    /// Smallest loss of reaching a column by at most this many moves, and the preceding column.
     reach: Vec<(f64, usize)>,
 }
 
-/// Losses that differ by less, relative to the values, are equal: rounding must not send units in circles.
+/// Losses that differ by less, relative to the values, count as equal, so that rounding errors do not cause
+/// cycles.
 const TOLERANCE: f64 = 1e-12;
 
 impl Transport {
@@ -42,14 +44,15 @@ impl Transport {
         self.values[row * self.columns + column]
     }
 
-    /// Returns the value per unit of a row in a column, to be changed between two calls of [`Self::solve`].
+    /// Returns a mutable reference to the value per unit of a row in a column, for changes between two calls
+    /// of [`Self::solve`].
     pub fn value_mut(&mut self, row: usize, column: usize) -> &mut f64 {
         &mut self.values[row * self.columns + column]
     }
 
-    /// Solves for these supplies and capacities; returns whether they can be met at all.
+    /// Solves for these supplies and capacities; returns whether they can be met.
     ///
-    /// Then [`Self::row`] has the shipment.
+    /// Afterwards [`Self::row`] returns the shipment.
     pub fn solve(&mut self, supply: &[u32], capacity: &[u32]) -> bool {
         if !self.ship_to_best(supply) {
             return false;
@@ -101,9 +104,10 @@ impl Transport {
         }
     }
 
-    /// Returns the column with room that `from` reaches with the least loss, and by how many moves.
+    /// Returns the column with room that is reachable from `from` with the smallest loss, and the number of
+    /// moves.
     ///
-    /// Bellman and Ford by number of moves, so that equal losses never make the path turn in a circle.
+    /// Uses Bellman and Ford's algorithm by number of moves, so that equal losses never create a cycle.
     fn cheapest_path(&mut self, from: usize, capacity: &[u32]) -> Option<(usize, usize)> {
         let n = self.columns;
         self.reach.fill((f64::INFINITY, 0));
@@ -128,7 +132,7 @@ impl Transport {
         (self.reach[last + to].0 < f64::INFINITY).then_some((to, n - 1))
     }
 
-    /// Moves as many units as the path from `from` to `to` can carry.
+    /// Moves as many units as possible along the path from `from` to `to`.
     fn push(&mut self, from: usize, to: usize, moves: usize, capacity: &[u32]) {
         let n = self.columns;
         let mut units = (self.load[from] - capacity[from]).min(capacity[to] - self.load[to]);
@@ -166,7 +170,7 @@ mod tests {
             .sum()
     }
 
-    /// The best total value by trying every column for every single unit.
+    /// Returns the best total value by trying every column for every unit.
     fn brute_force(values: &[f64], columns: usize, supply: &[u32], room: &mut [u32]) -> f64 {
         let Some(row) = supply.iter().position(|&units| units > 0) else { return 0.0 };
         let mut rest = supply.to_vec();

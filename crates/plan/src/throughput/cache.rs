@@ -4,72 +4,75 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use super::fit::{Reading, SPREAD, fit};
-use super::record::{Point, Record, batch_size};
-use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+use super::fit::{SPREAD, WeightedTime, fit};
+use super::record::{BatchPoint, SpeedRecord, batch_size};
+use super::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Precision, Speed};
 
 /// All measured speeds.
 ///
-/// A set of records, one for each speed and contributor: only the contributor changes its record, so that
-/// caches merge without loss, in any order.
+/// A set of records, one for each speed and contributor. Only the contributor changes its record, so caches
+/// can be merged without loss in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<Place, Records>>,
+    models: BTreeMap<String, BTreeMap<Place, SpeedRecords>>,
 }
 
 /// What a model's speed is one of: a GPU type, a precision, and the GPUs of a replica.
 type Place = (GpuType, Option<Precision>, u32);
 
-/// By contributor.
-type Records = BTreeMap<String, Record>;
+/// Records by contributor.
+type SpeedRecords = BTreeMap<String, SpeedRecord>;
 
-/// What is known of a speed.
+/// A measured speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredSpeed {
     pub speed: Speed,
-    /// Relative error of step times, one standard deviation.
+    /// Relative error of step times, as one standard deviation.
     pub error: f64,
-    /// Samples that counted; 0 where somebody said so.
+    /// Number of counted samples; 0 if a user stated the speed.
     pub count: u64,
-    /// Batch sizes seen that are well apart: of one alone only the line through it and the origin is known.
+    /// Number of clearly different batch sizes; with a single one, only the line through it and the origin is
+    /// known.
     pub batches: usize,
-    /// Batch size seen last; `None` where somebody said so.
+    /// Batch size of the last sample; `None` if a user stated the speed.
     pub batch: Option<u64>,
-    /// Unix seconds.
+    /// Time of the last sample in Unix seconds.
     pub last_seen: f64,
-    /// Source of what was seen last.
+    /// Source of the last sample.
     pub source: SampleSource,
 }
 
-/// Relative error that no speed is below: runs differ by that much from one another.
+/// Minimum relative error of a speed, because runs vary by that much.
 const LEAST_ERROR: f64 = 0.01;
 
-/// Relative error of what somebody says.
+/// Relative error of a stated speed.
 const STATED_ERROR: f64 = 0.1;
 
-/// Samples of one batch size beyond which more do not count more: the moving average forgets them.
+/// Maximum number of samples of one batch size that increase the weight, because the moving average forgets
+/// older ones.
 const MOST_SAMPLES: u64 = 10;
 
-/// Later observations of a record that halve what a point counts, and the least that it counts.
+/// Number of later observations that halve the weight of a point, and the minimum weight.
 const HALF_LIFE: f64 = 8.0;
 const LEAST_AGE_WEIGHT: f64 = 1e-3;
 
 impl Cache {
     /// Adds a sample.
     ///
-    /// One far from what is known is kept aside: a stalled file system teaches nothing about a GPU. When three
-    /// such agree, the speed has changed, and they replace what was known.
+    /// A sample far from the known speed is set aside, because a stalled file system says nothing about a
+    /// GPU. If three such samples agree, the speed has changed, and they replace the known one.
     pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
         if !sample.is_possible() {
-            return Lesson::Refused(Refusal::Nonsense);
+            return Lesson::Refused(SampleRefusal::Nonsense);
         }
         let records = self.records_mut(&sample.key);
-        let measured = |point: &Point| matches!(point.source, SampleSource::Report | SampleSource::Probe);
+        let measured =
+            |point: &BatchPoint| matches!(point.source, SampleSource::Report | SampleSource::Probe);
         let mut points = records.values().flat_map(|record| &record.points);
         if sample.source == SampleSource::Epoch && points.any(measured) {
-            return Lesson::Refused(Refusal::LessExact);
+            return Lesson::Refused(SampleRefusal::LessExact);
         }
         let before = pooled(records);
         let record = records.entry(rule.contributor.to_owned()).or_default();
@@ -79,18 +82,18 @@ impl Cache {
         }
         match pooled(records) {
             Some(after) => Lesson::Learnt { before, after },
-            None => Lesson::Refused(Refusal::Nonsense),
+            None => Lesson::Refused(SampleRefusal::Nonsense),
         }
     }
 
-    /// Returns what is known of a speed, over all contributors.
-    pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
+    /// Returns the estimate of a speed, combined over all contributors.
+    pub fn estimate(&self, key: &SpeedKey) -> Option<MeasuredSpeed> {
         let place = (key.gpu_type.clone(), key.precision, key.gpus);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
     /// Returns what is known of a job, by GPU type: of its model in its precision, in replicas of its size.
-    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, Measured)> {
+    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places
             .filter(|((gpu_type, precision, gpus), _)| {
@@ -100,19 +103,19 @@ impl Cache {
     }
 
     /// Returns all that is known, by model, GPU type, precision and size of replicas.
-    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, Measured)> {
+    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, MeasuredSpeed)> {
         self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
     }
 
     /// Returns every contributor's record of every speed.
-    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &SpeedRecord)> {
         self.all_records().flat_map(|(key, records)| {
             records.iter().map(move |(contributor, record)| (key.clone(), contributor.as_str(), record))
         })
     }
 
-    /// Puts a contributor's record in, unless a later one is there; returns whether its numbers are possible.
-    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
+    /// Stores a contributor's record unless a later one exists; returns whether its numbers are valid.
+    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: SpeedRecord) -> bool {
         if !record.is_possible() {
             return false;
         }
@@ -128,25 +131,26 @@ impl Cache {
         true
     }
 
-    /// Merges all that another cache knows.
+    /// Merges all records of another cache.
     ///
-    /// Of two records of a contributor the later one stays: the order of merging does not matter, nor how often.
+    /// Of two records of a contributor, the later one is kept, so neither the order nor the number of merges
+    /// matters.
     pub fn merge(&mut self, other: &Self) {
         for (key, contributor, record) in other.records() {
             self.restore(&key, contributor, record.clone());
         }
     }
 
-    /// Replaces what all contributors know of a speed by what somebody says.
+    /// Replaces all contributors' records of a speed with a stated speed.
     pub fn set(&mut self, key: &SpeedKey, speed: Speed, at: f64, contributor: &str) {
         let records = self.records_mut(key);
         records.retain(|name, _| name == contributor);
         records.entry(contributor.to_owned()).or_default().state(speed, at);
     }
 
-    /// Forgets a model, on one GPU type or all; returns how many speeds that were.
+    /// Removes a model, on one GPU type or on all; returns the number of removed speeds.
     ///
-    /// A merge with a cache that still has them brings them back.
+    /// Merging with a cache that still has them restores them.
     pub fn forget(&mut self, model: &str, gpu_type: Option<&GpuType>) -> usize {
         let Some(places) = self.models.get_mut(model) else { return 0 };
         let before = places.len();
@@ -158,13 +162,13 @@ impl Cache {
         before - after
     }
 
-    /// Drops what a contributor inferred of a speed from whole epochs or runs at `since` (Unix seconds) or later; returns whether
-    /// that was anything.
+    /// Removes a contributor's speeds inferred from whole epochs or runs at `since` (Unix seconds) or later;
+    /// returns whether there were any.
     pub fn forget_inferred(&mut self, key: &SpeedKey, contributor: &str, since: f64) -> bool {
         self.records_mut(key).get_mut(contributor).is_some_and(|record| record.forget_inferred(since))
     }
 
-    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
+    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &SpeedRecords)> {
         self.models.iter().flat_map(|(model, places)| {
             places.iter().map(move |((gpu_type, precision, gpus), records)| {
                 let (gpu_type, precision, gpus) = (gpu_type.clone(), *precision, *gpus);
@@ -173,29 +177,29 @@ impl Cache {
         })
     }
 
-    fn records_mut(&mut self, key: &SpeedKey) -> &mut Records {
+    fn records_mut(&mut self, key: &SpeedKey) -> &mut SpeedRecords {
         let places = self.models.entry(key.model.clone()).or_default();
         places.entry((key.gpu_type.clone(), key.precision, key.gpus)).or_default()
     }
 }
 
-/// Returns what all contributors know together: one line through all their points.
-fn pooled(records: &Records) -> Option<Measured> {
+/// Returns the combined estimate of all contributors: one line through all their points.
+fn pooled(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
     let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
         return stated(records);
     };
-    let readings: Vec<Reading> = points().map(|(record, point)| reading(record, point)).collect();
+    let readings: Vec<WeightedTime> = points().map(|(record, point)| reading(record, point)).collect();
     let speed = fit(&readings)?;
     let total: f64 = readings.iter().map(|reading| reading.weight).sum();
-    let off = |reading: &Reading| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
+    let off = |reading: &WeightedTime| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
     let misfit =
         readings.iter().map(|reading| reading.weight * off(reading) * off(reading)).sum::<f64>() / total;
     let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
-    // The variance of one sample, and of the mean of all that count.
+    // The variance of one sample, and of the mean of all counted samples.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed,
         error: (misfit + noise).sqrt().max(LEAST_ERROR),
         count: points().map(|(_, point)| point.count).sum(),
@@ -206,7 +210,7 @@ fn pooled(records: &Records) -> Option<Measured> {
     })
 }
 
-/// Returns how many batch sizes are so far apart that they show the fixed part of a step.
+/// Returns the number of batch sizes that differ enough to show the constant part of a step.
 fn apart(mut batches: Vec<f64>) -> usize {
     batches.sort_by(f64::total_cmp);
     let (mut count, mut next) = (0, 0.0);
@@ -218,16 +222,16 @@ fn apart(mut batches: Vec<f64>) -> usize {
     count
 }
 
-/// Returns the point with what it counts: its samples, less the longer ago they were.
-fn reading(record: &Record, point: &Point) -> Reading {
+/// Returns the point with its weight: its number of samples, reduced with age.
+fn reading(record: &SpeedRecord, point: &BatchPoint) -> WeightedTime {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
-    Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
+    WeightedTime { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }
 
-fn stated(records: &Records) -> Option<Measured> {
+fn stated(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let last = records.values().filter_map(|record| record.stated).max_by(|a, b| a.at.total_cmp(&b.at))?;
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed: last.speed,
         error: STATED_ERROR,
         count: 0,
@@ -238,7 +242,7 @@ fn stated(records: &Records) -> Option<Measured> {
     })
 }
 
-impl fmt::Display for Measured {
+impl fmt::Display for MeasuredSpeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.count == 0 {
             return f.write_str("set by hand");

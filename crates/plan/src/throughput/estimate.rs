@@ -1,76 +1,77 @@
-//! Speeds that have not been measured: a model's speed on another GPU type, and the ratio between the two types.
+//! Estimates of unmeasured speeds: a model's speed on another GPU type, and the ratio between the two types.
 //!
-//! The ratio is that of other models that ran on both, drawn towards what the table of GPUs says by a prior of the
-//! weight of [`PRIOR_MODELS`] models. Held-out cells of published tables chose the numbers: see the test `cold_start`.
+//! The ratio is that of other models that ran on both types, combined with a prior from the table of GPUs
+//! with the weight of [`PRIOR_MODELS`] models. The parameters were chosen on held-out cells of published
+//! tables; see the test `cold_start`.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
+use super::cache::{Cache, MeasuredSpeed};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
-/// A speed that has not been measured.
+/// An estimate of an unmeasured speed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
-    /// The type of which the job's speed is known best for this.
+pub struct SpeedEstimate {
+    /// The type from whose speed it is best estimated.
     pub from: GpuType,
     pub method: Method,
-    /// Relative error, one standard deviation.
+    /// Relative error, as one standard deviation.
     pub error: f64,
 }
 
-/// How the ratio between two GPU types is known.
+/// The source of the ratio between two GPU types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By so many other models that ran on both.
+    /// This many other models that ran on both.
     Ratios { models: usize },
-    /// By the table of GPUs alone.
+    /// The table of GPUs alone.
     GpuTable,
 }
 
 /// The speeds of all models, from which ratios are learnt.
-pub(super) struct Tables {
-    /// By model and precision, then by GPU model; those that ran on several.
-    rows: BTreeMap<(String, Option<Precision>), Row>,
+pub(super) struct SpeedTables {
+    /// By model and precision, then by GPU model; only models that ran on several.
+    rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
 
 #[derive(Default)]
-struct Row {
-    /// Natural logarithm of the rate at the row's own batch size, and whether the cache has it.
+struct SpeedRow {
+    /// Natural logarithm of the rate at the row's batch size, and whether it is from the cache.
     rates: BTreeMap<String, (f64, bool)>,
 }
 
-/// A known speed of the job, with what it tells of the type in question.
+/// A known speed of the job, used to estimate the speed on another type.
 struct KnownSpeed<'a> {
     from: &'a GpuType,
     speed: Speed,
-    /// Natural logarithm of the ratio of the unknown rate to this.
+    /// Natural logarithm of the ratio between the unknown rate and this one.
     ratio: f64,
     variance: f64,
     models: usize,
 }
 
-/// Models that the table of GPUs weighs as much as.
+/// Weight of the table of GPUs, in models.
 const PRIOR_MODELS: f64 = 2.0;
 
-/// Variance of the logarithm of a ratio by the table of GPUs: a factor of about 1.5.
+/// Variance of the logarithm of a ratio from the table of GPUs: a factor of about 1.5.
 const PRIOR_VARIANCE: f64 = 0.16;
 
-/// Models that must have run on both types before a ratio is learnt.
+/// Minimum number of models that ran on both types for learning a ratio.
 const FEWEST_MODELS: usize = 2;
 
-/// Batch size at which speeds are compared where none is known.
+/// Batch size at which speeds are compared if none is known.
 const USUAL_BATCH: f64 = 64.0;
 
-impl Tables {
+impl SpeedTables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
-        let mut rows = BTreeMap::<_, Row>::new();
+        let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
-        let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
+        let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
         // Replicas of several GPUs say nothing of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
@@ -91,19 +92,19 @@ impl Tables {
                 row.rates.entry(canonical(gpu_type)).or_insert(rate);
             }
         }
-        // One speed tells no ratio, and a trace may have a hundred thousand models with one.
+        // A single speed gives no ratio, and a trace may have 100,000 models with one.
         rows.retain(|_, row| row.rates.len() > 1);
         Self { rows }
     }
 
-    /// Returns a job's speed on a type, by those that are known of it; `None` where nothing tells.
+    /// Estimates a job's speed on a type from its known speeds; `None` without data.
     pub(super) fn estimate(
         &self,
         job: &Job,
-        measured: &BTreeMap<&GpuType, Measured>,
+        measured: &BTreeMap<&GpuType, MeasuredSpeed>,
         gpu_type: &GpuType,
         which: Estimates,
-    ) -> Option<(Speed, Estimate)> {
+    ) -> Option<(Speed, SpeedEstimate)> {
         let said = job.throughput.iter().filter(|(gpu_type, _)| !measured.contains_key(gpu_type));
         let known = said.map(|(gpu_type, &speed)| (gpu_type, speed));
         let known = known.chain(measured.iter().map(|(gpu_type, measured)| (*gpu_type, measured.speed)));
@@ -116,17 +117,18 @@ impl Tables {
         let weight: f64 = told.iter().map(|prediction| prediction.variance.recip()).sum();
         let rate = |prediction: &KnownSpeed<'_>| prediction.speed.rate_at(batch).ln() + prediction.ratio;
         let mean = told.iter().map(|prediction| rate(prediction) / prediction.variance).sum::<f64>() / weight;
-        // The speeds of one model err together: more of them make the mean no surer than one.
+        // The errors of one model's speeds are correlated, so more of them do not make the mean more
+        // accurate.
         let deviation = (to_f64(told.len()) / weight).sqrt();
         let method = match best.models {
             0 => Method::GpuTable,
             models => Method::Ratios { models },
         };
         let speed = best.speed.scaled((best.speed.rate_at(batch).ln() - mean).exp())?;
-        Some((speed, Estimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
+        Some((speed, SpeedEstimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
     }
 
-    /// Returns what the job's speed on one type tells of another.
+    /// Returns the estimate for another type from one of the job's known speeds.
     fn told<'a>(
         &self,
         job: &Job,
@@ -154,7 +156,7 @@ impl Tables {
             return None;
         }
         let count = to_f64(seen.len());
-        // A type that the table does not have is drawn towards nothing.
+        // Without an entry in the table, the prior has no effect.
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
         let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
         let ratio = sum / (count + pull);
@@ -165,10 +167,11 @@ impl Tables {
     }
 }
 
-/// Returns what the table of GPUs says of a type's speed: the natural logarithm of the geometric mean of its FP32
-/// rate and its memory's bandwidth, halfway between the two roofs of the roofline.
+/// Returns the speed of a type according to the table of GPUs: the natural logarithm of the geometric mean of
+/// its FP32 rate and its memory bandwidth, halfway between the two roofs of the roofline model.
 ///
-/// Of the peaks of a precision's own units training gets too little: they predicted held-out speeds worse.
+/// Training reaches too little of the peak rates of precision-specific units: they predicted held-out speeds
+/// worse.
 fn table_rate(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
     let rates = known.gpus.iter().filter_map(|gpu| Some(0.5 * (gpu.tflops.fp32? * gpu.memory.gb_s).ln()));
@@ -176,14 +179,14 @@ fn table_rate(gpu_type: &GpuType) -> Option<f64> {
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / to_f64(rates.len()))
 }
 
-/// Returns one name for all names of a GPU model.
+/// Returns a common name for all names of a GPU model.
 fn canonical(gpu_type: &GpuType) -> String {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none());
     let model = known.and_then(|known| known.model());
     model.map_or_else(|| gpu_type.as_str().to_ascii_lowercase(), ToOwned::to_owned)
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for SpeedEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, percent) = (&self.from, 100.0 * self.error);
         match self.method {

@@ -1,98 +1,100 @@
-//! The matrix of speeds: one row per job, one column per GPU type, each cell with its source or a reason.
+//! The matrix of speeds: one row per job and one column per GPU type, each cell with its source or a reason.
 
 use std::borrow::Borrow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
-use super::estimate::{Estimate, Tables};
+use super::cache::{Cache, MeasuredSpeed};
+use super::estimate::{SpeedEstimate, SpeedTables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
 
-/// What is known of every job on every GPU type.
+/// The speeds of every job on every GPU type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThroughputMatrix {
     columns: Vec<GpuType>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<SpeedCell>>,
 }
 
-/// What is known of one job on one GPU type.
+/// The speed of one job on one GPU type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum SpeedCell {
     /// The job may use the type, and its speed there is known.
-    Known(Known),
-    /// The type cannot be planned for the job.
-    Unusable(Unusable),
+    Known(SourcedSpeed),
+    /// The planner cannot use the type for the job.
+    Unusable(UnusableType),
 }
 
-/// One speed and where it comes from.
+/// A speed with its source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct SourcedSpeed {
     pub speed: Speed,
-    pub source: Source,
-    /// Samples that fit the GPU's memory at once.
+    pub source: SpeedOrigin,
+    /// Number of samples that fit into the GPU's memory.
     pub max_batch: Option<u64>,
-    /// The GPUs of a replica, whose speed and largest batch these are.
+    /// The number of GPUs per replica; the speed and the maximum batch are those of a replica.
     pub gpus: u32,
-    /// Whether the job's file names the type, be it by another name.
+    /// Whether the job's file lists the type, possibly under another name.
     pub is_listed: bool,
-    /// What the job's owner should know of it, one sentence each.
+    /// Remarks for the job's owner, one sentence each.
     pub remarks: Vec<String>,
 }
 
-/// Where a speed comes from.
+/// The source of a speed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// The job file says it of this type.
+pub enum SpeedOrigin {
+    /// The job file has it for this type.
     JobFile,
-    /// The job file says it of the same model by another name.
+    /// The job file has it for the same model under another name.
     OtherName(GpuType),
     /// The cache of measured speeds has it.
-    Measured(Measured),
-    /// Nobody has measured it; others let expect it.
-    Estimated(Estimate),
+    Measured(MeasuredSpeed),
+    /// It was not measured, but estimated from other speeds.
+    Estimated(SpeedEstimate),
 }
 
-/// Relative difference between job file and measurement that its reader is told of.
+/// Minimum relative difference between job file and measurement that is reported.
 const NOTABLE: f64 = 0.1;
 
-/// Why a GPU type cannot be planned for a job.
+/// Why the planner cannot use a GPU type for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unusable {
-    /// The job's `gpu_types` leave it out.
+pub enum UnusableType {
+    /// The job's `gpu_types` exclude it.
     NotAllowed,
-    /// Nobody has said how fast the job is there.
+    /// The job's speed on it is unknown.
     NoThroughput,
     /// Its file does not list the type, and its first run there failed.
     FailedThere,
     /// The type cannot compute in the job's precision.
     Precision(Precision),
-    /// The sizes of the job's replicas leave it out.
+    /// The job defines no replica size for it.
     NoReplicaSize,
-    /// A replica would be several slices.
+    /// A replica would consist of several slices.
     SliceOfReplica,
 }
 
 impl ThroughputMatrix {
-    /// Returns what is known of `jobs` on `gpu_types`, the types of a cluster.
+    /// Returns the speeds of `jobs` on `gpu_types`, the types of a cluster.
     ///
-    /// What the cache has measured of a type comes before what the job file says of it; then come, in that order,
-    /// what they say of it by another name. A name that the cluster has means that type alone. Another name
-    /// means all types that the catalogue knows as possibly the same: `a100` is `nvidia_a100_80gb_pcie`, and
-    /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
+    /// A measurement in the cache has precedence over the job file, followed in the same order by their
+    /// entries under another name. A name that exists in the cluster stands for that type only. Another name
+    /// stands for all types that the catalogue considers possibly equal: `a100` matches
+    /// `nvidia_a100_80gb_pcie`, whereas `a100-40gb` does not. Of several such names, the most specific one
+    /// counts, then the first by name.
     ///
-    /// Where none says anything, an estimate counts, if the job allows one; `estimate` is for jobs that do not say.
+    /// Without any entry, an estimate is used if the job allows it; `estimate` is the default for jobs that
+    /// do not say.
     pub fn new(jobs: &[impl Borrow<Job>], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
-        // Learning ratios looks at the whole cache: only where it is needed and can help.
-        let tables = LazyCell::new(|| Tables::new(jobs, cache));
+        // Learning ratios reads the whole cache, so it is done only if it is needed and can help.
+        let tables = LazyCell::new(|| SpeedTables::new(jobs, cache));
         let row = |job: &Job| {
             let job = &*job.with_speeds_of_replicas();
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
-            let measured: BTreeMap<&GpuType, Measured> = cache.of_job(job).collect();
+            let measured: BTreeMap<&GpuType, MeasuredSpeed> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
                 // Nobody knows how the speed of a replica grows with its GPUs.
                 if possible && !job.has_replicas() {
@@ -101,17 +103,17 @@ impl ThroughputMatrix {
                     None
                 }
             };
-            let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
+            let known = SpeedKnowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(Borrow::borrow).map(row).collect() }
     }
 
-    /// Leaves out a GPU type on which the first run of a job failed.
+    /// Excludes a GPU type on which a job's first run failed.
     pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
         let column = self.columns.iter().position(|candidate| candidate == gpu_type);
         if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
-            *cell = Cell::Unusable(Unusable::FailedThere);
+            *cell = SpeedCell::Unusable(UnusableType::FailedThere);
         }
     }
 
@@ -120,30 +122,30 @@ impl ThroughputMatrix {
         &self.columns
     }
 
-    /// Returns the cells of one job, a column each.
+    /// Returns the cells of one job, one per column.
     ///
     /// # Panics
-    /// When there are not so many jobs.
-    pub fn row(&self, job: usize) -> &[Cell] {
+    /// If the index is out of range.
+    pub fn row(&self, job: usize) -> &[SpeedCell] {
         &self.rows[job]
     }
 }
 
-/// What tells of one job's speeds.
-struct Knowledge<'a> {
+/// The sources for one job's speeds.
+struct SpeedKnowledge<'a> {
     job: &'a Job,
-    measured: &'a BTreeMap<&'a GpuType, Measured>,
+    measured: &'a BTreeMap<&'a GpuType, MeasuredSpeed>,
     cluster: &'a [GpuType],
-    /// Returns a type's speed where nothing else tells it.
-    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, Estimate)>,
+    /// Estimates a type's speed if no other source has it.
+    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, SpeedEstimate)>,
 }
 
-impl Knowledge<'_> {
-    fn cell(&self, gpu_type: &GpuType) -> Cell {
+impl SpeedKnowledge<'_> {
+    fn cell(&self, gpu_type: &GpuType) -> SpeedCell {
         let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
-            return Cell::Unusable(Unusable::NotAllowed);
+            return SpeedCell::Unusable(UnusableType::NotAllowed);
         }
         let mut remarks = Vec::new();
         if let Some(precision) = job.precision {
@@ -152,73 +154,73 @@ impl Knowledge<'_> {
                 .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
             {
                 Some(true) => {}
-                Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
+                Some(false) => return SpeedCell::Unusable(UnusableType::Precision(precision)),
                 None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
         let gpus = match &job.replica {
             Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
-                    return Cell::Unusable(Unusable::SliceOfReplica);
+                    return SpeedCell::Unusable(UnusableType::SliceOfReplica);
                 }
                 Some(size) => size,
-                None => return Cell::Unusable(Unusable::NoReplicaSize),
+                None => return SpeedCell::Unusable(UnusableType::NoReplicaSize),
             },
             None => 1,
         };
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
-            return Cell::Unusable(Unusable::NoThroughput);
+            return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
-        Cell::Known(Known { speed, source, max_batch, gpus, is_listed, remarks })
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
-    /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
-    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
+    /// Returns the job's speed on a GPU type with its source; adds remarks on unexpected differences.
+    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, SpeedOrigin)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
         if let Some(&record) = measured.get(gpu_type) {
             remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &record)));
             let scaled = said.and_then(|said| through_the_one_batch(said, &record));
-            return Some((scaled.unwrap_or(record.speed), Source::Measured(record)));
+            return Some((scaled.unwrap_or(record.speed), SpeedOrigin::Measured(record)));
         }
         if let Some(said) = said {
-            return Some((said, Source::JobFile));
+            return Some((said, SpeedOrigin::JobFile));
         }
         let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
         if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return measured.get(name).map(|&measured| (measured.speed, Source::Measured(measured)));
+            return measured.get(name).map(|&measured| (measured.speed, SpeedOrigin::Measured(measured)));
         }
         if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())));
+            return job.throughput.get(name).map(|&speed| (speed, SpeedOrigin::OtherName(name.clone())));
         }
         let (speed, estimate) = (self.estimate)(gpu_type)?;
-        let source = Source::Estimated(estimate);
+        let source = SpeedOrigin::Estimated(estimate);
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
     }
 }
 
-/// Returns the GPUs of a replica on a type of a cluster, which the job may know by another name.
+/// Returns the GPUs per replica on a type of a cluster, which the job may list under another name.
 pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<u32> {
     let ByType::Each(by_name) = sizes else { return sizes.of(gpu_type) };
     let other = || other_names(by_name.keys(), gpu_type, cluster).first().and_then(|name| sizes.of(name));
     sizes.of(gpu_type).or_else(other)
 }
 
-/// Returns the job file's speed scaled to what was measured, where that was one batch size alone.
+/// Returns the job file's speed scaled to a measurement of a single batch size.
 ///
-/// The line through the origin and that one point has no fixed part of a step, which the job file knows.
-fn through_the_one_batch(said: Speed, measured: &Measured) -> Option<Speed> {
+/// The line through the origin and that point has no constant part of a step, which the job file contains.
+fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))
 }
 
-/// Returns what to say where the job file is far from what was measured, at the batch seen last.
-fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option<String> {
+/// Returns a remark if the job file differs much from the measurement at the last batch size.
+fn contradiction(gpu_type: &GpuType, said: Speed, measured: &MeasuredSpeed) -> Option<String> {
     let batch = batch_size(measured.batch.unwrap_or(1));
     let (rate, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
     let differs = (rate / other - 1.0).abs() > NOTABLE;
@@ -227,7 +229,7 @@ fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option
     differs.then(|| format!("{gpu_type}: {speed} {how}, used instead of the job file's {other}"))
 }
 
-/// Returns the limit on a batch; by another name only where both names say the same memory.
+/// Returns the maximum batch; under another name only if both names imply the same memory.
 fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut Vec<String>) -> Option<u64> {
     if let Some(&batch) = job.max_batch.get(gpu_type) {
         return Some(batch);
@@ -237,7 +239,7 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
         return None;
     }
     let memory = |name: &GpuType| recognise(name.as_str()).map(|known| known.memory_gb());
-    // Types that only capitals tell apart, unknown to the catalogue, are one and the same.
+    // Types that differ only in case and are unknown to the catalogue are the same.
     let bytes = memory(gpu_type);
     let same = |name: &&&GpuType| memory(name) == bytes && bytes != Some(None);
     if let Some(&name) = names.iter().find(same) {
@@ -250,7 +252,7 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
     None
 }
 
-/// Returns those of `names` that are other names of `gpu_type`, the one that leaves least open first.
+/// Returns those of `names` that are other names of `gpu_type`, the most specific one first.
 fn other_names<'a>(
     names: impl IntoIterator<Item = &'a GpuType>,
     gpu_type: &GpuType,
@@ -258,7 +260,7 @@ fn other_names<'a>(
 ) -> Vec<&'a GpuType> {
     let others: Vec<&GpuType> = names.into_iter().filter(|name| !cluster.contains(name)).collect();
     if others.is_empty() {
-        // Nearly always: to recognise a name takes long beside all else that is done for a job.
+        // This is the usual case; recognising a name is slow compared with the rest of the work for a job.
         return others;
     }
     let recognised = recognise(gpu_type.as_str());
@@ -274,8 +276,8 @@ fn other_names<'a>(
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What the source is worth, in parentheses: how sure the speed is, and by what.
-impl fmt::Display for Source {
+/// The reliability of the source in parentheses: accuracy and origin.
+impl fmt::Display for SpeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JobFile => f.write_str("(from the job file)"),
@@ -286,7 +288,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl fmt::Display for Unusable {
+impl fmt::Display for UnusableType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),

@@ -1,102 +1,103 @@
-//! What one contributor knows of one speed: step times at some batch sizes, and how samples change them.
+//! One contributor's record of one speed: step times at some batch sizes, and the effect of samples on them.
 
 use super::sample::{Sample, SampleSource, is_duration};
 use hsched_model::Speed;
 use hsched_model::number::to_f64;
 
-/// One contributor's knowledge of one speed.
+/// One contributor's record of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
-    /// Samples seen so far, those kept aside too. Of two records of a contributor, the one with more is later.
+pub struct SpeedRecord {
+    /// Number of samples so far, including those set aside. Of two records of a contributor, the one with
+    /// more samples is later.
     pub observations: u64,
-    /// What somebody said, until a sample counts.
+    /// A stated speed, until a sample counts.
     pub stated: Option<Stated>,
-    /// What samples told, by batch.
-    pub points: Vec<Point>,
-    /// Samples too far from the points, oldest first.
+    /// Measured step times, by batch.
+    pub points: Vec<BatchPoint>,
+    /// Samples too far from the points, the oldest first.
     pub aside: Vec<Aside>,
 }
 
-/// A speed that somebody said.
+/// A speed stated by a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stated {
     pub speed: Speed,
-    /// When, in Unix seconds.
+    /// Time of the statement, in Unix seconds.
     pub at: f64,
 }
 
 /// The step time at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct BatchPoint {
     pub batch: u64,
-    /// Moving average of the seconds of a step.
+    /// Moving average of a step's seconds.
     pub seconds: f64,
     /// Moving variance of the logarithm of a sample's seconds: the square of its relative error.
     pub variance: f64,
-    /// Samples that counted.
+    /// Number of counted samples.
     pub count: u64,
-    /// Steps of these samples.
+    /// Number of steps in these samples.
     pub steps: u64,
-    /// [`Record::observations`] when the last of them came.
+    /// [`SpeedRecord::observations`] at the last of them.
     pub seen: u64,
-    /// When the last of them came, in Unix seconds.
+    /// Time of the last of them, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
 
-/// A sample that does not count, unless others agree.
+/// A sample that does not count unless others agree with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aside {
     pub batch: u64,
     pub seconds: f64,
     pub steps: u64,
-    /// [`Record::observations`] when it came.
+    /// [`SpeedRecord::observations`] when it was added.
     pub seen: u64,
-    /// When it came, in Unix seconds.
+    /// Its time, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
 
-/// Batch sizes that are remembered; two make a line.
+/// Maximum number of batch sizes kept; two define a line.
 const MOST_POINTS: usize = 8;
 
-/// Relative error of a single sample before any other tells.
+/// Relative error of a single sample without further data.
 const FIRST_ERROR: f64 = 0.1;
 
-/// Standard deviations from the average beyond which a sample is kept aside.
+/// Distance from the average in standard deviations beyond which a sample is set aside.
 const FAR: f64 = 4.0;
 
-/// Bounds of that distance, as natural logarithms: noise within the first is always taken, a factor
-/// beyond the second never.
+/// Bounds of that distance as natural logarithms: deviations below the first are always accepted, and those
+/// above the second never.
 const DISTANCE: (f64, f64) = (0.2, 1.0);
 
-/// Distance, as a natural logarithm, from what other batch sizes let expect: a factor of 2.
+/// Maximum distance as a natural logarithm from the expectation of other batch sizes: a factor of 2.
 const DISTANCE_OF_OTHERS: f64 = std::f64::consts::LN_2;
 
-/// Samples kept aside that make a change of speed when they agree.
+/// Number of samples set aside that indicate a change of speed if they agree.
 const RUN: usize = 3;
 
-/// Logarithm within which such samples agree.
+/// Logarithmic distance within which such samples agree.
 const AGREEMENT: f64 = 0.2;
 
-/// Observations after which a sample kept aside is forgotten.
+/// Number of observations after which a sample set aside is dropped.
 const MEMORY: u64 = 32;
 
-/// Observations that no record comes near: files cannot make counts overflow.
+/// Maximum number of observations, far above any real record, so that files cannot cause an overflow.
 const MOST_OBSERVATIONS: u64 = 1 << 53;
 
-/// What is expected of a step, and the logarithm up to which a sample may differ from it.
+/// The expected step time, and the maximum logarithmic deviation of a sample.
 struct Expected {
     seconds: f64,
     distance: f64,
 }
 
-impl Record {
-    /// Adds a possible sample, or keeps it aside and returns the seconds that were expected.
+impl SpeedRecord {
+    /// Adds a valid sample, or sets it aside and returns the expected seconds.
     pub(super) fn learn(&mut self, sample: &Sample, weight: f64) -> Result<(), f64> {
         self.observations += 1;
         if sample.source != SampleSource::Epoch {
-            // What whole epochs told is worth nothing beside a measurement.
+            // Inferences from whole epochs are dropped once there is a measurement.
             self.points.retain(|point| point.source != SampleSource::Epoch);
             self.aside.retain(|aside| aside.source != SampleSource::Epoch);
         }
@@ -121,24 +122,24 @@ impl Record {
         Ok(())
     }
 
-    /// Replaces what is known by what somebody says.
+    /// Replaces the record with a stated speed.
     pub(super) fn state(&mut self, speed: Speed, at: f64) {
         let observations = self.observations + 1;
         *self = Self { observations, stated: Some(Stated { speed, at }), ..Self::default() };
     }
 
-    /// Drops what was inferred from whole epochs or runs at `since` or later; returns whether that was anything.
+    /// Removes speeds inferred from whole epochs or runs at `since` or later; returns whether there were any.
     pub(super) fn forget_inferred(&mut self, since: f64) -> bool {
         let before = self.points.len() + self.aside.len();
         self.points.retain(|point| point.source != SampleSource::Epoch || point.at < since);
         self.aside.retain(|aside| aside.source != SampleSource::Epoch || aside.at < since);
         let is_less = self.points.len() + self.aside.len() < before;
-        // The record without them is the later one when caches are merged.
+        // The record without them must count as later when caches are merged.
         self.observations += u64::from(is_less);
         is_less
     }
 
-    /// Returns all its numbers in one order: of two records the greater wins, whoever merges them.
+    /// Returns all its numbers as a sort key: of two records the greater wins, in every merge.
     pub(super) fn order(&self) -> Vec<u64> {
         let stated =
             self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);
@@ -154,9 +155,9 @@ impl Record {
         [self.observations].into_iter().chain(lengths).chain(numbers).collect()
     }
 
-    /// Returns whether its numbers can have been learnt.
+    /// Returns whether its numbers can result from samples.
     pub(super) fn is_possible(&self) -> bool {
-        let point = |p: &Point| {
+        let point = |p: &BatchPoint| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;
             let counted = (1..=self.observations).contains(&p.count) && p.seen <= self.observations;
             let counts = counted && p.batch >= 1 && p.steps >= 1;
@@ -172,18 +173,18 @@ impl Record {
         counts && sorted && stated && self.points.iter().all(point) && self.aside.iter().all(aside)
     }
 
-    /// Returns what a sample's step should have taken, by its own batch size, else by the nearest one.
+    /// Returns the expected step time of a sample, from its own batch size or else from the nearest one.
     fn expected(&self, sample: &Aside) -> Option<Expected> {
         if let Some(point) = self.points.iter().find(|point| point.batch == sample.batch) {
             let distance = (FAR * point.variance.sqrt()).clamp(DISTANCE.0, DISTANCE.1);
             return Some(Expected { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
-        let away = |point: &&Point| (batch_size(point.batch) / size).ln().abs();
+        let away = |point: &&BatchPoint| (batch_size(point.batch) / size).ln().abs();
         let nearest = self.points.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
         let seconds = match nearest {
             Some(point) => {
-                // Between a step that is all overhead and one that has none.
+                // Between a step of constant length and one proportional to the batch.
                 let (constant, linear) = (point.seconds, point.seconds * size / batch_size(point.batch));
                 sample.seconds.clamp(constant.min(linear), constant.max(linear))
             }
@@ -192,13 +193,13 @@ impl Record {
         Some(Expected { seconds, distance: DISTANCE_OF_OTHERS })
     }
 
-    /// Adds the samples kept aside that agree with the newest of them, where they are enough to be a change of
-    /// the speed; returns whether they are.
+    /// Uses the samples set aside that agree with the newest of them, if there are enough to indicate a
+    /// change of speed; returns whether there are.
     fn follow_change(&mut self, weight: f64) -> bool {
         let Some(&newest) = self.aside.last() else { return false };
         let change =
             |aside: &Aside| self.expected(aside).map(|expected| (aside.seconds / expected.seconds).ln());
-        // A sample that counted in between says that other batch sizes are as they were.
+        // A sample counted in the meantime shows that other batch sizes are unchanged.
         let last = self.points.iter().map(|point| point.seen).max();
         let agrees = |aside: &&Aside| {
             let in_row = aside.batch == newest.batch || Some(aside.seen) > last;
@@ -209,9 +210,9 @@ impl Record {
         if run.len() < RUN {
             return false;
         }
-        let is_replaced = |point: &Point| run.iter().any(|aside| aside.batch == point.batch);
-        // A GPU that no longer does what was seen often has changed at other batch sizes too.
-        let was_sure = |point: &Point| point.count >= RUN as u64;
+        let is_replaced = |point: &BatchPoint| run.iter().any(|aside| aside.batch == point.batch);
+        // A GPU that no longer reaches a frequently observed time has changed at other batch sizes as well.
+        let was_sure = |point: &BatchPoint| point.count >= RUN as u64;
         if self.points.iter().any(|point| is_replaced(point) && was_sure(point)) {
             self.points.clear();
         } else {
@@ -224,17 +225,17 @@ impl Record {
         true
     }
 
-    /// Moves the average of the sample's batch size towards it.
+    /// Moves the average of the sample's batch size towards the sample.
     ///
-    /// The first samples count equally; later the newest has the weight of the rule. One of fewer steps than the
-    /// others have counts less.
+    /// The first samples count equally; later the newest has the weight of the rule. A sample with fewer
+    /// steps than the others counts less.
     fn take(&mut self, sample: &Aside, weight: f64) {
         let Aside { batch, seconds, steps, seen, at, source } = *sample;
         let place = match self.points.binary_search_by_key(&batch, |point| point.batch) {
             Ok(place) => place,
             Err(place) => {
                 let variance = FIRST_ERROR * FIRST_ERROR;
-                let point = Point { batch, seconds, variance, count: 1, steps, seen, at, source };
+                let point = BatchPoint { batch, seconds, variance, count: 1, steps, seen, at, source };
                 self.points.insert(place, point);
                 return;
             }
@@ -250,8 +251,8 @@ impl Record {
         (point.seen, point.at, point.source) = (seen, point.at.max(at), source);
     }
 
-    /// Forgets the batch size seen longest ago where there are too many, never the least or the greatest: they
-    /// tell most about the line.
+    /// Drops the batch size seen longest ago if there are too many, but never the smallest or largest,
+    /// because they determine the line best.
     fn drop_surplus(&mut self) {
         while self.points.len() > MOST_POINTS {
             let inner = 1..self.points.len() - 1;
@@ -262,7 +263,7 @@ impl Record {
     }
 }
 
-/// Returns a batch as a number of samples.
+/// Returns a batch size as a float.
 pub(super) fn batch_size(batch: u64) -> f64 {
     to_f64(batch)
 }

@@ -1,15 +1,15 @@
-//! One observation of a speed, and what it is an observation of.
+//! One observation of a speed, and its key.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cache::Measured;
+use super::cache::MeasuredSpeed;
 use super::matrix::replica_size;
 use hsched_model::{GpuType, Job, Precision};
 
 /// Which speed: a model on a GPU type, in a precision, of a replica of so many GPUs.
 ///
-/// A job that names no precision has a speed of its own: nobody knows in which it computes.
+/// A job without a precision has a separate speed, because its actual precision is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpeedKey {
     pub model: String,
@@ -38,7 +38,7 @@ impl SpeedKey {
     }
 }
 
-/// The time of one (micro-)step at a local batch, as seen over some steps.
+/// The time of one (micro-)step at a local batch, averaged over some steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pub key: SpeedKey,
@@ -46,24 +46,24 @@ pub struct Sample {
     pub batch: u64,
     /// Mean seconds of a step without waiting for other ranks, above 0.
     pub seconds: f64,
-    /// Steps over which the mean was taken, at least 1.
+    /// Number of averaged steps, at least 1.
     pub steps: u64,
-    /// When it was seen, in Unix seconds.
+    /// Time of the observation, in Unix seconds.
     pub at: f64,
     pub source: SampleSource,
 }
 
-/// How a speed came to be known.
+/// The origin of a speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleSource {
     /// A rank reported its compute time.
     Report,
-    /// Inferred from the time of whole epochs, waiting included.
+    /// Inferred from the time of whole epochs, including waits.
     Epoch,
-    /// A short run made to measure it.
+    /// A short run for the measurement.
     Probe,
-    /// Somebody said so.
+    /// Stated by a user.
     User,
 }
 
@@ -78,29 +78,30 @@ impl SampleSource {
     }
 }
 
-/// How samples change what is known.
+/// How samples change a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearnRule<'a> {
     /// Weight of the newest sample in the moving average, in (0, 1].
     pub weight: f64,
-    /// Who learns: an identity of its own for each cache, so that merged caches stay apart.
+    /// The contributor's id, unique for each cache, so that records stay separate in merged caches.
     pub contributor: &'a str,
 }
 
-/// What a sample did to a cache.
+/// The effect of a sample on a cache.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lesson {
     /// The sample counts.
-    Learnt { before: Option<Measured>, after: Measured },
-    /// The sample, in seconds, is too far from what was expected, and is kept aside: it counts when more agree.
+    Learnt { before: Option<MeasuredSpeed>, after: MeasuredSpeed },
+    /// The sample, in seconds, is too far from the expected value and is set aside; it counts if more samples
+    /// agree.
     Outlier { expected: f64, seconds: f64 },
-    /// The sample teaches nothing.
-    Refused(Refusal),
+    /// The sample is rejected.
+    Refused(SampleRefusal),
 }
 
-/// Why a sample teaches nothing.
+/// Why a sample is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum SampleRefusal {
     #[error("its numbers are invalid: batch and steps must be at least 1, seconds above 0, all finite")]
     Nonsense,
     #[error("ranks have reported this speed, which is more exact than whole epochs")]
@@ -114,13 +115,13 @@ impl Sample {
     }
 }
 
-/// Longest step that is believed, in seconds: a year.
+/// Maximum plausible step time, in seconds: a year.
 const LONGEST: f64 = 3.2e7;
 
-/// Shortest step that is believed, in seconds.
+/// Minimum plausible step time, in seconds.
 const SHORTEST: f64 = 1e-9;
 
-/// Returns whether this many seconds can be a step's.
+/// Returns whether this number of seconds is a plausible step time.
 pub(super) fn is_duration(seconds: f64) -> bool {
     (SHORTEST..=LONGEST).contains(&seconds)
 }

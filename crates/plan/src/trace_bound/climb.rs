@@ -1,53 +1,53 @@
-//! Prices climb towards the best bound: subgradients, averaged, with Polyak's steps.
+//! Moves prices towards the best bound: averaged subgradients with Polyak's step sizes.
 
 use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
 use crate::trace_bound::prices::{Certificate, Envelopes, Start, proven};
 use crate::trace_bound::trace::Trace;
 
-/// The most steps.
+/// Maximum number of steps.
 const STEPS: u32 = 200;
 
-/// How exactly each job's least is found on the way; the last value is found as exactly as can be.
+/// Accuracy of each job's minimum during the climb; the final value is computed as accurately as possible.
 const ROUGH: f64 = 1e-6;
 
-/// So much of each direction goes into the next one.
+/// Fraction of each direction that is kept in the next one.
 const KEPT: f64 = 0.4;
 
-/// A bound that is better by less than this part of it is no progress.
+/// A relative improvement of the bound below this is no progress.
 const PROGRESS: f64 = 1e-5;
 
-/// After so many steps without progress the next ones are shorter, by this factor.
+/// After this many steps without progress, later steps are shortened by this factor.
 const PATIENCE: u32 = 8;
 const SHORTER: f64 = 0.6;
 
-/// Steps shorter than this part of the full ones end the climb.
+/// Step length relative to the full one below which the climb ends.
 const SHORTEST: f64 = 0.01;
 
-/// Each step aims at this part of the way from the best bound to what a schedule reached.
+/// Each step aims at this fraction of the distance between the best bound and a schedule's value.
 const AIM: f64 = 0.5;
 
-/// That way is taken to be at least this part of what was reached.
+/// Minimum of that distance, relative to the schedule's value.
 const LEAST_WAY: f64 = 0.002;
 
-/// What prices prove by the bundles that are listed, and what the jobs would use.
+/// The bound at some prices from the listed bundles, and the jobs' usage.
 struct Seen {
     value: f64,
     /// GPU-seconds by interval and type.
     used: Vec<Vec<f64>>,
 }
 
-/// The climb under way.
+/// A climb in progress.
 struct Climb<'a> {
     trace: &'a Trace,
-    /// The bundles worth choosing from, by class.
+    /// The candidate bundles, by class.
     bundles: Vec<Bundles>,
     envelopes: Envelopes,
-    /// What is known of each job's least from the prices before.
+    /// Data on each job's minimum from earlier prices.
     leasts: Vec<Least>,
 }
 
-/// Returns the best bound that was found, in seconds, with its prices; `None` where none can be proven.
+/// Returns the best bound found, in seconds, with its prices; `None` if no bound can be proven.
 pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Option<(f64, Certificate)> {
     let leasts = vec![Least::default(); trace.jobs.len()];
     let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
@@ -102,7 +102,8 @@ impl Climb<'_> {
         Some(Seen { value, used })
     }
 
-    /// Moves the prices: up where more is used than there is. All intervals move alike, however long they are.
+    /// Adjusts the prices: they rise where more is used than is available. All intervals move equally,
+    /// regardless of length.
     fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
         let offered = &self.trace.offered;
         let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();

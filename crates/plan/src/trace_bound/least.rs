@@ -1,45 +1,45 @@
-//! The least that one job can pay at prices over time, in waiting and rent together.
+//! The minimum cost of one job at prices over time: waiting plus rent.
 //!
-//! If the job ends in interval e, the least is, by duality, the maximum over the worth μ of a step of
+//! If the job ends in interval e, the minimum is, by duality, the maximum over the worth μ of a step of
 //!
 //! ```text
 //! start(e) − r + μ W − Σ over b < e of |b| φ_b(μ) − |e| max(0, φ_e(μ) − 1),  φ_b(μ) = max over bundles n of μ s(n) − p_b·n
 //! ```
 //!
-//! Every μ gives a value that is not too high, so the search may end anywhere.
+//! Every μ gives a valid lower bound, so the search may end at any time.
 
 use crate::classes::{Envelope, Vertex};
-use crate::horizon::Arrival;
+use crate::horizon::TraceArrival;
 
-/// Intervals of time, the last one endless.
+/// Intervals of time; the last one is unbounded.
 pub(super) struct Intervals<'a> {
-    /// When each begins, in seconds.
+    /// Start of each interval, in seconds.
     edges: &'a [f64],
 }
 
-/// A job's least, as far as it is known from other prices: that shortens the search.
+/// A job's minimum as far as known from other prices, which shortens the search.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Least {
-    /// In which interval the job ends.
+    /// The interval in which the job ends.
     end: usize,
-    /// Worths of a step on both sides of the best, and the weight of the first of them.
+    /// Worths of a step on both sides of the best one, and the weight of the first.
     low: f64,
     high: f64,
     part: f64,
 }
 
-/// One job against prices.
+/// The search for one job's minimum at given prices.
 struct LeastSearch<'a> {
     intervals: &'a Intervals<'a>,
     envelopes: &'a [Envelope],
-    job: &'a Arrival,
-    /// The interval in which it arrives.
+    job: &'a TraceArrival,
+    /// The interval of its arrival.
     first: usize,
-    /// The search for the best worth ends when it could gain no more than this part.
+    /// The search for the best worth ends when the possible relative gain is below this.
     exact: f64,
 }
 
-/// The value of a worth, and how it rises.
+/// The value of a worth, and its derivative.
 #[derive(Clone, Copy)]
 struct WorthPoint {
     worth: f64,
@@ -47,10 +47,10 @@ struct WorthPoint {
     slope: f64,
 }
 
-/// Work that is done up to so small a part is done.
+/// Relative work below which a job counts as done.
 const ROUNDING: f64 = 1e-9;
 
-/// The most steps of a search.
+/// Maximum number of steps of a search.
 const STEPS: u32 = 80;
 
 impl<'a> Intervals<'a> {
@@ -66,12 +66,13 @@ impl<'a> Intervals<'a> {
 }
 
 impl Least {
-    /// Returns the job's least in seconds, too low by at most about the part `exact`; `None` where it can never end.
+    /// Returns the job's minimum in seconds, too low by at most about the fraction `exact`; `None` if it can
+    /// never end.
     pub(super) fn find(
         &mut self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         exact: f64,
     ) -> Option<f64> {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
@@ -83,7 +84,8 @@ impl Least {
             guess = self.high;
         }
         let known = if best.is_finite() { Some(self.end) } else { None };
-        // One worth bounds all ends at once from below; only those that it does not rule out are looked at.
+        // A single worth gives a lower bound for all end intervals at once; only those not excluded by it are
+        // examined.
         let (mut spent, mut room) = (guess * job.steps, 0.0);
         for (end, envelope) in envelopes.iter().enumerate().skip(first) {
             let before = intervals.edges[end].max(job.at) - job.at;
@@ -109,12 +111,12 @@ impl Least {
         best.is_finite().then_some(best)
     }
 
-    /// Calls `visit` for every interval and bundle that the job uses at its least, with the seconds.
+    /// Calls `visit` for every interval and bundle that the job uses at its minimum, with the seconds of use.
     pub(super) fn usage(
         &self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         visit: &mut dyn FnMut(usize, usize, f64),
     ) {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
@@ -134,7 +136,7 @@ impl Least {
 }
 
 impl LeastSearch<'_> {
-    /// Returns whether the job could have done its steps by the end of an interval.
+    /// Returns whether the job can have done its steps by the end of an interval.
     fn can_end(&self, end: usize) -> bool {
         let steps = |interval: usize| {
             let most = self.envelopes[interval].vertices().last().map_or(0.0, |vertex| vertex.speed);
@@ -143,13 +145,13 @@ impl LeastSearch<'_> {
         (self.first..=end).map(steps).sum::<f64>() >= self.job.steps * (1.0 - ROUNDING)
     }
 
-    /// Returns what a step costs at least in an interval by whose end the job is done.
+    /// Returns the minimum cost of a step in an interval by whose end the job is done.
     fn dearest(&self, interval: usize) -> f64 {
         let cost = |vertex: &Vertex| (1.0 + vertex.rent) / vertex.speed;
         self.envelopes[interval].vertices().iter().map(cost).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns a worth of a step at which the job would go at full speed until the end of an interval.
+    /// Returns a worth of a step at which the job would run at full speed until the end of an interval.
     fn beyond_all(&self, end: usize) -> f64 {
         let last = |interval: usize| {
             self.envelopes[interval].vertices().last().map_or(0.0, |vertex| vertex.marginal)
@@ -157,7 +159,7 @@ impl LeastSearch<'_> {
         2.0 * (self.first..=end).map(last).fold(self.dearest(end), f64::max)
     }
 
-    /// Returns the value of a worth when the job ends in an interval, without the time before that.
+    /// Returns the value of a worth if the job ends in an interval, without the time before that.
     fn at(&self, end: usize, worth: f64) -> WorthPoint {
         let (mut value, mut slope) = (worth * self.job.steps, self.job.steps);
         for interval in self.first..end {
@@ -178,13 +180,13 @@ impl LeastSearch<'_> {
         WorthPoint { worth, value, slope }
     }
 
-    /// Returns the most that a worth near `guess` proves for an end in this interval; a value above `enough` may be less than
-    /// that.
+    /// Returns the highest bound from a worth near `guess` for an end in this interval; above `enough` it may
+    /// stop early.
     fn ending_in(&self, end: usize, guess: f64, enough: f64) -> (f64, Least) {
         let before = self.intervals.edges[end].max(self.job.at) - self.job.at;
         let endless = end + 1 == self.intervals.edges.len();
-        // In the endless interval a worth above the cost of a step would prove nothing.
-        // In others all go at full speed beyond the dearest vertex.
+        // In the unbounded interval, a worth above the cost of a step would prove nothing. In the others, all
+        // run at full speed beyond the most expensive vertex.
         let most =
             if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
         let mut low = WorthPoint { worth: 0.0, value: 0.0, slope: self.job.steps };
@@ -198,7 +200,7 @@ impl LeastSearch<'_> {
         let mut top = low.value.max(high.value);
         let mut part = if high.slope >= 0.0 { 0.0 } else { high.slope / (high.slope - low.slope) };
         while high.slope < 0.0 && low.slope > 0.0 && steps < STEPS && before + top < enough {
-            // Where the tangents meet is the most that is possible between the two.
+            // The intersection of the tangents is an upper limit between the two.
             let worth = (high.value - low.value + low.slope * low.worth - high.slope * high.worth)
                 / (low.slope - high.slope);
             let possible = low.value + low.slope * (worth - low.worth);

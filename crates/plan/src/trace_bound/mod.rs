@@ -1,4 +1,4 @@
-//! A lower bound on the mean completion time of a trace, for every schedule.
+//! A lower bound on the mean completion time of a trace, valid for every schedule.
 //!
 //! For any prices p ≥ 0 of GPUs over time, the mean completion time is at least
 //!
@@ -6,11 +6,13 @@
 //! (1/n) [ Σ over jobs of min over ends C and bundles n(t) of { C − r + ∫ p·n dt : ∫ s(n) dt = W } − ∫ p·C dt ]
 //! ```
 //!
-//! even where moves are free and GPUs can be divided in time (Lagrangian relaxation of what the GPUs can hold). Prices are
-//! constant on intervals; each job's minimum is exact. The prices begin as those that `horizon` itself sees, and climb
-//! by subgradients. They are the certificate: with them anybody can compute the bound again ([`bound_of_prices`]).
+//! even if moves are free and GPUs can be time-shared (Lagrangian relaxation of the GPU capacity). Prices are
+//! constant on intervals, and each job's minimum is exact. The prices start from those of `horizon` and are
+//! improved by subgradients. They are the certificate, from which the bound can be recomputed
+//! ([`bound_of_prices`]).
 //!
-//! The speeds `s(n)` are those of batches balanced by speed. Equal batches are slower wherever balanced ones are legal.
+//! The speeds `s(n)` are those of batches balanced by speed. Equal batches are slower wherever balanced ones
+//! are legal.
 
 mod climb;
 mod least;
@@ -25,23 +27,23 @@ pub use self::prices::Certificate;
 /// A lower bound on the mean completion time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceBound {
-    /// In seconds: the largest of the three below.
+    /// In seconds: the maximum of the three bounds below.
     pub lower: f64,
-    /// The mean of what each job would take alone, in seconds.
+    /// The mean time of each job alone on the cluster, in seconds.
     pub alone: f64,
-    /// That of one machine as large as all GPUs on which the shortest job goes first, in seconds.
+    /// The bound of one machine as large as all GPUs with the shortest job first, in seconds.
     pub squashed: Option<f64>,
-    /// That of prices over time, in seconds, with the prices.
+    /// The bound of prices over time, in seconds, with the prices.
     pub priced: Option<(f64, Certificate)>,
 }
 
-/// How much less than computed a bound is said to be, as a part of it, so that rounding cannot make it too high.
+/// Relative reduction of a computed bound, so that rounding errors cannot make it too high.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns a lower bound on the mean completion time of a problem's jobs, which arrive when their progress says and do all
-/// their epochs, whatever they hold; `None` where some job can never run.
+/// Returns a lower bound on the mean completion time of a problem's jobs, which arrive at the time in their
+/// progress and train all their epochs, whatever they hold; `None` if a job can never run.
 ///
-/// The prices climb until `stop` says so, or until that is in vain.
+/// The prices are improved until `stop` returns true or no progress is made.
 pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBound> {
     let trace = trace::Trace::new(problem)?;
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
@@ -52,8 +54,8 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
     Some(TraceBound { lower, alone, squashed, priced })
 }
 
-/// Returns the lower bound that these prices prove, in seconds; `None` where they prove nothing: they are not of this
-/// cluster, or a job has too many bundles to look at all.
+/// Returns the lower bound proven by these prices, in seconds; `None` if they prove nothing, because they
+/// belong to another cluster or a job has too many bundles to enumerate.
 pub fn bound_of_prices(problem: &Problem, certificate: &Certificate) -> Option<f64> {
     let trace = trace::Trace::new(problem)?;
     certificate.is_valid(trace.offered.len()).then(|| prices::proven(&trace, certificate)).flatten()

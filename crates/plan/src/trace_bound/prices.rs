@@ -1,4 +1,4 @@
-//! Prices over time, and what they prove.
+//! Prices over time, and the bound that they prove.
 
 use crate::classes::{Bundles, Envelope};
 use crate::horizon::rehearse;
@@ -6,30 +6,31 @@ use crate::trace_bound::ROUNDING;
 use crate::trace_bound::least::{Intervals, Least};
 use crate::trace_bound::trace::Trace;
 
-/// Prices of GPUs over time, which prove a lower bound.
+/// Prices of GPUs over time that prove a lower bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
-    /// When each interval begins, in seconds, rising; no job arrives before the first. The last interval is endless.
+    /// Start of each interval, in seconds, ascending; no job arrives before the first. The last interval is
+    /// unbounded.
     pub edges: Vec<f64>,
     /// Price of a GPU by interval and type, in seconds per second; 0 in the last interval.
     pub prices: Vec<Vec<f64>>,
 }
 
-/// A start for the climb.
+/// The starting point of the climb.
 pub(super) struct Start {
     pub certificate: Certificate,
-    /// The mean completion time of a schedule that GPUs without nodes allow, in seconds.
+    /// The mean completion time of a schedule that ignores nodes, in seconds.
     pub reached: f64,
 }
 
-/// The most intervals: beyond, the bound hardly rises.
+/// Maximum number of intervals; with more, the bound hardly rises.
 const INTERVALS: usize = 400;
 
 /// The shortest interval, in seconds.
 const SHORTEST: f64 = 1.0;
 
 impl Certificate {
-    /// Returns whether it is of a cluster with so many GPU types, and such prices as prove something.
+    /// Returns whether it is valid for a cluster with this many GPU types.
     pub(super) fn is_valid(&self, types: usize) -> bool {
         let rising = self.edges.windows(2).all(|pair| pair[0] < pair[1]);
         let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
@@ -38,7 +39,7 @@ impl Certificate {
         rising && prices && free && self.edges.len() == self.prices.len()
     }
 
-    /// Returns the rent of all GPUs, over all time.
+    /// Returns the rent of all GPUs over all time.
     pub(super) fn rent_of_all(&self, offered: &[u32]) -> f64 {
         let rent = |prices: &Vec<f64>| {
             prices.iter().zip(offered).map(|(price, &gpus)| price * f64::from(gpus)).sum::<f64>()
@@ -47,7 +48,7 @@ impl Certificate {
     }
 }
 
-/// Returns the prices that `horizon` sees when moves are free.
+/// Returns the prices of `horizon` with free moves.
 pub(super) fn start(trace: &Trace) -> Option<Start> {
     let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
@@ -62,7 +63,7 @@ pub(super) fn start(trace: &Trace) -> Option<Start> {
     Some(Start { certificate: Certificate { edges, prices }, reached })
 }
 
-/// Returns the edges of intervals that begin and end with some of these moments.
+/// Returns the edges of intervals, selected from these times.
 fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
     let mut edges: Vec<f64> = moments.first().copied().into_iter().collect();
     for number in 1..INTERVALS {
@@ -77,7 +78,7 @@ fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
     edges
 }
 
-/// Returns the mean over an interval of prices that hold from their moments on.
+/// Returns the mean over an interval of prices that apply from given times on.
 fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> Vec<f64> {
     let mut sum = vec![0.0; types];
     let first = steps.partition_point(|step| step.0 <= from).saturating_sub(1);
@@ -90,7 +91,7 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> V
     sum
 }
 
-/// Returns the bound that prices prove, from every bundle; `None` where those are too many.
+/// Returns the bound proven by prices from every bundle; `None` if there are too many bundles.
 pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
     let bundles = trace.all()?;
     let intervals = Intervals::new(&certificate.edges);
@@ -105,16 +106,16 @@ pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
     Some(bound - ROUNDING * (sum + rent) / trace.count())
 }
 
-/// The envelopes of the bundles of each class at the prices of each interval.
+/// The envelopes of each class's bundles at the prices of each interval.
 #[derive(Default)]
 pub(super) struct Envelopes {
     by_class: Vec<Vec<Envelope>>,
-    /// Scratch: what each bundle costs.
+    /// Scratch: the rent of each bundle.
     rents: Vec<f64>,
 }
 
 impl Envelopes {
-    /// Makes them those at these prices, in the same memory: a climb does that for a hundred thousand.
+    /// Recomputes them for these prices in the same memory, which a climb does 100,000 times.
     pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &Certificate) {
         self.by_class.resize(bundles.len(), Vec::new());
         for (bundles, envelopes) in bundles.iter().zip(&mut self.by_class) {
@@ -126,7 +127,7 @@ impl Envelopes {
         }
     }
 
-    /// Returns those of a class, by interval.
+    /// Returns the envelopes of a class, by interval.
     pub(super) fn of_class(&self, class: usize) -> &[Envelope] {
         &self.by_class[class]
     }

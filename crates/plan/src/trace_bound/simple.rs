@@ -1,4 +1,4 @@
-//! Weaker bounds that need no prices over time.
+//! Weaker bounds without prices over time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,10 +9,10 @@ use crate::trace_bound::prices::Start;
 use crate::trace_bound::trace::Trace;
 use hsched_model::number::to_f64;
 
-/// How exactly a job's shortest time is found.
+/// Accuracy of a job's shortest time.
 const TOLERANCE: f64 = 1e-6;
 
-/// Returns the mean of the times that the jobs take alone, in seconds; `None` where one can never run.
+/// Returns the mean time of each job alone, in seconds; `None` if one can never run.
 pub(super) fn alone(problem: &Problem) -> Option<f64> {
     let rings = Rings::new(problem);
     let free = vec![0.0; problem.gpu_types.len()];
@@ -23,11 +23,12 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     Some(sum / to_f64(problem.jobs.len()))
 }
 
-/// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` where bundles are too many
-/// to look at all.
+/// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` if there are
+/// too many bundles to enumerate.
 ///
-/// A GPU of type g counts `q_g`: a job's size is the least q·n seconds of a step, and the machine does Σ `q_g C_g` of them a
-/// second, those of the job with the least left first. That holds for all q ≥ 0; some likely ones are tried.
+/// A GPU of type g counts `q_g`: a job's size is the minimum q·n seconds per step, and the machine processes
+/// Σ `q_g C_g` per second, always for the job with the least remaining work. That is valid for all q ≥ 0;
+/// several likely values are tried.
 pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();
@@ -53,7 +54,7 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
     counted.iter().map(mean).max_by(f64::total_cmp)
 }
 
-/// Returns the mean completion time on one machine where a step of each class takes so long.
+/// Returns the mean completion time on one machine with these step sizes by class.
 fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
     let mut left: BinaryHeap<Reverse<WorkLeft>> = BinaryHeap::new();
     let (mut now, mut sum) = (0.0_f64, 0.0);
@@ -78,7 +79,7 @@ fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
     }
 }
 
-/// What is left of a job on the one machine.
+/// A job's remaining work on the single machine.
 #[derive(Clone, Copy, PartialEq)]
 struct WorkLeft {
     seconds: f64,

@@ -1,15 +1,15 @@
-//! The bound that prices prove, recomputed by enumeration: what a plan's certificate must agree with.
+//! The bound that prices prove, recomputed by enumeration, for comparison with a plan's certificate.
 
 use hsched_plan::Problem;
 
 use crate::oracle;
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
 
-/// The lower bound that `prices` (by GPU type) and `weights` (by job) prove for the objective, in its seconds:
-/// `(Σ_i min over bundles n of [w_i Λ_i(n) + Σ_g p_g n_g] − Σ_g p_g C_g) / Σ w`.
+/// Returns the lower bound that `prices` (by GPU type) and `weights` (by job) prove for the objective, in its
+/// seconds: `(Σ_i min over bundles n of [w_i Λ_i(n) + Σ_g p_g n_g] − Σ_g p_g C_g) / Σ w`.
 ///
-/// Λ is more where the job is late and the objective is about that. For the mean the weights are 1, for the weighted mean the jobs' own, for the makespan any. `None` where a job has no
-/// legal bundle.
+/// Λ is larger for a late job if the objective counts deadlines. The weights are 1 for the mean, the jobs'
+/// own for the weighted mean, and arbitrary for the makespan. `None` if a job has no legal bundle.
 pub fn bound(problem: &Problem, prices: &[f64], weights: &[f64]) -> Option<f64> {
     let offered = problem.offered();
     let bundles = bundles(&offered);

@@ -1,4 +1,4 @@
-//! Estimates of speeds that nobody has measured: rules on tiny tables, and errors on published ones.
+//! Estimates of unmeasured speeds: rules on tiny tables, and errors on published ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Method, Sample, SampleSource, SpeedCell, SpeedEstimate, SpeedKey, SpeedOrigin,
+    ThroughputMatrix,
 };
 
 fn gpu(name: &str) -> GpuType {
@@ -42,11 +43,11 @@ fn job(model: &str, throughput: &str) -> Job {
     hsched_model::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
-fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
+fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, SpeedEstimate)> {
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
-        Some(Cell::Known(known)) => match &known.source {
-            Source::Estimated(estimate) => Some((known.speed, estimate.clone())),
+        Some(SpeedCell::Known(known)) => match &known.source {
+            SpeedOrigin::Estimated(estimate) => Some((known.speed, estimate.clone())),
             other => panic!("{other:?} is no estimate"),
         },
         _ => None,
@@ -59,10 +60,10 @@ fn ratios_of_two_measured_models_scale_a_third() {
     let two = cache(&[("a", "v100", 100.0), ("a", "t4", 40.0), ("b", "v100", 10.0), ("b", "t4", 4.0)]);
     let (speed, origin) = estimate(&known, "t4", &two, Estimates::Learnt).expect("an estimate");
     assert_eq!((origin.method, origin.from), (Method::Ratios { models: 2 }, gpu("v100")));
-    // Between what the two say, 400, and the table of GPUs.
+    // Between the other models' ratio, 400, and the table of GPUs.
     let rate = speed.rate_at(1.0);
     assert!((400.0..500.0).contains(&rate), "{rate}");
-    // More models, and more alike, are surer.
+    // More models with similar ratios give a smaller error.
     let many: Vec<(String, f64)> = (0..20).map(|number| (format!("m{number}"), 10.0)).collect();
     let many: Vec<(&str, &str, f64)> = many
         .iter()
@@ -86,7 +87,7 @@ fn nothing_is_guessed_unasked() {
     let (speed, origin) = estimate(&known, "t4", &Cache::default(), Estimates::All).expect("an estimate");
     assert_eq!(origin.method, Method::GpuTable);
     assert!((300.0..700.0).contains(&speed.rate_at(1.0)) && origin.error > 0.4, "{speed} {origin:?}");
-    // Of a job without any speed, and of a type that nobody knows, there is nothing to say.
+    // There is no estimate for a job without any speed, or for an unknown type.
     assert_eq!(estimate(&job("new", ""), "t4", &one, Estimates::All), None);
     assert_eq!(estimate(&known, "fpga", &one, Estimates::All), None);
 }
@@ -98,10 +99,11 @@ fn the_form_of_the_step_time_is_kept() {
     assert!((speed.alpha() / speed.beta() - 20.0).abs() < 1e-9, "{speed}");
 }
 
-/// A table of measured rates: group, batch, type and samples per second. A cell is held out with all its batches.
+/// A table of measured rates: group, batch, type and samples per second. A cell is held out with all its
+/// batches.
 type Rates = Vec<(String, Option<Precision>, u64, String, f64)>;
 
-/// Returns the records of a table in the data that lie beside the repository, where they do.
+/// Returns the records of a table beside the repository, if it exists.
 fn records(name: &str) -> Option<Vec<BTreeMap<String, String>>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     let Ok(text) = fs::read_to_string(&path) else {
@@ -149,8 +151,8 @@ fn anchor() -> Option<Rates> {
     Some(records("throughput/anchor_single_gpu_samples_per_s.csv")?.iter().filter_map(rate).collect())
 }
 
-/// Returns the number of held-out rates, the median and the 90th percentile of the relative errors of their estimates, and
-/// the part within one standard deviation.
+/// Returns the number of held-out rates, the median and the 90th percentile of the relative errors of their
+/// estimates, and the fraction within one standard deviation.
 fn held_out(rates: &Rates, learn_from_others: bool) -> (usize, f64, f64, f64) {
     let rates: Rates = rates.iter().filter(|(.., rate)| *rate > 0.0).cloned().collect();
     let mut all = Cache::default();

@@ -1,10 +1,10 @@
-//! The highest point under planes, against a solver of linear programs by others.
+//! The highest point under planes, compared with another solver of linear programs.
 
 use hsched_plan::solve::{Cut, Highest, highest_under};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use proptest::prelude::*;
 
-/// Planes over a few dimensions, many of them through the same point or with equal slopes.
+/// Returns planes over a few dimensions, many of them through the same point or with equal slopes.
 fn planes() -> impl Strategy<Value = (Vec<Cut>, Vec<(f64, f64)>)> {
     (1_usize..6).prop_flat_map(|dimensions| {
         let number = prop_oneof![(-4_i32..5).prop_map(f64::from), -100.0..100.0];
@@ -15,7 +15,7 @@ fn planes() -> impl Strategy<Value = (Vec<Cut>, Vec<(f64, f64)>)> {
     })
 }
 
-/// Returns how great the least of the cuts is at a point.
+/// Returns the minimum of the cuts at a point.
 fn least(cuts: &[Cut], point: &[f64]) -> f64 {
     cuts.iter().map(|cut| cut.height(point)).fold(f64::INFINITY, f64::min)
 }
@@ -38,7 +38,7 @@ proptest! {
     fn the_highest_point_is_the_highest((cuts, box_) in planes()) {
         let all: Vec<&Cut> = cuts.iter().collect();
         let Some(Highest { place: point, height, weights }) = highest_under(&all, &box_) else {
-            // Only where no plane has a slope is there nothing to climb.
+            // The solver may fail only if no plane has a slope.
             prop_assert!(cuts.iter().all(|cut| cut.slope.iter().zip(&box_).all(|(s, (l, h))| s * (h - l) == 0.0)));
             return Ok(());
         };

@@ -1,11 +1,11 @@
-//! `optimal` for so many jobs that it plans them by lists of bundles.
+//! `optimal` with so many jobs that it uses lists of bundles.
 
-use hsched_plan::{Bound, Budget, JobModel, Memory, Outcome, Parameters, Plan, Problem, verify};
+use hsched_plan::{Bound, Budget, JobModel, Memory, Parameters, Plan, PlanFigures, Problem, verify};
 use hsched_problems::{find, problems};
 
 use crate::certificate;
 
-/// A job whose numbers depend on its number alone.
+/// Returns a job whose figures depend only on its number.
 fn job(name: &str, number: u32) -> JobModel {
     let spread = |step: u32, most: u32| number * step % most;
     let rates = [100.0 + f64::from(spread(37, 90)), 60.0 + f64::from(spread(53, 70))];
@@ -17,13 +17,13 @@ fn job(name: &str, number: u32) -> JobModel {
     }
 }
 
-/// Plans with what a policy may know of its last decision; returns the plan and what it knows then.
+/// Plans with a memory; returns the plan and the new memory.
 fn decide(problem: &Problem, memory: Option<&Memory>) -> (Plan, Option<Memory>) {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     if let Some(memory) = memory {
         policy.remember(memory);
     }
-    // Counted, not timed.
+    // Time is measured by calls, not by a clock.
     let calls = std::cell::Cell::new(0);
     let stop = || {
         calls.set(calls.get() + 1);
@@ -33,7 +33,7 @@ fn decide(problem: &Problem, memory: Option<&Memory>) -> (Plan, Option<Memory>) 
     (plan, policy.memory())
 }
 
-/// Plans twice, for the same problem gives the same plan; returns the objective and the bound.
+/// Plans twice, because the same problem must give the same plan; returns the objective and the bound.
 fn solve(problem: &Problem) -> (f64, Bound) {
     let decided = decide(problem, None);
     assert_eq!(decided, decide(problem, None));
@@ -41,7 +41,7 @@ fn solve(problem: &Problem) -> (f64, Bound) {
     let bound = plan.bound.clone().expect("a bound");
     let plan = verify(problem, plan).expect("a valid plan");
     assert_eq!(plan.placed().len(), problem.jobs.len());
-    (Outcome::of(problem, &plan).expect("jobs are placed").objective_value, bound)
+    (PlanFigures::of(problem, &plan).expect("jobs are placed").objective_value, bound)
 }
 
 fn check(jobs: Vec<JobModel>) {
@@ -59,7 +59,7 @@ fn jobs_that_all_differ_have_a_plan_near_its_bound() {
     check((0..410).map(|number| job(&format!("j{number}"), number)).collect());
 }
 
-/// A process that begins with the memory decides as one that has gone on would: by nothing but the problem and the memory.
+/// A new process with the memory decides like one that has continued: only from the problem and the memory.
 #[test]
 fn the_prices_of_the_last_plan_are_where_the_next_search_begins() {
     let jobs = (0..410).map(|number| job(&format!("j{number}"), number));
@@ -75,9 +75,9 @@ fn the_prices_of_the_last_plan_are_where_the_next_search_begins() {
     let anew = decide(&problem, None).0;
     assert!((lower(&again) / lower(&anew) - 1.0).abs() < 1e-5, "{} {}", lower(&again), lower(&anew));
     let plan = verify(&problem, again).expect("a valid plan");
-    let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+    let value = PlanFigures::of(&problem, &plan).expect("jobs are placed").objective_value;
     assert!(value <= lower(&anew) * 1.001, "{value} of {}", lower(&anew));
-    // Few jobs are planned from scratch: their plans depend on nothing before.
+    // Small problems are planned from scratch, independent of earlier plans.
     problem.jobs.truncate(3);
     assert_eq!(decide(&problem, Some(&memory)), (decide(&problem, None).0, Some(memory)));
 }
@@ -87,7 +87,8 @@ fn jobs_of_a_few_kinds_have_a_plan_near_its_bound() {
     check((0..410).map(|number| job(&format!("j{number}"), number % 7)).collect());
 }
 
-/// Over the network they would be slow, and the time of a ring in a node is convex: a node for each job is best.
+/// Rings over the network would be slow, and the time of a ring in a node is convex, so one node per job is
+/// optimal.
 #[test]
 fn as_many_equal_jobs_as_nodes_have_a_node_each() {
     let nodes = vec![[4_u32].as_slice(); 400];
@@ -100,7 +101,7 @@ fn as_many_equal_jobs_as_nodes_have_a_node_each() {
     assert!(bound.lower >= best * (1.0 - 1e-5), "{bound:?} for {best}");
 }
 
-/// Two rings of five leave no room for a third, which the sum of the GPUs does not tell.
+/// Two rings of five leave no room for a third, which the total number of GPUs does not show.
 #[test]
 fn the_bound_knows_that_rings_must_fit_into_nodes() {
     let only = |job: JobModel, gpus: u32| JobModel { min_gpus: gpus, max_gpus: gpus, asks: gpus, ..job };

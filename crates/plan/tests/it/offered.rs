@@ -1,4 +1,4 @@
-//! What jobs may use of a cluster: what is free, up or allowed, with room beside it for their ranks.
+//! GPUs that jobs may use on a cluster: free, up or allowed ones, with CPUs and memory for their ranks.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn cluster() -> Cluster {
     Cluster { nodes, ..Cluster::default() }
 }
 
-/// The problem of one job, each rank of which needs four CPUs.
+/// Returns the problem of one job, each rank of which needs four CPUs.
 fn problem(held: &Holdings) -> Problem {
     let cluster = cluster();
     let jobs = formats::jobs::parse(
@@ -51,7 +51,7 @@ fn problem(held: &Holdings) -> Problem {
     Problem::live(cluster_view, &jobs, &speeds).expect("a problem")
 }
 
-/// The GPUs that the job may be placed on, by node.
+/// Returns the GPUs on which the job may be placed, by node.
 fn counts(problem: &Problem, basis: Basis) -> Vec<(String, u32)> {
     let extract = problem.extract(&[0], basis).problem;
     extract.nodes.iter().map(|node| (node.name.to_string(), node.gpus[0])).collect()

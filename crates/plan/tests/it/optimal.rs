@@ -1,12 +1,12 @@
-//! `optimal` and the bounds against oracles that share no code with them.
+//! `optimal` and the bounds, compared with oracles that share no code with them.
 
-use hsched_plan::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
+use hsched_plan::{Bound, Budget, Objective, Parameters, PlanFigures, Problem, bound, verify};
 use hsched_problems::{find, problems};
 use proptest::prelude::*;
 
 use crate::{certificate, oracle, oracle_milp, oracle_pool};
 
-/// What `optimal` made of a problem.
+/// The result of `optimal` for a problem.
 struct Solved {
     /// Jobs placed.
     placed: usize,
@@ -14,7 +14,7 @@ struct Solved {
     bound: Option<Bound>,
 }
 
-/// Plans twice, for the same problem gives the same plan, and checks the plan.
+/// Plans twice, because the same problem must give the same plan, and checks the plan.
 fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
     let usual = Parameters::default();
     let parameters = if use_all { usual.with("use-all", "") } else { usual };
@@ -25,7 +25,7 @@ fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
     let bound = plan.bound.clone();
     let plan = verify(problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
     let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
-    let value = Outcome::of(problem, &plan).map(|outcome| outcome.objective_value);
+    let value = PlanFigures::of(problem, &plan).map(|outcome| outcome.objective_value);
     Ok(Solved { placed, value, bound })
 }
 
@@ -33,7 +33,8 @@ fn agree(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (a.abs() + b.abs())
 }
 
-/// The plan equals the optimum, is proven to, and its certificate holds when it is recomputed.
+/// Checks that the plan equals the optimum, is proven optimal, and that its certificate holds when
+/// recomputed.
 fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
     let solved = solve(problem, false)?;
     let Some(best) = best else {
@@ -52,7 +53,8 @@ fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
     );
     prop_assert!(value <= bound.lower * (1.0 + 1e-9), "{} is not proven: {:?}", value, bound);
     let recomputed = certificate::bound(problem, &bound.prices, &bound.weights).expect("legal bundles");
-    // Each job's answer is exact to 1e-9 of its value, and that holds what its GPUs cost, which can be far above the bound.
+    // Each job's choice is accurate to 1e-9 of its value, which includes the price of its GPUs and may be far
+    // above the bound.
     let paid: f64 =
         problem.offered().iter().zip(&bound.prices).map(|(&gpus, price)| f64::from(gpus) * price).sum();
     let values = recomputed + paid / bound.weights.iter().sum::<f64>();
@@ -89,7 +91,7 @@ fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
 
 #[test]
 fn when_not_all_can_run_the_shortest_for_its_weight_does() {
-    // Ten times as long, but twenty times as important.
+    // Ten times as long, but with twenty times the weight.
     let mut jobs =
         vec![problems::job("long", 10, 1000, 0.0, &[10.0]), problems::job("short", 1, 1000, 0.0, &[10.0])];
     jobs[0].weight = 20.0;

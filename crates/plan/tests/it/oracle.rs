@@ -1,4 +1,4 @@
-//! Brute force that shares no code with the policies: every GPU on its own, given to every job in turn or to none.
+//! Brute force that shares no code with the policies: each GPU is given to every job in turn, or to none.
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
@@ -9,9 +9,9 @@ use hsched_problems::bundle_cost;
 /// A GPU: its node and its type.
 type Worker = (usize, usize);
 
-/// The objective value of the best plan that gives every job a GPU, by the number of GPUs that it leaves without work.
+/// Returns the objective of the best plan that gives every job a GPU, by the number of idle GPUs.
 ///
-/// `None` where there is no legal one.
+/// `None` if there is no legal plan.
 pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     let workers = workers(problem);
     let times: Vec<Vec<Option<f64>>> =
@@ -37,12 +37,12 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     }
 }
 
-/// The best plan that gives every job a GPU, whatever stays without work.
+/// Returns the best plan that gives every job a GPU, with any number of idle ones.
 pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }
 
-/// What a job's completion time counts in the objective: a late one more, where that is what matters.
+/// Returns the cost of a job's completion time in the objective; higher for a late job if deadlines count.
 pub fn cost(problem: &Problem, job: usize, time: f64) -> f64 {
     let deadline = problem.jobs[job].aims.deadline.map(|deadline| deadline.0 - problem.now.0);
     match Dues::of(problem).late() {
@@ -51,7 +51,7 @@ pub fn cost(problem: &Problem, job: usize, time: f64) -> f64 {
     }
 }
 
-/// The objective over completion times, all jobs placed.
+/// Returns the objective over completion times, with all jobs placed.
 pub fn objective(problem: &Problem, times: &[f64]) -> f64 {
     match problem.objective {
         Objective::MeanJct => times.iter().sum::<f64>() / times.len() as f64,
@@ -77,7 +77,7 @@ fn workers(problem: &Problem) -> Vec<Worker> {
         .collect()
 }
 
-/// A job's time on every subset of the workers, by the subset's bits.
+/// Returns a job's time on every subset of the workers, by the subset's bits.
 fn times_by_subset(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Vec<Option<f64>> {
     let subset = |bits: usize| -> Vec<Worker> {
         workers
@@ -90,7 +90,8 @@ fn times_by_subset(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Vec
     (0..1 << workers.len()).map(|bits| time(problem, job, &subset(bits))).collect()
 }
 
-/// The completion time of a job on these GPUs: the slowest link between any two of them sets the ring's pace.
+/// Returns the completion time of a job on these GPUs: the slowest link between any two of them determines
+/// the ring's rate.
 pub fn time(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Option<f64> {
     let mut bundle = vec![0; problem.gpu_types.len()];
     for &(_, ty) in workers {

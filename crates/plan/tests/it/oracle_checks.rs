@@ -1,4 +1,4 @@
-//! The oracles agree with each other, so that a policy that disagrees with one is wrong.
+//! The oracles agree with each other, so a policy that disagrees with one is wrong.
 
 use hsched_plan::{Objective, Problem};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn agree(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Whether `lower` is no more than `value`; a relaxation may have a plan where the problem has none.
+/// Returns whether `lower` is at most `value`; a relaxation may have a plan when the problem has none.
 fn at_most(lower: Option<f64>, value: Option<f64>) -> bool {
     value.is_none_or(|value| lower.is_some_and(|lower| lower <= value * (1.0 + 1e-9)))
 }
@@ -41,12 +41,12 @@ fn the_certificate_is_the_sum_that_its_jobs_would_pay() {
     let problem = problems::worked_example();
     let mean = f64::midpoint(200.0 * 100_000.0 / 1838.0, 200.0 * 50_000.0 / 5276.0);
     assert!(agree(certificate::bound(&problem, &[0.0, 0.0], &[1.0, 1.0]), Some(mean)));
-    // At 10 000 s for a V100 both jobs take the T4s, which cost nothing, and only ResNet-18 a V100.
+    // At 10 000 s for a V100, both jobs use the T4s, which are free, and only ResNet-18 uses a V100.
     let paid = f64::midpoint(200.0 * 100_000.0 / 1194.0 + 10_000.0, 200.0 * 50_000.0 / 1768.0) - 10_000.0;
     assert!(agree(certificate::bound(&problem, &[0.0, 10_000.0], &[1.0, 1.0]), Some(paid)));
 }
 
-/// Moves one price at a time as long as the bound rises.
+/// Changes one price at a time as long as the bound rises.
 #[test]
 fn prices_exist_that_prove_nearly_the_optimum() {
     let problem = problems::fifteen_gpus();

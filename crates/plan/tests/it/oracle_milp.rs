@@ -1,4 +1,4 @@
-//! An oracle by integer programming: one yes or no for each job and each way to take GPUs from nodes.
+//! An oracle by integer programming: one binary variable for each job and each way to take GPUs from nodes.
 
 use hsched_plan::{JobModel, Objective, Problem};
 use microlp::{ComparisonOp, Error, OptimizationDirection, Variable};
@@ -20,12 +20,12 @@ struct Choice {
     time: f64,
 }
 
-/// The number of ways to take GPUs from nodes: the variables that a job adds.
+/// Returns the number of ways to take GPUs from nodes: the variables that a job adds.
 pub fn size(problem: &Problem) -> usize {
     stocks(problem).iter().map(|stock| stock.count as usize + 1).product()
 }
 
-/// The objective value of the best plan that gives every job a GPU; `None` where there is no legal one.
+/// Returns the objective of the best plan that gives every job a GPU; `None` if there is no legal plan.
 pub fn best(problem: &Problem) -> Option<f64> {
     let stocks = stocks(problem);
     let counts: Vec<u32> = stocks.iter().map(|stock| stock.count).collect();
@@ -43,7 +43,7 @@ pub fn best(problem: &Problem) -> Option<f64> {
     let mut jobs: Vec<Vec<Choice>> = Vec::new();
     for (job, legal) in problem.jobs.iter().zip(&legal) {
         let weight = match problem.objective {
-            // Late jobs cost more than the solver's tolerances bear.
+            // Late jobs have costs beyond the solver's tolerances.
             Objective::Deadlines => unreachable!("oracle and oracle_pool know deadlines"),
             Objective::MeanJct => 1.0,
             Objective::Weighted => job.weight,

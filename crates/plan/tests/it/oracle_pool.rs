@@ -1,21 +1,22 @@
-//! An oracle by dynamic programming over GPU counts by type: the best plan were all GPUs of a type in one pool.
+//! An oracle by dynamic programming over GPU counts by type: the best plan if all GPUs of a type were in one
+//! pool.
 
 use hsched_plan::{Objective, Problem};
 
 use crate::oracle;
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
 
-/// The objective value of the best plan that gives every job a GPU, by the number of GPUs left without work.
+/// Returns the objective of the best plan that gives every job a GPU, by the number of idle GPUs.
 ///
-/// Each bundle has the fastest ring that it could have with all nodes to itself, so no plan is better; where
-/// [`is_exact`] holds, one is as good.
+/// Each bundle has the fastest ring possible with all nodes for itself, so no plan is better; if [`is_exact`]
+/// holds, one is as good.
 pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     let offered = problem.offered();
     let bundles = bundles(&offered);
     let weight =
         |job: usize| if problem.objective == Objective::Weighted { problem.jobs[job].weight } else { 1.0 };
     let merge = |a: f64, b: f64| if problem.objective == Objective::Makespan { a.max(b) } else { a + b };
-    // The best sum (or latest end) of the first jobs, by the GPUs of each type that they use.
+    // The best sum (or latest end) of the first jobs, by their use of each type.
     let mut states = vec![f64::INFINITY; place(&offered, &offered) + 1];
     states[0] = 0.0;
     for (index, job) in problem.jobs.iter().enumerate() {
@@ -33,7 +34,7 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
         }
         states = next;
     }
-    // The mean divides by the sum of the weights.
+    // The mean is divided by the sum of the weights.
     let total: f64 = (0..problem.jobs.len()).map(weight).sum();
     let scale = if problem.objective == Objective::Makespan { 1.0 } else { total };
     let gpus: u32 = offered.iter().sum();
@@ -48,13 +49,13 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     best
 }
 
-/// The best plan, whatever stays without work.
+/// Returns the best plan, with any number of idle GPUs.
 pub fn best(problem: &Problem) -> Option<f64> {
     by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
 }
 
-/// Whether no plan has to be worse than the pool's: nothing is exchanged, or each type is in one node of its own with
-/// links no slower than the network.
+/// Returns whether the pool's optimum is attainable: no gradients are exchanged, or each type is on a single
+/// separate node with links no slower than the network.
 pub fn is_exact(problem: &Problem) -> bool {
     let silent = problem.jobs.iter().all(|job| job.model_bytes == 0.0);
     let types = 0..problem.gpu_types.len();
@@ -65,7 +66,7 @@ pub fn is_exact(problem: &Problem) -> bool {
     silent || (one_node && one_type && fast)
 }
 
-/// The number of a state: its counts as the digits of a number.
+/// Returns the index of a state: its counts as digits.
 fn place(counts: &[u32], offered: &[u32]) -> usize {
     counts.iter().zip(offered).fold(0, |place, (&count, &most)| place * (most as usize + 1) + count as usize)
 }

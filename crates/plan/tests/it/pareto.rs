@@ -1,4 +1,4 @@
-//! Plans between mean completion time, fairness and cost: which are listed, and what is proven of them.
+//! Plans that trade off mean completion time, fairness and cost: which are listed, and their proven bounds.
 
 use hsched_plan::{JobModel, Parameters, ParetoPlan, Problem, ReplicaModel, fairness, pareto};
 use hsched_problems::bundle_cost::{bundles, fastest_link, time};
@@ -13,7 +13,7 @@ fn plans(problem: &Problem, prices: Option<&[f64]>) -> Vec<ParetoPlan> {
     pareto(problem, policy.as_mut(), Vec::new(), prices, &|_| false).expect("plans")
 }
 
-/// Whether a plan is as good as another in every way.
+/// Returns whether a plan is at least as good as another in every criterion.
 fn beats(a: &ParetoPlan, b: &ParetoPlan) -> bool {
     a.mean <= b.mean && a.fairness >= b.fairness && a.cost.zip(b.cost).is_none_or(|(a, b)| a <= b)
 }
@@ -62,7 +62,7 @@ fn the_certificate_proves_its_part_of_the_bound() {
     }
 }
 
-/// The completion time with an equal share of the fifteen GPUs for each of four jobs (eq. 32).
+/// Returns the completion time with an equal share of the fifteen GPUs for each of four jobs (eq. 32).
 fn equal_share(problem: &Problem, job: usize) -> f64 {
     let job = &problem.jobs[job];
     let rate: f64 = job.types.iter().flatten().map(|model| 5.0 / model.speed.beta()).sum();
@@ -99,13 +99,13 @@ fn no_division_as_fair_has_a_mean_below_the_bound() {
 #[test]
 fn prices_bring_cheaper_plans() {
     let problem = problems::fifteen_gpus();
-    // P100, T4, V100: the V100 is dear for what it does.
+    // P100, T4, V100: the V100 is expensive for its speed.
     let found = plans(&problem, Some(&[1.0, 0.6, 4.0]));
     check(&found);
     let costs: Vec<f64> = found.iter().map(|plan| plan.cost.expect("prices")).collect();
     let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
     assert!(least < 0.5 * costs[0], "{costs:?}");
-    // By hand from the first plan's GPUs.
+    // Computed by hand from the first plan's GPUs.
     let cost: f64 = found[0]
         .plan
         .verdicts()

@@ -1,15 +1,15 @@
-//! Policies that decide for each group of nodes alone: no job is spread over two groups.
+//! Policies that decide separately for each group of nodes: no job spans two groups.
 
 use std::collections::BTreeSet;
 
 use hsched_model::{RankNeeds, Sharing, Time};
 use hsched_plan::{
-    Budget, Decision, HeldPlacement, Host, POLICIES, Parameters, PerGroup, Placement, Plan, Policy,
-    PolicyError, Problem, Registry, Room, Slot, Stage, verify,
+    Budget, Decision, HeldPlacement, HoldStage, Host, POLICIES, Parameters, PerGroup, Placement, Plan,
+    Policy, PolicyError, Problem, Registry, Room, Slot, verify,
 };
 use hsched_problems::problems::{fifteen_gpus, job, problem};
 
-/// Returns what a policy decides where each node is a group, and checks the plan.
+/// Returns the decision of a policy with each node as a group, and checks the plan.
 fn decide(policy: Box<dyn Policy>, problem: &Problem) -> Plan {
     let mut policy = PerGroup::new(policy, ToString::to_string);
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
@@ -20,7 +20,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
     Registry::new(POLICIES).find_over_time(name, &Parameters::default()).expect("a policy")
 }
 
-/// Returns the nodes of each job that is placed.
+/// Returns the nodes of each placed job.
 fn nodes_of_jobs(plan: &Plan) -> Vec<BTreeSet<usize>> {
     let placed = plan.changes.iter().filter_map(|(_, decision)| match decision {
         Decision::Place { placements, .. } => placements.first(),
@@ -58,7 +58,7 @@ fn a_job_goes_where_its_ranks_find_room() {
         node.host = Some(Host { cpus: Some(Room { free, total: 8 }), memory: None });
     }
     for name in NAMES {
-        // The other group has more GPUs, and too few CPUs.
+        // The other group has more GPUs, but too few CPUs.
         assert_eq!(nodes_of_jobs(&decide(policy(name), &problem)), [BTreeSet::from([0])], "{name}");
     }
 }
@@ -68,7 +68,7 @@ fn a_job_of_several_gpus_is_offered_to_the_group_that_has_them() {
     let mut large = job("a", 10, 1000, 1.0, &[100.0]);
     (large.min_gpus, large.max_gpus, large.asks) = (4, 4, 4);
     large.needs = RankNeeds { cpus: 4, memory: 0 };
-    // The second group has more free GPUs, and on none of its nodes the CPUs for more than one rank.
+    // The second group has more free GPUs, but none of its nodes has CPUs for more than one rank.
     let mut problem = problem(&["t"], &[&[4], &[4], &[4]], vec![large]);
     for (node, free) in problem.nodes.iter_mut().zip([16, 4, 4]) {
         node.host = Some(Host { cpus: Some(Room { free, total: 16 }), memory: None });
@@ -81,7 +81,7 @@ fn a_job_of_several_gpus_is_offered_to_the_group_that_has_them() {
     }
 }
 
-/// Rejects what is larger than all GPUs that it is shown, whoever has them.
+/// Rejects jobs larger than all GPUs that it sees, whether in use or not.
 struct Ever;
 
 impl Policy for Ever {
@@ -105,7 +105,7 @@ fn what_could_ever_be_had_is_that_of_a_group() {
     assert_eq!(plan.changes, [(0, Decision::Reject { why: "4 GPUs at most".into() })]);
 }
 
-/// Gives a job that waits the GPU of the first job that has one, or else defers it; asks about each that waits.
+/// Gives a pending job the GPU of the first job that has one, or else defers it; asks about each pending job.
 struct Displace;
 
 impl Policy for Displace {
@@ -138,12 +138,12 @@ fn who_gives_gpus_back_comes_before_who_gets_them_and_questions_are_kept() {
         slots: vec![Slot { node: 1, gpu_type: 0, count: 1 }],
         since: Time(0.0),
         epoch: 10.0,
-        stage: Stage::Queued,
+        stage: HoldStage::Queued,
     }];
     let problem = problem(&["t"], &[&[1], &[1]], vec![holder, job("waits", 10, 1000, 1.0, &[100.0])]);
     let mut policy = PerGroup::new(Box::new(Displace), ToString::to_string);
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
-    // The first group defers the job, the second one gives it the GPU of the other.
+    // The first group defers the job, and the second gives it the GPU of the other job.
     assert!(
         matches!(plan.changes[..], [(0, Decision::Defer { .. }), (1, Decision::Place { .. })]),
         "{:?}",

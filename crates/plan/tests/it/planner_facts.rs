@@ -1,15 +1,15 @@
 //! The numbers of the planner's worked example and of its fifteen-GPU cluster, for each policy.
 
-use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
+use hsched_plan::{Budget, CheckedPlan, Parameters, PlanFigures, Problem, verify};
 use hsched_problems::find;
 
 use hsched_problems::problems;
 
-fn plan(problem: &Problem, policy: &str, parameters: &Parameters) -> (CheckedPlan, Outcome) {
+fn plan(problem: &Problem, policy: &str, parameters: &Parameters) -> (CheckedPlan, PlanFigures) {
     let mut policy = find(policy, parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a valid plan");
-    let outcome = Outcome::of(problem, &plan).expect("jobs are placed");
+    let outcome = PlanFigures::of(problem, &plan).expect("jobs are placed");
     (plan, outcome)
 }
 
@@ -17,7 +17,7 @@ fn near(value: f64, expected: f64) {
     assert!((value - expected).abs() <= 5e-7 * expected, "{value} is not {expected}");
 }
 
-/// GPUs by type for each job.
+/// Returns GPUs by type for each job.
 fn bundles(problem: &Problem, plan: &CheckedPlan) -> Vec<Vec<u32>> {
     let bundle = |verdict: &hsched_plan::Verdict| {
         let mut bundle = vec![0; problem.gpu_types.len()];
@@ -47,7 +47,7 @@ fn has_gives_the_worked_example() {
 
 #[test]
 fn heterogeneity_is_the_mean_speed_over_the_slowest() {
-    // T4 275 + 884, V100 644 + 1754, two each.
+    // T4 275 + 884, V100 644 + 1754, two of each.
     let degree = hsched_plan::heterogeneity(&problems::worked_example()).expect("usable GPUs");
     near(degree, (2.0 * 1159.0 + 2.0 * 2398.0) / (4.0 * 1159.0));
 }
@@ -63,11 +63,12 @@ fn exhaustive_gives_the_optimum_of_the_worked_example() {
 #[test]
 fn jps_draws_from_the_tail_of_the_list() {
     let problem = problems::worked_example();
-    // JPS puts VGG-19, which the whole cluster ends sooner, first. Of its categories 3,1 2,2 1,3 the range
-    // that begins after 70 % holds the last alone: VGG-19 gets one GPU, as in HAS's answer.
+    // JPS puts VGG-19 first, because the whole cluster would end it sooner. Of its categories 3,1 2,2 1,3,
+    // the range after 70 % contains only the last: VGG-19 gets one GPU, as in HAS's solution.
     let (_, tail) = plan(&problem, "jps", &Parameters::default());
     near(tail.mean_jct, 11_225.836_5);
-    // After 33 % it holds the last two, after 0 % all three; one sample is one of them, by the seed.
+    // After 33 % the range contains the last two, after 0 % all three; a sample of one is one of them,
+    // depending on the seed.
     let one = |seed| {
         let drawn = &Parameters::default().with("alpha", "0").with("samples", "1");
         plan(&Problem { seed, ..problem.clone() }, "jps", drawn).1.mean_jct
@@ -158,8 +159,8 @@ fn optimus_takes_the_first_node_of_equally_fast_gpus() {
 
 #[test]
 fn optimus_adds_gpus_one_by_one() {
-    // V100s to both, then T4s: with balanced batches ResNet-18 gains more from each. In equal parts a T4
-    // slows its V100 down, so VGG-19, which loses least by that, gets both.
+    // V100s go to both jobs, then T4s: with balanced batches ResNet-18 gains more from each. With equal parts
+    // a T4 slows its V100 down, so VGG-19, which loses least by that, gets both.
     let problem = problems::worked_example();
     let (balanced, outcome) = plan(&problem, "optimus-lb", &Parameters::default());
     assert_eq!(bundles(&problem, &balanced), [[2, 1], [0, 1]]);

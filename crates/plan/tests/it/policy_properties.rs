@@ -1,6 +1,6 @@
-//! Properties that every policy keeps on random small problems with all features mixed.
+//! Properties of every policy on random small problems with all features combined.
 
-use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
+use hsched_plan::{Budget, CheckedPlan, Parameters, PlanFigures, Problem, Verdict, verify};
 use hsched_problems::{find, problems, registry};
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn gpu_count(problem: &Problem) -> usize {
     problem.offered().iter().sum::<u32>() as usize
 }
 
-/// A policy's plan, checked; planned twice, for the same input gives the same plan.
+/// Returns a policy's checked plan; it is computed twice, because the same input must give the same plan.
 fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError> {
     let parameters = Parameters::default().with("alpha", "0");
     let mut policy = find(policy, &parameters).expect("a policy");
@@ -20,20 +20,20 @@ fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError
     verify(problem, plan).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))
 }
 
-/// How many jobs a policy places, and on how many GPUs.
+/// Returns how many jobs a policy places, and on how many GPUs.
 fn used(problem: &Problem, policy: &str) -> Result<(usize, usize), TestCaseError> {
     let plan = checked(problem, policy)?;
     let placements = plan.verdicts().iter().filter_map(Verdict::placement);
     Ok(placements.fold((0, 0), |(jobs, gpus), placement| (jobs + 1, gpus + placement.ranks.len())))
 }
 
-/// The objective of a policy's plan, and how many GPUs it uses, when it places all jobs.
+/// Returns the objective of a policy's plan and the number of its GPUs, if it places all jobs.
 fn objective(problem: &Problem, policy: &str) -> Result<Option<(f64, usize)>, TestCaseError> {
     let plan = checked(problem, policy)?;
     let placements: Vec<_> = plan.verdicts().iter().filter_map(Verdict::placement).collect();
     let used = placements.iter().map(|placement| placement.ranks.len()).sum();
     let all = placements.len() == problem.jobs.len();
-    Ok(Outcome::of(problem, &plan).filter(|_| all).map(|outcome| (outcome.objective_value, used)))
+    Ok(PlanFigures::of(problem, &plan).filter(|_| all).map(|outcome| (outcome.objective_value, used)))
 }
 
 fn agree(a: f64, b: f64) -> bool {
@@ -68,7 +68,8 @@ proptest! {
     #[test]
     fn has_and_jps_leave_out_no_job_that_exhaustive_places(mut problem in problems::any_problem(7, 3, true)) {
         for job in &mut problem.jobs {
-            // The most throughput may not hold a batch that must fit at once: then they do leave out jobs.
+            // The assignment with the highest throughput may not hold a batch that must fit at once, in which
+            // case policies do leave out jobs.
             job.accumulate = true;
         }
         let most = used(&problem, "exhaustive")?.0;
@@ -80,7 +81,7 @@ proptest! {
     #[test]
     fn has_and_jps_use_as_many_gpus_as_exhaustive(mut problem in problems::any_problem(7, 3, true)) {
         for job in &mut problem.jobs {
-            // With batches this large no share is too small, whatever the mix.
+            // With batches this large, no share is too small in any mix.
             job.global_batch *= 10_000;
             job.max_gpus = job.max_gpus.min(7);
             job.accumulate = true;

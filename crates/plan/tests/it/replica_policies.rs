@@ -1,8 +1,8 @@
-//! Replicas of several GPUs under the paper's policies, and explained.
+//! Replicas of several GPUs under the paper's policies, and their explanation.
 
 use hsched_plan::{
-    Budget, GpuCountEffect, Limit, Obstacle, Outcome, Parameters, ReplicaExplanation, ReplicaModel, explain,
-    verify,
+    Budget, GpuCountEffect, Obstacle, Parameters, PlacementLimit, PlanFigures, ReplicaExplanation,
+    ReplicaModel, explain, verify,
 };
 use hsched_problems::find;
 use hsched_problems::problems::{job, problem};
@@ -22,7 +22,7 @@ proptest! {
             let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
             let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
             let all = plan.placed().len() == problem.jobs.len();
-            if let (true, Some(best), Some(outcome)) = (all, best, Outcome::of(&problem, &plan)) {
+            if let (true, Some(best), Some(outcome)) = (all, best, PlanFigures::of(&problem, &plan)) {
                 let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
                 prop_assert!(outcome.objective_value >= best / weights * (1.0 - 1e-9), "{name} beats the optimum");
             }
@@ -30,7 +30,7 @@ proptest! {
     }
 }
 
-/// Two nodes of 6: replicas of 4 find one place each, and 4 GPUs are left over.
+/// Two nodes with 6 GPUs: replicas of 4 fit once on each, and 4 GPUs are left over.
 #[test]
 fn what_is_left_over_in_nodes_is_told() {
     let replica = |size| ReplicaModel { sizes: vec![size], same_node: true, ever: 9, largest: vec![6] };
@@ -49,20 +49,20 @@ fn what_is_left_over_in_nodes_is_told() {
     assert_eq!(a.replicas, [ReplicaExplanation { size: 4, block: 4, left_over: 4, most_free: 2 }]);
     assert_eq!(a.types[0].more, Some(GpuCountEffect::Not(Obstacle::NoNode { size: 4 })));
     assert_eq!(a.types[0].fewer, Some(GpuCountEffect::Jct { jct: 800.0, free: true }));
-    assert!(!a.limits.iter().any(|limit| matches!(limit, Limit::Taken { .. })));
+    assert!(!a.limits.iter().any(|limit| matches!(limit, PlacementLimit::Taken { .. })));
     let alone = a.types[0].alone.as_ref().expect("legal");
     assert_eq!((&alone.counts[..], alone.jct), (&[8][..], 400.0));
     assert_eq!(a.one_node.as_ref().map(|one| (one.counts.clone(), one.jct)), Some((vec![4], 800.0)));
 }
 
-/// Replicas of so many GPUs by type.
+/// Returns a job with replicas of these sizes by type.
 fn in_replicas(sizes: &[u32], model: hsched_plan::JobModel) -> hsched_plan::JobModel {
     let replica =
         ReplicaModel { sizes: sizes.to_vec(), same_node: true, ever: 99, largest: vec![9; sizes.len()] };
     hsched_plan::JobModel { replica: Some(replica), ..model }
 }
 
-/// The GPUs by type that the paper's policies give each job.
+/// Returns the GPUs by type that the paper's policies give each job.
 fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
     let mut policy = find(name, &Parameters::default()).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
@@ -77,7 +77,8 @@ fn given(problem: &hsched_plan::Problem, name: &str) -> Vec<Vec<u32>> {
     plan.verdicts().iter().map(gpus).collect()
 }
 
-/// Two replicas on single GPUs of `t4` use the GPUs better, and take more than twice as long as one on three of `a100`.
+/// Two replicas on single GPUs of `t4` use the GPUs better, but take more than twice as long as one on three
+/// of `a100`.
 #[test]
 fn a_job_leaves_gpus_on_which_it_is_slow() {
     let model = hsched_plan::JobModel {
@@ -91,7 +92,7 @@ fn a_job_leaves_gpus_on_which_it_is_slow() {
     }
 }
 
-/// Throughput alone would give all of the only fast node to the job that is done soonest.
+/// Throughput alone would give the whole fast node to the job that ends soonest.
 #[test]
 fn a_job_gives_a_replica_to_another_that_gains_more() {
     let short =

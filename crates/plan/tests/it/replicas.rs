@@ -1,11 +1,12 @@
-//! `optimal` with replicas of several GPUs against brute force over all placements, and the certificate recomputed from its prices.
+//! `optimal` with replicas of several GPUs, compared with brute force over all placements; the certificate is
+//! recomputed from its prices.
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use std::collections::BTreeMap;
 
 use hsched_plan::{
-    Bound, Budget, JobModel, Objective, Outcome, Parameters, Problem, ReplicaModel, Sharing, TypeModel,
+    Bound, Budget, JobModel, Objective, Parameters, PlanFigures, Problem, ReplicaModel, Sharing, TypeModel,
     Verdict, verify,
 };
 use hsched_problems::problems::{job, problem, rate};
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 /// Replicas of a job, by node and type.
 pub type Placing = Vec<Vec<u32>>;
 
-/// A job's time in equal parts, by the formulas.
+/// Returns a job's time with equal parts, by the formulas.
 fn equal_time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
     let count: u32 = bundle.iter().sum();
     if count < job.min_gpus || count > job.max_gpus {
@@ -56,7 +57,8 @@ fn size(job: &JobModel, ty: usize) -> u32 {
     job.replica.as_ref().map_or(1, |replica| replica.sizes[ty])
 }
 
-/// All placings of a job alone, each with its time, and none that has all GPUs of another and takes no less.
+/// Returns all placements of a job alone with their times, without those for which a smaller placement is at
+/// least as fast.
 pub fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
     let types = problem.gpu_types.len();
     let cells: Vec<(usize, usize)> = (0..problem.nodes.len())
@@ -91,7 +93,7 @@ pub fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
     kept.into_iter().map(|at| all[at].clone()).collect()
 }
 
-/// The least weighted sum of times of jobs that all find room.
+/// Returns the lowest weighted sum of times of jobs that all fit.
 pub fn best(
     problem: &Problem,
     options: &[(usize, Vec<(Placing, f64)>)],
@@ -123,7 +125,8 @@ pub fn best(
     least
 }
 
-/// What the prices prove: the jobs' cheapest bundles, less what each node could earn with whole replicas.
+/// Returns the bound that the prices prove: the jobs' cheapest bundles, minus what each node could earn with
+/// whole replicas.
 fn proven(problem: &Problem, jobs: &[usize], bound: &Bound) -> f64 {
     let types = problem.gpu_types.len();
     let price = |ty: usize, size: u32| {
@@ -239,7 +242,7 @@ pub fn any_problem() -> impl Strategy<Value = Problem> {
         let mut kinds: Vec<Vec<u32>> = Vec::new();
         for (place, &(ty, count, other, _)) in nodes.iter().enumerate() {
             let mut gpus = vec![0; 3];
-            // Each type is somewhere.
+            // Each type exists on some node.
             gpus[if place < 3 { place } else { ty }] = count;
             gpus[ty] = gpus[ty].max(other);
             kinds.push(gpus);
@@ -272,7 +275,7 @@ proptest! {
         let placed = plan.placed();
         if let Some(best) = best {
             let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
-            let (best, outcome) = (best / weights, Outcome::of(&problem, &plan).expect("jobs are placed"));
+            let (best, outcome) = (best / weights, PlanFigures::of(&problem, &plan).expect("jobs are placed"));
             prop_assert_eq!(placed.len(), problem.jobs.len(), "all jobs fit together");
             let value = outcome.objective_value;
             prop_assert!((value - best).abs() <= 1e-9 * best, "{} is not the optimum {}", value, best);
@@ -296,8 +299,8 @@ proptest! {
     }
 }
 
-/// A thousand jobs on 10 000 GPUs of six types, in nodes of 16 of which some are partly in use; with replicas of 1 to 16 GPUs, or the
-/// same jobs on single GPUs.
+/// Returns 1000 jobs on 10,000 GPUs of six types, in nodes of 16 of which some are partly in use; with
+/// replicas of 1 to 16 GPUs, or the same jobs on single GPUs.
 fn of_a_large_cluster(in_replicas: bool) -> Problem {
     let names = ["a100", "h100", "l40s", "p100", "t4", "v100"];
     let speeds = [2.0, 4.0, 1.2, 0.5, 0.4, 1.0];
@@ -335,7 +338,7 @@ fn of_a_large_cluster(in_replicas: bool) -> Problem {
     problem(&names, &shapes, (0..1000).map(sized).collect())
 }
 
-/// Seconds that this thread has computed.
+/// Returns the CPU seconds of this thread.
 fn computed() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -355,7 +358,7 @@ fn ten_thousand_gpus_take_hardly_longer_in_replicas() {
         let bound = plan.bound.clone().expect("a bound");
         let plan = verify(&problem, plan).expect("a valid plan");
         assert_eq!(plan.placed().len(), problem.jobs.len());
-        let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+        let value = PlanFigures::of(&problem, &plan).expect("jobs are placed").objective_value;
         println!("replicas {in_replicas}: {took:.2} s, gap {:.5}", value / bound.lower - 1.0);
         (took, value / bound.lower - 1.0)
     };

@@ -1,8 +1,9 @@
-//! Names in job files against the types of a cluster: other names of a model, precision, what is not known.
+//! Names in job files compared with the types of a cluster: other names of a model, precision, and unknown
+//! speeds.
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -11,17 +12,17 @@ fn job(keys: &str) -> Job {
     formats::jobs::parse(&text).unwrap_or_else(|problems| panic!("{text}: {problems}")).remove(0)
 }
 
-/// Returns what is known of each type: its rate, the name that gave it, the limit on batches and remarks.
+/// Returns the data of each type: its rate, the name it came from, the maximum batch and the remarks.
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
     let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);
-    let text = |cell: &Cell| match cell {
-        Cell::Unusable(reason) => reason.to_string(),
-        Cell::Known(Known { speed, source, max_batch, remarks, .. }) => {
+    let text = |cell: &SpeedCell| match cell {
+        SpeedCell::Unusable(reason) => reason.to_string(),
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
-                Source::JobFile => String::new(),
-                Source::OtherName(name) => format!(" of {name}"),
-                Source::Measured(_) | Source::Estimated(_) => panic!("{source:?} without a cache"),
+                SpeedOrigin::JobFile => String::new(),
+                SpeedOrigin::OtherName(name) => format!(" of {name}"),
+                SpeedOrigin::Measured(_) | SpeedOrigin::Estimated(_) => panic!("{source:?} without a cache"),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
             let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];

@@ -1,39 +1,39 @@
-//! Which changes of a request there are on a cluster, before anything is known of its starts with them.
+//! The possible changes of a request on a cluster, before starts are estimated.
 
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
-use super::room::{self, Host};
+use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Seconds};
 
-/// What the changes of a request follow from.
+/// The inputs of changes of a request.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
+pub(super) struct ChangeContext<'a> {
     pub snapshot: &'a Snapshot,
     pub request: &'a Request,
     pub past: &'a PastRuns,
 }
 
-/// The part of what a job asks for that a change leaves it, at least: less is more than a small change.
+/// A change leaves at least one part in this many of a request; a larger reduction is not a small change.
 const LEAST_PART: u64 = 4;
 
-/// Limits that are tried where nobody knows how long a job runs, as parts of its own.
+/// Limits tried if run times are unknown, as fractions of the present one.
 const SHORTER: [f64; 2] = [0.5, 0.25];
 
-/// A limit is no change worth a word if it is less than that much shorter, in seconds.
+/// Minimum reduction of a limit, in seconds.
 const NO_CHANGE: f64 = 900.0;
 
-/// The longest limit of which a part is tried, in seconds: two weeks. Longer ones stand for "no limit".
+/// Longest limit of which a fraction is tried, in seconds: two weeks. Longer ones stand for "no limit".
 const LONGEST: f64 = 14.0 * 86_400.0;
 
-/// Numbers of nodes that are tried for the same GPUs.
+/// Maximum number of node counts tried for the same GPUs.
 const SPLITS: usize = 4;
 
-/// Returns all changes that are tried by themselves. Where one needs another to be possible, both are one.
-pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
+/// Returns all individual changes. If a change requires another one, both form a set.
+pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     let limits = site.limits();
     let mut list = site.partitions(&limits);
     list.extend(limits);
@@ -46,8 +46,9 @@ pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
     list
 }
 
-impl Site<'_> {
-    /// Returns shorter limits: what past runs needed, else parts of the limit that no past run exceeded.
+impl ChangeContext<'_> {
+    /// Returns shorter limits: the need of past runs, or else fractions of the limit that no past run
+    /// exceeded.
     fn limits(&self) -> Vec<ChangeSet> {
         let limit = self.request.limit.0;
         let is_shorter = |shorter: &Seconds| shorter.0 <= limit - NO_CHANGE;
@@ -60,7 +61,7 @@ impl Site<'_> {
         }
         let least = self.past.longest().0 + NO_CHANGE;
         let parts = SHORTER.iter().map(|part| rounded_up(Seconds(limit.min(LONGEST) * part)));
-        // The longest that a partition takes opens it.
+        // The longest limit of a partition makes it available.
         let of_partitions = self.snapshot.partitions.iter().filter_map(|partition| partition.max_time_s);
         let mut tried: Vec<Seconds> =
             parts.chain(of_partitions).filter(is_shorter).filter(|length| length.0 >= least).collect();
@@ -69,7 +70,7 @@ impl Site<'_> {
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
     }
 
-    /// Returns other partitions beside those of the request, with a shorter limit where it takes one.
+    /// Returns partitions in addition to those of the request, with a shorter limit if they require one.
     fn partitions(&self, limits: &[ChangeSet]) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = room::partitions(snapshot, request);
@@ -95,13 +96,13 @@ impl Site<'_> {
                 let added = ChangeSet::new(Change::Partition(names.join(",")), preemption(partition));
                 limit.map_or_else(|| Some(added.clone()), |limit| limit.and(&added))
             });
-            // The longest limit that it takes is enough.
+            // The longest limit that it accepts is sufficient.
             list.extend(opened.take(1));
         }
         list
     }
 
-    /// Returns whether a partition has the same nodes as one of the request's, and the same order and limits.
+    /// Returns whether a partition has the same nodes, order and limits as one of the request's.
     fn is_like_one_of(&self, partition: &QueuePartition, now: &[&str]) -> bool {
         let nodes = |name: &str| -> BTreeSet<usize> {
             let all = self.snapshot.nodes.iter().enumerate();
@@ -138,7 +139,7 @@ impl Site<'_> {
         allowed.map(change).filter(|set| self.is_taken(set)).collect()
     }
 
-    /// Returns whether a partition of the request takes it with some changes.
+    /// Returns whether a partition accepts the request with these changes.
     fn is_taken(&self, set: &ChangeSet) -> bool {
         let changed = set.applied(self.request);
         let names = room::partitions(self.snapshot, &changed);
@@ -151,7 +152,8 @@ impl Site<'_> {
         known.peek().is_none() || known.any(|partition| takes(partition, self.snapshot, &changed))
     }
 
-    /// Returns other types of GPUs with at least as much memory, in another partition where those of the request have none.
+    /// Returns other GPU types with at least as much memory, in another partition if those of the request
+    /// have none.
     fn gpu_types(&self) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let Some(from) = room::gpu_type(request) else { return Vec::new() };
@@ -196,7 +198,7 @@ impl Site<'_> {
         numbers.map(set).filter(|set| self.is_taken_and_fits(set)).take(SPLITS).collect()
     }
 
-    /// Returns half of the GPUs, with the limit that they need where that is known.
+    /// Returns half of the GPUs, with the limit that they need if it is known.
     fn fewer_gpus(&self) -> Vec<ChangeSet> {
         let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
         if self.request.asks.gpus.len() != 1 || self.request.asks.exclusive {
@@ -221,7 +223,8 @@ impl Site<'_> {
         self.is_taken(set) && room::fits(self.snapshot, &set.applied(self.request))
     }
 
-    /// Returns fewer CPUs and less memory: the share of a node that goes with the GPUs, and what is left beside GPUs that are free.
+    /// Returns fewer CPUs and less memory: the share of a node that corresponds to the GPUs, and what is left
+    /// on nodes with free GPUs.
     fn hosts(&self) -> Vec<ChangeSet> {
         let request = self.request;
         if room::gpus_per_node(request) == 0 || request.asks.exclusive {
@@ -235,7 +238,7 @@ impl Site<'_> {
                 list.push(set);
             }
         }
-        // Those that leave the job most come first.
+        // Changes that leave the job most come first.
         let left = |set: &ChangeSet| {
             let asks = set.applied(request).asks;
             (asks.cpus, asks.memory_mib)
@@ -245,8 +248,8 @@ impl Site<'_> {
         list
     }
 
-    /// Returns the changes with which a request takes no more of a node than there is.
-    fn host(&self, there: Host) -> Option<ChangeSet> {
+    /// Returns the changes that limit a request to a node's available CPUs and memory.
+    fn host(&self, there: FreeHost) -> Option<ChangeSet> {
         let (asks, gpus) = (&self.request.asks, u64::from(room::gpus_per_node(self.request)));
         let known = self.past.memory();
         let mut set = ChangeSet::default();
@@ -270,7 +273,7 @@ impl Site<'_> {
     }
 }
 
-/// Returns whether a partition takes a request: its account, QOS, limit and number of nodes.
+/// Returns whether a partition accepts a request: its account, QOS, limit and number of nodes.
 pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> bool {
     let account = request.account.as_deref().or_else(|| snapshot.own_account());
     let qos = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
@@ -287,7 +290,7 @@ fn preemption(partition: &QueuePartition) -> Option<Drawback> {
     partition.preemptible.then(|| Drawback::MayBePreempted { partition: partition.name.clone() })
 }
 
-/// Returns whether a GPU has at least the memory of another by the table of GPUs, whatever the names leave open.
+/// Returns whether a GPU certainly has at least the memory of another, according to the table of GPUs.
 fn has_the_memory_of(to: &GpuType, from: &GpuType) -> bool {
     let sizes = |gpu_type: &GpuType| -> Vec<u32> {
         let Some(known) = recognise(gpu_type.as_str()) else { return Vec::new() };

@@ -1,39 +1,39 @@
-//! One change of a request, and the request that it makes.
+//! A single change of a request, and the resulting request.
 
 use crate::{Drawback, Request};
 use hsched_model::{GpuType, Seconds};
 
-/// A change of what a job asks for.
+/// A change of a job's request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     Limit(Seconds),
-    /// Another GPU type, as many.
+    /// The same number of GPUs of another type.
     GpuType(GpuType),
-    /// Other numbers of nodes and of GPUs on each; CPUs and memory stay the same for each GPU.
+    /// Other numbers of nodes and of GPUs per node; CPUs and memory per GPU stay the same.
     Gpus {
         nodes: u32,
         per_node: u32,
     },
-    /// Several have commas between them.
+    /// The partitions, separated by commas.
     Partition(String),
     Account(String),
     Qos(String),
-    /// CPUs on each node.
+    /// CPUs per node.
     Cpus(u64),
-    /// Memory on each node, in MiB.
+    /// Memory per node, in MiB.
     Memory(u64),
 }
 
-/// Changes that are made together, and what they cost.
+/// Changes made together, with their drawbacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeSet {
-    /// No two of one kind.
+    /// At most one change of each kind.
     pub changes: Vec<Change>,
     pub drawbacks: Vec<Drawback>,
 }
 
 impl Change {
-    /// Makes the change.
+    /// Applies the change to `request`.
     pub fn apply(&self, request: &mut Request) {
         let asks = &mut request.asks;
         match self {
@@ -63,11 +63,11 @@ impl Change {
         }
     }
 
-    /// Returns whether both change the same of a request.
+    /// Returns whether both change the same part of a request.
     fn is_of_kind(&self, other: &Self) -> bool {
         let of_gpus = |change: &Self| matches!(change, Self::Gpus { .. });
         let of_host = |change: &Self| matches!(change, Self::Cpus(_) | Self::Memory(_));
-        // What CPUs and memory a node has left depends on the number of GPUs.
+        // The CPUs and memory left on a node depend on the number of GPUs.
         let is_tied = of_gpus(self) && of_host(other) || of_host(self) && of_gpus(other);
         is_tied || std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -85,7 +85,7 @@ impl ChangeSet {
         changed
     }
 
-    /// Returns both together; `None` where they change the same.
+    /// Returns both sets combined; `None` if they change the same part.
     pub(super) fn and(&self, other: &Self) -> Option<Self> {
         let is_tied =
             self.changes.iter().any(|change| other.changes.iter().any(|more| change.is_of_kind(more)));
@@ -95,12 +95,13 @@ impl ChangeSet {
         })
     }
 
-    /// Returns whether the job does the same as before, as far as past runs and the site tell: nothing to think about.
+    /// Returns whether the job does the same as before, as far as past runs and the site show, so that no
+    /// decision is needed.
     pub fn is_harmless(&self) -> bool {
         self.drawbacks.iter().all(Drawback::is_harmless)
     }
 
-    /// Returns the other GPU type, where there is one.
+    /// Returns the new GPU type, if it changes.
     pub fn gpu_type(&self) -> Option<&GpuType> {
         self.changes.iter().find_map(|change| match change {
             Change::GpuType(gpu_type) => Some(gpu_type),

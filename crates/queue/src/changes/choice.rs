@@ -1,16 +1,16 @@
-//! Which of the changes that bring a job's start forward are worth showing, and in what order.
+//! Selects and orders the changes to show among those that make a job start sooner.
 
 use crate::{Change, ChangeEstimate, ChangeSet, Request, RequestId};
 
-/// Changes of each kind that are shown: harmless ones, and those that cost something.
+/// Maximum number of changes shown of each kind: harmless ones, and those with a drawback.
 const MOST_OF_KIND: usize = 4;
 
-/// Changes that are shown.
+/// Maximum number of changes shown.
 pub(super) const MOST: usize = 2 * MOST_OF_KIND;
 
-/// Returns the changes that are worth showing, numbered from 1: the harmless ones, then those that cost something and gain more.
+/// Returns the changes to show, numbered from 1: the harmless ones, then those with drawbacks that gain more.
 ///
-/// `notable` is a gain in seconds that is worth a word.
+/// `notable` is the minimum gain in seconds.
 pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEstimate> {
     list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
     let is_worth_it = |place: usize| {
@@ -18,7 +18,8 @@ pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEs
         let is_better = |(number, other): (usize, &ChangeEstimate)| {
             let is_as_good = is_part(&other.set, &estimate.set)
                 || is_milder(other, estimate)
-                // Of several names that are about as soon the first is enough.
+                // Of several changes that differ only in names and start about equally soon, the first is
+                // enough.
                 || number < place && is_alike(&other.set, &estimate.set);
             is_as_good && other.worth - estimate.worth < notable
         };
@@ -54,7 +55,7 @@ fn is_alike(one: &ChangeSet, other: &ChangeSet) -> bool {
     one.changes.len() == other.changes.len() && one.changes.iter().zip(&other.changes).all(is_same)
 }
 
-/// Returns whether changes of the same kinds leave the job more than others.
+/// Returns whether changes of the same kinds leave the job more resources than others.
 fn is_milder(milder: &ChangeEstimate, other: &ChangeEstimate) -> bool {
     let kinds = |estimate: &ChangeEstimate| {
         estimate.set.changes.iter().map(std::mem::discriminant).collect::<Vec<_>>()

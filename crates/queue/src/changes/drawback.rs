@@ -1,4 +1,4 @@
-//! What a change costs whoever makes it.
+//! The drawbacks of a change.
 
 use std::fmt;
 
@@ -6,38 +6,38 @@ use crate::Need;
 use hsched_model::number::to_u64;
 use hsched_model::{GpuType, Seconds};
 
-/// What a change costs, or what its owner must know before it is made.
+/// A drawback of a change, or information needed before it is made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drawback {
     /// Slurm ends the job at its new limit.
     EndsAfter {
         limit: Seconds,
-        /// What past runs needed; `None` if unknown.
+        /// The need of past runs; `None` if unknown.
         need: Option<Need>,
     },
-    /// The GPUs are others.
+    /// The GPU type changes.
     OtherType { from: GpuType, to: GpuType },
-    /// It runs about so many times as long.
+    /// It takes about this many times as long.
     RunsLonger(f64),
-    /// It must be able to train on so many nodes.
+    /// It must be able to train on this many nodes.
     Nodes(u32),
-    /// Jobs of this partition may be stopped for others.
+    /// Jobs of this partition may be preempted.
     MayBePreempted { partition: String },
     /// Another account is charged.
     Charged { account: String },
-    /// It has so many CPUs on each node instead of so many.
+    /// It has this number of CPUs per node instead.
     FewerCpus { from: u64, to: u64 },
-    /// It has so much memory on each node, in MiB, instead of so much.
+    /// It has this amount of memory per node instead, in MiB.
     LessMemory {
         from: u64,
         to: u64,
-        /// The most that a past run used.
+        /// The maximum that a past run used.
         used: Option<u64>,
     },
 }
 
 impl Drawback {
-    /// Returns whether the job does the same as before, as far as past runs tell.
+    /// Returns whether the job does the same as before, as far as past runs show.
     pub fn is_harmless(&self) -> bool {
         match self {
             Self::EndsAfter { need, .. } => need.is_some(),
@@ -90,7 +90,7 @@ impl fmt::Display for Drawback {
     }
 }
 
-/// Returns a time in words: `8 h`, `6 h 15 min`, `1 d 12 h`.
+/// Formats a time: `8 h`, `6 h 15 min`, `1 d 12 h`.
 pub(super) fn in_words(time: Seconds) -> String {
     let minutes = to_u64((time.0 / 60.0).round().max(0.0));
     let parts = [(minutes / 1440, "d"), (minutes / 60 % 24, "h"), (minutes % 60, "min")];

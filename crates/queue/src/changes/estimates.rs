@@ -1,6 +1,6 @@
-//! How much sooner a job starts with each change: all are played in the same futures of the queue.
+//! How much sooner a job starts with each change, estimated in the same futures of the queue.
 
-use super::candidates::{Site, candidates};
+use super::candidates::{ChangeContext, candidates};
 use super::choice::{MOST, shown};
 use super::obstacle::obstacle;
 use crate::estimate::mean;
@@ -11,71 +11,74 @@ use crate::{
 };
 use hsched_model::Seconds;
 
-/// What may change, and in which queue.
+/// The possible changes, and the queue.
 #[derive(Clone, Copy)]
 pub struct ChangeQuestion<'a> {
-    /// The queue, without the job itself where it waits in it.
+    /// The queue, without the job itself if it is pending.
     pub snapshot: &'a Snapshot,
-    /// What the job asks for, with the limit that Slurm would take. Its `run` is what it is expected to run.
+    /// The job's request, with the limit that Slurm would apply. Its `run` is the expected run time.
     pub request: &'a Request,
-    /// Past runs of the job's name.
+    /// Past runs with the job's name.
     pub past: &'a PastRuns,
-    /// How long the job runs with a request, where that is known.
+    /// Returns the job's run time with a request, if known.
     pub run_of: &'a dyn Fn(&Request) -> Option<Seconds>,
-    /// Whether whoever asks can make these changes.
+    /// Returns whether the user can make these changes.
     pub is_possible: &'a dyn Fn(&[Change]) -> bool,
-    /// The job's position in the queue after these changes; `None` for that of a new job. Without changes: that of the job now.
+    /// Returns the job's position in the queue after these changes; `None` for that of a new job. Without
+    /// changes: its present position.
     pub position: &'a dyn Fn(&[Change]) -> Option<QueuePosition>,
     pub seed: u64,
-    /// Futures that are looked at, unless the time is over before.
+    /// Number of futures, unless time runs out first.
     pub samples: usize,
     pub calibration: Option<Calibration>,
 }
 
-/// A job as it is, and with changes that bring its start forward.
+/// A job's start without changes, and the changes that make it start sooner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeEstimates {
     pub as_is: Start,
-    /// At most [`ChangeEstimates::MOST`]. Harmless ones come first, then those that cost something, each the soonest first.
+    /// At most [`ChangeEstimates::MOST`]. Harmless ones come first, then those with drawbacks, each in order
+    /// of start.
     pub list: Vec<ChangeEstimate>,
 }
 
-/// Some changes, and when the job starts with them.
+/// Some changes, and the job's start with them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeEstimate {
     pub set: ChangeSet,
     pub request: Request,
     pub start: Start,
-    /// By the medians; `None` where the job never starts as it is.
+    /// Difference of the medians; `None` if the job never starts without changes.
     pub sooner: Option<Seconds>,
-    /// When it is done, from the snapshot on, where its run time is known.
+    /// Time from the snapshot to its end, if its run time is known.
     pub done: Option<Estimate>,
-    /// What the changes are ordered by: the median time to the start, and what the run takes longer than before.
+    /// Sort key of changes: the median time to the start, plus the increase in run time.
     pub(crate) worth: f64,
 }
 
-/// A change is worth a word from so much on, in seconds,
+/// Minimum gain of a change, in seconds,
 const LEAST_GAIN: f64 = 600.0;
-/// and from that part of the wait on.
+/// and as a fraction of the wait.
 const LEAST_PART: f64 = 0.05;
 
-/// The best so many changes are tried together in pairs.
+/// Number of best changes that are combined in pairs.
 const PAIRED: usize = 3;
 
 impl ChangeEstimates {
-    /// Changes that are shown.
+    /// Maximum number of changes shown.
     pub const MOST: usize = MOST;
 }
 
-/// Returns when a job starts as it is, and the changes with which it starts notably sooner.
+/// Returns when a job starts without changes, and the changes with which it starts notably sooner.
 ///
-/// `stop` is asked whether the time is over. Where others are hidden, nothing can be played and no change is listed.
+/// `stop` returns whether time has run out. If other users' jobs are hidden, nothing can be simulated and no
+/// change is listed.
 pub fn estimate_changes(question: &ChangeQuestion, stop: &(dyn Fn() -> bool + Sync)) -> ChangeEstimates {
-    let site = Site { snapshot: question.snapshot, request: question.request, past: question.past };
+    let site = ChangeContext { snapshot: question.snapshot, request: question.request, past: question.past };
     let sets = if question.snapshot.others_hidden { Vec::new() } else { candidates(site) };
     let sets: Vec<ChangeSet> = sets.into_iter().filter(|set| (question.is_possible)(&set.changes)).collect();
     let harmless: Vec<ChangeSet> = sets.iter().filter(|set| set.is_harmless()).cloned().collect();
-    // A few futures tell which changes are worth a closer look.
+    // A few futures show which changes need a closer look.
     let (as_is, singles) = question.played(sets, FEW, stop);
     let singles = question.gaining(&as_is, singles);
     let pairs = question.pairs(&singles, &harmless);
@@ -89,7 +92,7 @@ pub fn estimate_changes(question: &ChangeQuestion, stop: &(dyn Fn() -> bool + Sy
 }
 
 impl ChangeQuestion<'_> {
-    /// Plays the job as it is and with the best of some changes in all futures, the same for all.
+    /// Simulates the job without changes, and with the best of some changes, in the same futures.
     fn compared(
         &self,
         as_is: Start,
@@ -107,14 +110,14 @@ impl ChangeQuestion<'_> {
             self.played(best.map(|estimate| estimate.set.clone()).collect(), self.samples, stop);
         let futures = |start: &Start| start.forecast().map_or(0, |forecast| forecast.starts.len());
         if futures(&whole) < futures(&as_is) {
-            // The time was over before as many futures as were looked at first.
+            // Time ran out before as many futures as in the first look.
             return (as_is, list);
         }
         let list = self.gaining(&whole, played);
         (whole, list)
     }
 
-    /// Plays the job as it is, and with each of some sets of changes, in at most this many futures.
+    /// Simulates the job without changes and with each of some sets of changes, in at most this many futures.
     fn played(
         &self,
         sets: Vec<ChangeSet>,
@@ -150,7 +153,7 @@ impl ChangeQuestion<'_> {
         (as_is, changed.map(|(set, request)| (set, request.clone(), start(&request))).collect())
     }
 
-    /// Returns those of some changes with which the job starts, and is done, notably sooner.
+    /// Returns the changes with which the job starts and ends notably sooner.
     fn gaining(&self, as_is: &Start, played: Vec<(ChangeSet, Request, Start)>) -> Vec<ChangeEstimate> {
         let run_now = (self.run_of)(self.request);
         let gain = |(set, request, start): (ChangeSet, Request, Start)| {
@@ -159,14 +162,15 @@ impl ChangeQuestion<'_> {
                 run_now.zip((self.run_of)(&request)).map_or(0.0, |(before, after)| after.0 - before.0);
             let before = as_is.forecast();
             if before.is_some_and(|before| before.starts.is_empty() != forecast.starts.is_empty()) {
-                // What was not played is no match for what was.
+                // Results of different futures cannot be compared.
                 return None;
             }
             let gain = before.map(|before| {
                 earlier(&before.starts, &forecast.starts, before.start, forecast.start) - longer
             });
             let sooner = before.map(|before| Seconds(before.start.median.0 - forecast.start.median.0));
-            // What is shown is the median: a gain on average that does not show there is none to whoever reads it.
+            // The output shows the median, so a gain in the mean without one in the median would not be
+            // visible.
             let notable = notable_gain(as_is);
             let is_notable =
                 gain.is_none_or(|gain| gain >= notable && sooner.is_some_and(|gained| gained.0 >= notable));
@@ -177,7 +181,8 @@ impl ChangeQuestion<'_> {
         played.into_iter().filter_map(gain).collect()
     }
 
-    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of these with what costs nothing and gains nothing alone.
+    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of these with changes that
+    /// cost and gain nothing alone.
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));
@@ -201,13 +206,13 @@ impl ChangeQuestion<'_> {
     }
 }
 
-/// Returns the gain from which on a change of a job is worth a word, in seconds.
+/// Returns the minimum gain of a change for a job, in seconds.
 fn notable_gain(as_is: &Start) -> f64 {
     let wait = as_is.forecast().map_or(0.0, |forecast| forecast.start.median.0);
     LEAST_GAIN.max(LEAST_PART * wait)
 }
 
-/// Returns how much earlier something starts on average, in the futures in which both were tried.
+/// Returns how much earlier a start is on average, over the futures in which both were simulated.
 fn earlier(before: &[Seconds], after: &[Seconds], as_is: Estimate, changed: Estimate) -> f64 {
     let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| before.0 - after.0).collect();
     mean(&differences).unwrap_or(as_is.mean.0 - changed.mean.0)

@@ -1,6 +1,7 @@
-//! Small changes of a request that bring its start forward: which there are, what they cost, and how much sooner it starts with them.
+//! Small changes of a request that make it start sooner: the possible ones, their drawbacks and their gains.
 //!
-//! It knows neither scripts nor commands: whoever asks says which changes can be made, and with what place in the queue.
+//! This module knows neither scripts nor commands: the caller says which changes can be made, and with which
+//! place in the queue.
 
 mod candidates;
 mod change;

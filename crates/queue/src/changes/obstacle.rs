@@ -1,4 +1,4 @@
-//! Why no partition takes a request, or no node could ever hold it.
+//! Why no partition accepts a request, or no node can ever hold it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use super::drawback::in_words;
 use super::room;
 use crate::{QueuePartition, Request, Snapshot};
 
-/// Returns why a request never starts whoever else waits, as far as partitions and nodes tell; nothing where it may.
+/// Returns why a request never starts regardless of other jobs, as far as partitions and nodes show; `None`
+/// if it may.
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
     let known: Vec<&QueuePartition> =
@@ -41,7 +42,7 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     })
 }
 
-/// Returns the most CPUs and the most memory of a node with the GPUs, where they are known.
+/// Returns the largest CPUs and memory of a node with the GPUs, if known.
 fn largest(snapshot: &Snapshot, request: &Request) -> String {
     let nodes = room::nodes(snapshot, request);
     let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|count| format!("{count} CPUs"));

@@ -1,57 +1,58 @@
-//! What past runs of a job's name took: how long, and how much memory.
+//! Use of past runs with a job's name: duration and memory.
 
 use crate::Request;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Seconds};
 
-/// A past run of the same name.
+/// A past run with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
-    /// The GPUs that it had in all; the type is `None` if not given.
+    /// Its total GPUs; the type is `None` if not given.
     pub gpu_type: Option<GpuType>,
     pub gpus: u32,
     pub ran: Seconds,
     pub end: RunEnd,
-    /// The most memory that it used on a node, in MiB.
+    /// Maximum memory used on a node, in MiB.
     pub memory_mib: Option<u64>,
 }
 
 /// How a past run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It did all that it had to do.
+    /// It completed.
     Completed,
     /// Slurm ended it at its limit.
     Cut,
-    /// It failed or was cancelled: it had to run for longer.
+    /// It failed or was cancelled, so it would have run longer.
     Stopped,
 }
 
-/// The past runs of a name.
+/// The past runs with a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PastRuns(pub Vec<PastRun>);
 
-/// What past runs needed.
+/// The needs of past runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// Runs that were completed.
+    /// Number of completed runs.
     pub runs: usize,
     pub longest: Seconds,
-    /// The longest with a margin: the more runs were seen, the smaller.
+    /// The longest run plus a margin, which decreases with the number of runs.
     pub least_limit: Seconds,
 }
 
-/// A limit is a multiple of a quarter of an hour,
+/// Limits are multiples of a quarter of an hour,
 const STEP: f64 = 900.0;
-/// and that much longer than any past run, at least.
+/// and at least this much longer than any past run.
 const LEAST_MARGIN: f64 = 600.0;
-/// Part of the longest run that one past run leaves open; n of them leave open the square root of n times less.
+/// Margin relative to the longest run after one past run; after n runs it is smaller by the square root of n.
 const OPEN: f64 = 0.5;
-/// The same for memory, however many there were: one peak is seldom seen as it is sampled.
+/// The same for memory, independent of the number of runs, because sampling often misses a peak.
 const OPEN_MEMORY: f64 = 0.25;
 
 impl PastRuns {
-    /// Returns what past runs on such GPUs needed; `None` where there were none that were completed, or one was cut that ran longer.
+    /// Returns the needs of past runs on such GPUs; `None` if none completed, or a longer one was cut at its
+    /// limit.
     pub fn need(&self, request: &Request) -> Option<Need> {
         let like: Vec<(f64, RunEnd)> =
             self.0.iter().filter_map(|run| Some((run.seconds_with(request)?, run.end))).collect();
@@ -68,7 +69,8 @@ impl PastRuns {
         Some(Need { runs, longest: Seconds(longest), least_limit: rounded_up(Seconds(least)) })
     }
 
-    /// Returns how long the job usually runs on such GPUs: the median of what was completed, as if twice the GPUs took half as long.
+    /// Returns the usual run time on such GPUs: the median of completed runs, assuming that twice the GPUs
+    /// take half as long.
     pub fn usual_run(&self, request: &Request) -> Option<Seconds> {
         let done = self.0.iter().filter(|run| run.end == RunEnd::Completed);
         let mut list: Vec<f64> = done.filter_map(|run| Some(run.ran.0 * run.share_of(request)?)).collect();
@@ -76,12 +78,13 @@ impl PastRuns {
         list.get(list.len() / 2).map(|run| Seconds(*run))
     }
 
-    /// Returns the longest time that any run of the name took, on whatever GPUs.
+    /// Returns the longest time of any run with the name, on any GPUs.
     pub(super) fn longest(&self) -> Seconds {
         Seconds(self.0.iter().map(|run| run.ran.0).fold(0.0, f64::max))
     }
 
-    /// Returns the most memory that a completed run used on a node, and that with a margin; `None` if unknown.
+    /// Returns the maximum memory that a completed run used on a node, and that plus a margin; `None` if
+    /// unknown.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let done = self.0.iter().filter(|run| run.end == RunEnd::Completed);
         let used = done.filter_map(|run| run.memory_mib).filter(|used| *used > 0).max()?;
@@ -91,7 +94,8 @@ impl PastRuns {
 }
 
 impl PastRun {
-    /// Returns how many times the GPUs of a request it had; `None` where its time says nothing of that request.
+    /// Returns the ratio of its GPUs to those of a request; `None` if its time does not apply to that
+    /// request.
     fn share_of(&self, request: &Request) -> Option<f64> {
         let gpus = &request.asks.gpus;
         let wanted: u32 = gpus.iter().map(|ask| ask.count).sum::<u32>().saturating_mul(request.asks.nodes);
@@ -102,13 +106,13 @@ impl PastRun {
         Some(if wanted == 0 { 1.0 } else { f64::from(self.gpus) / f64::from(wanted) })
     }
 
-    /// Returns for how long it would have run with the GPUs of a request at most: more of them may not help.
+    /// Returns an upper limit of its run time with the GPUs of a request: more GPUs may not help.
     fn seconds_with(&self, request: &Request) -> Option<f64> {
         Some(self.ran.0 * self.share_of(request)?.max(1.0))
     }
 }
 
-/// Returns a limit in whole quarters of an hour.
+/// Returns a limit rounded up to a quarter of an hour.
 pub(super) fn rounded_up(limit: Seconds) -> Seconds {
     Seconds((limit.0 / STEP).ceil() * STEP)
 }
@@ -142,7 +146,7 @@ mod tests {
         PastRuns(list.iter().map(run).collect())
     }
 
-    /// The least limit in hours.
+    /// Returns the least limit in hours.
     fn least(past: &PastRuns, gpu_type: Option<&str>, gpus: u32) -> Option<f64> {
         past.need(&request(gpu_type, gpus)).map(|need| need.least_limit.0 / 3600.0)
     }
@@ -153,7 +157,7 @@ mod tests {
     fn the_more_runs_were_seen_the_smaller_is_the_margin() {
         let of = |count: usize| least(&runs(&vec![("a100", 4, 4.0, Completed); count]), Some("a100"), 4);
         assert_eq!((of(1), of(4), of(16)), (Some(6.0), Some(5.0), Some(4.5)));
-        // Short runs get ten minutes more, in quarters of an hour.
+        // Short runs get ten more minutes, rounded to quarters of an hour.
         assert_eq!(least(&runs(&[("a100", 4, 0.02, Completed)]), Some("a100"), 4), Some(0.25));
     }
 

@@ -1,18 +1,18 @@
-//! Nodes that a request could be on, and what they have of CPUs and memory beside their GPUs.
+//! Nodes that a request could use, and their CPUs and memory beside the GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{NodeUse, QueueNode, Request, Snapshot, meets};
 use hsched_model::{GpuType, NodeName};
 
-/// CPUs and memory in MiB on a node; `None` where unknown.
+/// CPUs, and memory in MiB, of a node; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Host {
+pub(super) struct FreeHost {
     pub cpus: Option<u64>,
     pub memory: Option<u64>,
 }
 
-/// Returns the GPUs that a request asks for on each node.
+/// Returns the requested number of GPUs per node.
 pub(super) fn gpus_per_node(request: &Request) -> u32 {
     request.asks.gpus.iter().map(|ask| ask.count).sum()
 }
@@ -23,14 +23,14 @@ pub(super) fn gpu_type(request: &Request) -> Option<&GpuType> {
     ask.gpu_type.as_ref()
 }
 
-/// Returns the partitions that a request names, else the default one.
+/// Returns the partitions of a request, or else the default one.
 pub(super) fn partitions<'a>(snapshot: &'a Snapshot, request: &'a Request) -> Vec<&'a str> {
     let default = || snapshot.partitions.iter().filter(|partition| partition.default);
     let named = request.partition.as_deref().map(|names| names.split(',').map(str::trim).collect());
     named.unwrap_or_else(|| default().map(|partition| partition.name.as_str()).collect())
 }
 
-/// Returns the nodes that have the GPUs of a request, in one of its partitions, including those in use.
+/// Returns the nodes with the GPUs of a request in one of its partitions, including those in use.
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a QueueNode> {
     let names = partitions(snapshot, request);
     let asks = &request.asks;
@@ -48,7 +48,7 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, request: &Request) -> Vec<&'a Qu
     snapshot.nodes.iter().filter(could).collect()
 }
 
-/// Returns whether enough nodes could hold a request if they were empty.
+/// Returns whether enough empty nodes could hold a request.
 pub(super) fn fits(snapshot: &Snapshot, request: &Request) -> bool {
     let holds = |node: &&&QueueNode| {
         let is_enough = |asked: Option<u64>, there: Option<u64>| {
@@ -61,22 +61,23 @@ pub(super) fn fits(snapshot: &Snapshot, request: &Request) -> bool {
     u32::try_from(count).unwrap_or(u32::MAX) >= request.asks.nodes
 }
 
-/// Returns the largest part of a node's CPUs and memory that goes with a request's GPUs, if all of its GPUs get as much.
-pub(super) fn share(snapshot: &Snapshot, request: &Request) -> Host {
+/// Returns the largest share of a node's CPUs and memory for a request's GPUs, if all GPUs of the node get
+/// equal shares.
+pub(super) fn share(snapshot: &Snapshot, request: &Request) -> FreeHost {
     let asked = u64::from(gpus_per_node(request));
     let part = |node: &QueueNode, amount: Option<u64>| {
         let all: u64 = stock(node).values().map(|count| u64::from(*count)).sum();
         Some(amount?.saturating_mul(asked) / all.max(1))
     };
     let nodes = nodes(snapshot, request);
-    Host {
+    FreeHost {
         cpus: nodes.iter().filter_map(|node| part(node, node.cpus)).max(),
         memory: nodes.iter().filter_map(|node| part(node, node.memory_mib)).max(),
     }
 }
 
-/// Returns what is left of CPUs and memory on the nodes that have a request's GPUs free now.
-pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
+/// Returns the remaining CPUs and memory of the nodes on which a request's GPUs are free now.
+pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<FreeHost> {
     let mut used: BTreeMap<&NodeName, (BTreeMap<&GpuType, u32>, u64, u64)> = BTreeMap::new();
     for held in snapshot.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds)
     {
@@ -94,7 +95,7 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
             (gpu_type, count.saturating_sub(taken))
         };
         let left = stock(node).into_iter().map(left).collect();
-        has_gpus(request, &left).then(|| Host {
+        has_gpus(request, &left).then(|| FreeHost {
             cpus: node.cpus.map(|all| all.saturating_sub(cpus)),
             memory: node.memory_mib.map(|all| all.saturating_sub(memory)),
         })
@@ -103,7 +104,7 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
 }
 
 impl Snapshot {
-    /// Returns how many GPUs of a request's type are free on the nodes that it could be on, and how many there are.
+    /// Returns how many GPUs of a request's type are free on its possible nodes, and their total.
     pub fn free_gpus(&self, request: &Request) -> (u32, u32) {
         let of_type = |candidate: &GpuType| gpu_type(request).is_none_or(|wanted| wanted == candidate);
         let nodes = nodes(self, request);

@@ -1,4 +1,4 @@
-//! The jobs and requests of a forecast, each in the part of the queue in which it waits.
+//! The jobs and requests of a forecast, each in its part of the queue.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +9,19 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, Key, Waiting};
+use crate::line::{Joins, LineKey, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::queue_model::{NumberedRequest, QueueModel};
 use crate::{QueuePosition, Request, RequestId, Snapshot};
 
-/// The queue with the requests in it, as it is asked again and again.
+/// The queue with the requests, prepared for repeated simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueTable {
     pub model: QueueModel,
-    /// What each request is in line.
-    pub entries: Vec<Option<(usize, Entry)>>,
+    /// The queue entry of each request.
+    pub entries: Vec<Option<(usize, RequestEntry)>>,
 }
 
 impl QueueTable {
@@ -29,7 +29,7 @@ impl QueueTable {
         Self::placed(snapshot, requests, &[])
     }
 
-    /// Returns the same where some requests have a position in the queue already.
+    /// Returns the same if some requests already have a position in the queue.
     pub(crate) fn placed(
         snapshot: &Snapshot,
         requests: &[Request],
@@ -41,20 +41,20 @@ impl QueueTable {
             let NumberedRequest { part, shape, rule } = (*known)?;
             let estimate = snapshot.priority_of(request);
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
-            let key = Key {
+            let key = LineKey {
                 tier: snapshot.tier(&partitions),
                 priority: estimate.priority,
                 submitted: model.now,
-                // After all that wait, before all that come.
+                // After all pending jobs, and before all arriving ones.
                 order: u32::MAX / 4 + number,
             };
             let key = match positions.iter().find(|(id, _)| *id == request.id) {
                 Some((_, QueuePosition { priority, submitted })) => {
-                    Key { priority: *priority, submitted: submitted.0, ..key }
+                    LineKey { priority: *priority, submitted: submitted.0, ..key }
                 }
                 None => key,
             };
-            let entry = Entry {
+            let entry = RequestEntry {
                 key,
                 shape,
                 limit: request.limit.0,
@@ -73,12 +73,12 @@ impl QueueTable {
         Self { model, entries }
     }
 
-    /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon where one does not before.
-    /// `None` when stopped.
+    /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon if
+    /// they do not start earlier. `None` if stopped.
     fn starts_alone(
         &self,
         part: usize,
-        entries: &[Entry],
+        entries: &[RequestEntry],
         future: &Future,
         others: Option<&mut Others>,
         stop: &dyn Fn() -> bool,
@@ -88,8 +88,8 @@ impl QueueTable {
         Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
     }
 
-    /// Returns some requests by part, in groups of those that may be tried in one play: a play for each would be as exact and take
-    /// as much longer as there are.
+    /// Returns requests by part, in groups that can be simulated together; separate simulations would be as
+    /// exact but slower in proportion.
     fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
         let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
         for (number, known) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
@@ -112,25 +112,25 @@ impl QueueTable {
 }
 
 impl QueueTable {
-    /// Returns the waiting jobs that compete with an entry for nodes, in order.
-    pub(crate) fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    /// Returns the pending jobs that compete with an entry for nodes, in order.
+    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
         let mut several = BTreeSet::new();
         let waiting = self.model.parts[part].waiting.iter().filter(|job| job.joins == Joins::Now);
-        // Those for several partitions are one job.
+        // Entries of a job in several partitions count as one.
         let each_once = waiting.filter(move |job| job.job.is_none_or(|number| several.insert(number)));
         each_once.filter(move |job| rivals[job.shape] == group)
     }
 
-    /// Returns the waiting jobs that compete with an entry and are looked at before it, in order.
-    pub(crate) fn before(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    /// Returns the pending jobs that compete with an entry and are scheduled before it, in order.
+    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let key = entry.key;
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }
 
-    /// Returns how many waiting jobs are looked at before an entry.
-    pub(crate) fn ahead(&self, part: usize, entry: &Entry) -> usize {
+    /// Returns the number of pending jobs scheduled before an entry.
+    pub(crate) fn ahead(&self, part: usize, entry: &RequestEntry) -> usize {
         self.before(part, entry).count()
     }
 
@@ -147,12 +147,12 @@ impl QueueTable {
     }
 
     /// Returns the entries of some requests.
-    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
+    fn entries_of(&self, group: &[usize]) -> Vec<RequestEntry> {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
-    /// Tries each request that is meant in the futures of some seeds, several at a time; returns the first of these for which there
-    /// was time, each with the requests and their starts.
+    /// Simulates each selected request in the futures of some seeds, several in parallel; returns the first
+    /// of these that fit the time, each with the requests and their starts.
     pub(crate) fn samples(
         &self,
         seeds: &[u64],
@@ -178,7 +178,7 @@ impl QueueTable {
         seeds.iter().map_while(|seed| found.remove(seed)).collect()
     }
 
-    /// Tries each request that is meant in one future; `None` if there was no time for all.
+    /// Simulates each selected request in one future; `None` if there was no time for all.
     pub(crate) fn sample(
         &self,
         seed: u64,

@@ -1,5 +1,5 @@
-//! The waits of a site, learnt from looks at its queue: what looks have shown, kept from look to look, and whether what was learnt of
-//! it by `hsched_waits` estimates starts better than the player does.
+//! Waits of a site learnt from looks at its queue: the data kept from look to look, and whether estimates
+//! learnt from them by `hsched_waits` are better than those of the simulation.
 
 mod player;
 mod queue_figures;

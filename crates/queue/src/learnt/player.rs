@@ -1,18 +1,18 @@
-//! What the player estimates of jobs that are pending, to compare it with what becomes of them.
+//! The simulation's estimates for pending jobs, for comparison with their actual starts.
 
 use crate::learnt::seen_job::NumberOf;
 use crate::learnt::site_log::{SiteLog, key};
 use crate::{Forecast, PendingJob, Question, RequestId, Snapshot, forecast_at};
 
-/// Futures for each job: their quantiles are compared, and no request is chosen by them.
+/// Number of futures per job: only quantiles are compared, and no request is chosen by them.
 const SAMPLES: usize = 20;
 
-/// Jobs of a look that are estimated at most.
+/// Maximum number of jobs estimated per look.
 const JOBS: usize = 6;
 
 impl SiteLog {
-    /// Keeps what the player estimates of some pending jobs of the look that was observed last and that have no estimate yet, for as
-    /// many as there is time for; returns whether there are any.
+    /// Stores the simulation's estimates for some pending jobs of the last look that have none, for as many
+    /// as time allows; returns whether there are any.
     pub fn estimate_pending(
         &mut self,
         snapshot: &Snapshot,
@@ -22,7 +22,7 @@ impl SiteLog {
     ) -> bool {
         let mut has_new = false;
         let new: Vec<u64> = self.without_estimate().collect();
-        // Others each time.
+        // Different jobs each time.
         let step = new.len().div_ceil(JOBS).max(1);
         let first = usize::try_from(seed).unwrap_or_default() % step;
         let ids: Vec<&String> = snapshot.jobs.iter().map(|job| &job.id).collect();

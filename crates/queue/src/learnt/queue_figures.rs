@@ -1,4 +1,4 @@
-//! What is ahead of a request in the queue of a look, in the figures that waits are learnt from.
+//! Features for learning waits: counts of the jobs that were ahead of a request in the queue.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::learnt::seen_job::{NumberOf, RequestSize, SeenJob};
 use crate::learnt::site_log::shown;
 use hsched_waits::{FIGURES, QueueFigures};
 
-/// Figures of what is pending or what is running.
+/// Number of features for pending and for running jobs.
 const EACH: usize = 11;
 
-/// The place of the player's estimate.
+/// Index of the simulation's estimate.
 const PLAYER: usize = 2 * EACH;
 
-/// Returns the figures of a request among the jobs of a look: of those that wait for room with at least its priority, and of all
-/// that run.
+/// Returns the features of a request among the jobs of a look: pending jobs that compete for room with at
+/// least its priority, and all running jobs.
 pub(super) fn figures<'a>(
     jobs: impl IntoIterator<Item = &'a SeenJob>,
     request: &RequestSize,
@@ -37,7 +37,7 @@ pub(super) fn figures<'a>(
     QueueFigures(figures)
 }
 
-/// Returns the figures with the wait that the player estimates, in seconds.
+/// Returns the features with the wait estimated by the simulation, in seconds.
 pub(super) fn with_player(mut figures: QueueFigures, wait_s: Option<f64>) -> QueueFigures {
     figures.0[PLAYER] = wait_s.map_or(f32::NAN, |wait| narrow(wait.max(1.0).log10()));
     figures
@@ -51,13 +51,13 @@ impl LookJobs {
         Self(shown(snapshot, number))
     }
 
-    /// Returns the figures of a request among them.
+    /// Returns the features of a request among them.
     pub(super) fn figures(&self, request: &RequestSize) -> QueueFigures {
         figures(self.0.values(), request)
     }
 }
 
-/// Returns what one job adds to the figures.
+/// Returns the contribution of one job to the features.
 fn amounts(job: &RequestSize, request: &RequestSize) -> [f64; EACH] {
     let is_in = |is: bool| f64::from(u8::from(is));
     let same_partition = is_in(job.partition == request.partition);

@@ -1,4 +1,4 @@
-//! A job as looks at a site's queue have shown it, without names.
+//! A job as seen in looks at a site's queue, without names.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,22 +8,22 @@ use hsched_model::number::{to_f64, to_u32};
 use hsched_model::{GpuType, Seconds, Time};
 use hsched_waits::{QueueFigures, WaitRecord};
 
-/// Makes a number of a name that does not give the name away.
+/// Converts a name to a number that does not reveal the name.
 pub type NumberOf<'a> = &'a dyn Fn(&str) -> u64;
 
-/// A job or an array of jobs: its request, the queue when it was submitted, and what became of it.
+/// A job or an array of jobs: its request, the queue at its submission, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeenJob {
-    /// A number that stands for its id in Slurm.
+    /// A number in place of its Slurm id.
     pub job: u64,
     #[serde(flatten)]
     pub size: RequestSize,
     pub submitted: Time,
-    /// The look before it was asked for, whose queue the figures are of, and from when its wait counts. `None` if its whole wait was
-    /// not seen, as of those that run at the first look.
+    /// The look before its submission, whose queue gives the features, and the start of its wait. `None` if
+    /// its whole wait was not observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
-    /// Whether it could start when it was first seen.
+    pub asked: Option<WaitStart>,
+    /// Whether it was eligible to start when first seen.
     pub eligible: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub player: Option<PlayerEstimate>,
@@ -36,10 +36,10 @@ pub struct SeenJob {
     pub ended: Option<Time>,
 }
 
-/// What a job asks for and whose it is, in numbers.
+/// A job's request and its owner, as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSize {
-    /// Stands for user and account, and for the partition and the type of GPU.
+    /// Numbers in place of user and account, and of partition and GPU type.
     pub owner: u32,
     pub partition: u32,
     pub cpus: f64,
@@ -49,15 +49,15 @@ pub struct RequestSize {
     pub priority: f64,
 }
 
-/// When a wait began, and what the queue was like.
+/// When a wait began, and the queue at that time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct WaitStart {
     pub look: Time,
     pub at: Time,
     pub queue: QueueFigures,
 }
 
-/// What the player estimated of a pending job: quantiles of its wait from a look on.
+/// The simulation's estimate for a pending job: quantiles of its wait from a look on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayerEstimate {
     pub at: Time,
@@ -75,7 +75,7 @@ impl PlayerEstimate {
 }
 
 impl RequestSize {
-    /// Returns the size of a job: `partition` as it is named, `limit_s` what it may run.
+    /// Returns the size of a job: `partition` as named, and `limit_s` as its maximum run time.
     pub(super) fn new(
         asks: &Asks,
         (user, account): (Option<&str>, Option<&str>),
@@ -100,7 +100,7 @@ impl RequestSize {
         }
     }
 
-    /// Returns the size of a request of the user who looks.
+    /// Returns the size of a request by the user.
     pub(super) fn of_request(request: &Request, snapshot: &Snapshot, number: NumberOf) -> Self {
         let account = request.account.as_deref().or_else(|| {
             snapshot.accounts.iter().find(|account| account.default).map(|account| account.name.as_str())
@@ -113,7 +113,7 @@ impl RequestSize {
         Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)
     }
 
-    /// Returns the request of this size that is made at a moment.
+    /// Returns the request with this size made at a given time.
     pub(super) fn record(&self, id: u64, at: Time, queue: QueueFigures) -> WaitRecord {
         WaitRecord {
             id,
@@ -135,11 +135,11 @@ impl RequestSize {
 }
 
 impl SeenJob {
-    /// Returns what the site's waits are learnt from, and the look before it; `None` where its wait was not seen. A job that left
-    /// the queue without having started was pending until it was last seen so.
+    /// Returns the training example for the site's waits, and the look before it; `None` if its wait was not
+    /// observed. A job that left the queue without starting counts as pending until it was last seen so.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
-        let Asked { look, at, queue } = self.asked.clone()?;
-        // The player counts from the look at which it was asked.
+        let WaitStart { look, at, queue } = self.asked.clone()?;
+        // The simulation's estimate counts from the look at which it was made.
         let player = self.player.map(|player| player.at.since(at).0 + player.median_s);
         let queue = with_player(queue, player);
         let pending_until = if is_open || self.started.is_some() { None } else { Some(self.pending_at?) };

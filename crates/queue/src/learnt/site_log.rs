@@ -1,48 +1,51 @@
-//! What looks at a site's queue have shown so far: the jobs of the last look, and from look to look those that left it.
+//! Data from looks at a site's queue: the jobs of the last look, and the jobs that left the queue between
+//! looks.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::learnt::queue_figures::figures;
-use crate::learnt::seen_job::{Asked, NumberOf, PlayerEstimate, RequestSize, SeenJob};
+use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob, WaitStart};
 use crate::{Ended, Estimate, QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 use hsched_waits::QueueFigures;
 
-/// Looks further apart miss jobs that come and go between them: what was submitted then says nothing of short waits.
+/// Between looks further apart, jobs may come and go unseen, so submissions in between give no information on
+/// short waits.
 const GAP_S: f64 = 3.0 * 3600.0;
 
-/// Looks closer together tell nothing new.
+/// Looks closer together give no new information.
 const CLOSE_S: f64 = 300.0;
 
-/// How long after a job has left the queue the records may still show it.
+/// How long after a job has left the queue the records may still contain it.
 const LATE_S: f64 = 2.0 * 86_400.0;
 
-/// The jobs of the last look, and what is needed to compare the next one with it.
+/// The jobs of the last look, and the data to compare the next one with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteLog {
-    /// Jobs that were pending or running at the last look, and those that left the queue lately and may have started.
+    /// Jobs that were pending or running at the last look, and those that left the queue recently and may
+    /// have started.
     pub open: BTreeMap<u64, SeenJob>,
-    /// The last look.
+    /// Time of the last look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<Time>,
     /// Looks of the last two days.
     #[serde(default)]
     looks: Vec<Time>,
-    /// By when jobs ended that the records have shown.
+    /// The time up to which ended jobs were read from the records.
     #[serde(default)]
     recorded_until: Time,
 }
 
 impl SiteLog {
-    /// Returns whether a look would tell anything new.
+    /// Returns whether another look would give new information.
     pub fn is_due(&self, now: Time) -> bool {
         self.looked_at.is_none_or(|last| !(0.0..CLOSE_S).contains(&now.since(last).0))
     }
 
-    /// Compares a look with the one before; returns the jobs of which all is known that will be.
+    /// Compares a look with the previous one; returns the jobs whose data are complete.
     pub fn observe(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let now = snapshot.taken_at;
         if self.looked_at.is_none() {
@@ -75,21 +78,21 @@ impl SiteLog {
         self.settle(&shown, snapshot)
     }
 
-    /// Returns from when a job's wait counts that the look before did not show.
+    /// Returns the start of the wait of a job that the previous look did not show.
     fn asked(
         &self,
         job: &SeenJob,
         before: Option<Time>,
         snapshot: &Snapshot,
         shown: &BTreeMap<u64, SeenJob>,
-    ) -> Option<Asked> {
+    ) -> Option<WaitStart> {
         if let Some(look) = before.filter(|before| job.submitted >= *before) {
             let queue = figures(self.queue(), &job.size);
-            return Some(Asked { look, at: job.submitted, queue });
+            return Some(WaitStart { look, at: job.submitted, queue });
         }
         let others = shown.values().filter(|other| other.job != job.job);
         let queue = figures(others, &job.size);
-        job.started.is_none().then_some(Asked { look: snapshot.taken_at, at: snapshot.taken_at, queue })
+        job.started.is_none().then_some(WaitStart { look: snapshot.taken_at, at: snapshot.taken_at, queue })
     }
 
     /// Returns the jobs of the last look.
@@ -100,7 +103,7 @@ impl SiteLog {
         })
     }
 
-    /// Fills in what the records show of jobs that have left the queue, and returns those that no look has shown.
+    /// Completes jobs that have left the queue from the records, and returns those that no look has shown.
     fn recorded(&mut self, snapshot: &Snapshot, number: NumberOf) -> Vec<SeenJob> {
         let until = self.recorded_until;
         let ended = snapshot.history.iter().flatten();
@@ -132,7 +135,8 @@ impl SiteLog {
         unseen
     }
 
-    /// Returns the look before a job was submitted; `None` if another look came before it ended, or the look is too old.
+    /// Returns the look before a job was submitted; `None` if another look came before it ended, or if the
+    /// look is too old.
     fn between_looks(&self, record: &Ended) -> Option<Time> {
         let next = self.looks.partition_point(|look| *look <= record.submitted);
         let look = *self.looks.get(next.checked_sub(1)?)?;
@@ -140,8 +144,8 @@ impl SiteLog {
         (!is_seen && record.submitted.since(look).0 <= GAP_S).then_some(look)
     }
 
-    /// Takes out the jobs of which all is known, and returns those whose waits were seen. A job that left the queue between two looks
-    /// may have started: for some days, the records may still tell.
+    /// Removes the jobs with complete data, and returns those whose waits were observed. A job that left the
+    /// queue between two looks may have started; the records may show that for some days.
     fn settle(&mut self, shown: &BTreeMap<u64, SeenJob>, snapshot: &Snapshot) -> Vec<SeenJob> {
         let now = snapshot.taken_at;
         let has_records = snapshot.history.is_some();
@@ -154,13 +158,14 @@ impl SiteLog {
         over.filter(|job| job.asked.is_some()).collect()
     }
 
-    /// Returns the pending jobs whose waits began at or after the look before the last one and that the player has not estimated.
+    /// Returns the pending jobs whose waits began at or after the second-to-last look and that have no
+    /// estimate.
     pub fn without_estimate(&self) -> impl Iterator<Item = u64> {
         let is_new = |job: &SeenJob| job.started.is_none() && job.eligible && job.player.is_none();
         self.queue().filter(move |job| is_new(job) && job.asked.is_some()).map(|job| job.job)
     }
 
-    /// Keeps what the player estimates of a pending job.
+    /// Stores the simulation's estimate for a pending job.
     pub fn set_player(&mut self, job: u64, estimate: &Estimate) {
         let looked_at = self.looked_at;
         if let Some((job, at)) = self.open.get_mut(&job).zip(looked_at) {
@@ -169,7 +174,7 @@ impl SiteLog {
     }
 }
 
-/// Returns a number that stands for a job; the tasks of an array are one job.
+/// Returns a number in place of a job's id; the tasks of an array form one job.
 pub(super) fn key(job: &QueueJob, number: NumberOf) -> u64 {
     number(job.array.as_deref().unwrap_or(&job.id))
 }
@@ -212,7 +217,7 @@ fn seen(job: &QueueJob, snapshot: &Snapshot, number: NumberOf) -> SeenJob {
 }
 
 fn size_of(record: &Ended, snapshot: &Snapshot, number: NumberOf) -> RequestSize {
-    // Where others are hidden, all records are the user's.
+    // If others are hidden, all records belong to the user.
     let user = record.user.as_deref().or(snapshot.user.as_deref().filter(|_| snapshot.others_hidden));
     let partition = record.partition.as_deref();
     let limit = snapshot.limit_in(record.limit_s.map(|limit| limit.0), partition);
@@ -220,14 +225,14 @@ fn size_of(record: &Ended, snapshot: &Snapshot, number: NumberOf) -> RequestSize
     RequestSize::new(&record.asks, (user, record.account.as_deref()), partition, (limit, priority), number)
 }
 
-/// Returns a job that the records show and that came and went between two looks.
+/// Returns a job from the records that came and went between two looks.
 fn of_record(record: &Ended, size: RequestSize, started: Time, look: Time, number: NumberOf) -> SeenJob {
     let times = [record.submitted, started, record.ended];
     SeenJob {
         job: number(&format!("{size:?} {times:?}")),
         size,
         submitted: record.submitted,
-        asked: Some(Asked { look, at: record.submitted, queue: QueueFigures::default() }),
+        asked: Some(WaitStart { look, at: record.submitted, queue: QueueFigures::default() }),
         eligible: true,
         player: None,
         pending_at: None,

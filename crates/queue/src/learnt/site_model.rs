@@ -1,4 +1,4 @@
-//! What looks at a site have taught of its waits, and whether that estimates starts better than the player does.
+//! A model of a site's waits learnt from looks, and whether its estimates are better than the simulation's.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,34 +14,34 @@ use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_waits::{HazardModel, PastEstimates, Spread, WaitDensity, WaitHistory, WaitRecord};
 
-/// Jobs among which those are chosen that are learnt from, the latest ones: each has to be read.
+/// Maximum number of candidate examples, the most recent ones, because each must be read.
 pub const MOST_JOBS: usize = 50_000;
 
-/// Jobs that are learnt from at most: a model of so many takes half a second.
+/// Maximum number of training examples: a model of this size takes half a second.
 const MOST_EXAMPLES: usize = 5000;
 
-/// Like requests of one look that are learnt from at most.
+/// Maximum number of similar requests of one look used for training.
 const MOST_ALIKE: usize = 12;
 
-/// Starts from which a site is learnt at least.
+/// Minimum number of observed starts for a model.
 const ENOUGH: usize = 30;
 
-/// Days over which the player and what was learnt are compared.
+/// Number of days over which the simulation and the learnt model are compared.
 const COMPARED_DAYS: f64 = 14.0;
 
-/// Days for which one of the models is asked that are compared, unless it knows much less than the next would: learning one a day
-/// would take twice as long.
+/// Number of days for which one of the compared models is used, unless a newer one would have much more data;
+/// a new model each day would take twice as long.
 const DAYS_OF_MODEL: f64 = 2.0;
 
-/// By how much the jobs that are known grow before the next model is learnt.
+/// Growth of the known jobs after which the next model is trained.
 const GROWTH: f64 = 1.3;
 
-/// Waits up to this are a start at once, in seconds.
+/// Waits up to this count as immediate starts, in seconds.
 const AT_ONCE: f64 = 60.0;
 
 const DAY: f64 = 86_400.0;
 
-/// What was learnt of a site's waits.
+/// A learnt model of a site's waits.
 #[derive(Clone, Debug)]
 pub struct SiteModel {
     history: WaitHistory,
@@ -50,7 +50,7 @@ pub struct SiteModel {
     pub score: PastScore,
 }
 
-/// How right models of the last days were, each asked about the jobs of its days; it holds for a day.
+/// The accuracy of the models of the last days, each applied to the jobs of its days; valid for a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastScore {
     pub at: Time,
@@ -59,12 +59,12 @@ pub struct PastScore {
     pub comparison: Option<Comparison>,
 }
 
-/// What a learnt estimate rests on.
+/// The basis of a learnt estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LearntBasis {
-    /// From the first look that counts to the last one.
+    /// Days from the first used look to the last.
     pub days: f64,
-    /// Jobs whose starts were seen.
+    /// Number of jobs with observed starts.
     pub starts: usize,
 }
 
@@ -78,7 +78,8 @@ impl fmt::Display for LearntBasis {
     }
 }
 
-/// The errors of both on the same starts of the last two weeks: the mean pinball loss of the three quantiles, in decimal logarithms.
+/// The errors of both methods on the same starts of the last two weeks: mean pinball loss of the three
+/// quantiles, in decimal logarithms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub starts: usize,
@@ -86,16 +87,16 @@ pub struct Comparison {
     pub player: f64,
 }
 
-/// A wait with what the player estimated.
-struct Example {
+/// A wait, with the simulation's estimate.
+struct SiteExample {
     look: Time,
     wait: WaitRecord,
     player: Option<PlayerEstimate>,
 }
 
 impl SiteModel {
-    /// Learns from what looks have shown; `None` if too few starts were seen. `settled` are jobs that have left the queue, `score` is
-    /// that of an earlier model, which saves most of the work if it is not too old.
+    /// Trains on the data of looks; `None` if too few starts were observed. `settled` are jobs that have left
+    /// the queue; `score` is that of an earlier model, which saves most of the work if it is recent.
     pub fn learn(log: &SiteLog, settled: &[SeenJob], score: Option<PastScore>, seed: u64) -> Option<Self> {
         let now = log.looked_at?;
         let examples = examples(log, settled);
@@ -119,14 +120,14 @@ impl SiteModel {
         Some(Self { history, model, basis: LearntBasis { days, starts }, score })
     }
 
-    /// Returns whether its estimates are to be used: they were better than the player's where both were tried, else where the jobs of
-    /// others are hidden, which leaves the player little to go by.
+    /// Returns whether to use its estimates: if they were better than the simulation's where both exist,
+    /// otherwise if other users' jobs are hidden, which leaves the simulation with little data.
     pub fn is_used(&self, others_hidden: bool) -> bool {
         self.score.comparison.map_or(others_hidden, |comparison| comparison.learnt < comparison.player)
     }
 
-    /// Returns when some requests would start that are made at a look, each alone, in seconds from then. `player` has what the player
-    /// estimates of each.
+    /// Returns when some requests made at a look would start, each alone, in seconds from then. `player` has
+    /// the simulation's estimate of each.
     pub fn estimates(
         &self,
         snapshot: &Snapshot,
@@ -151,8 +152,9 @@ impl SiteModel {
         estimates.collect()
     }
 
-    /// Returns when a job starts that a look has shown pending and that is pending at a moment, in seconds from then: of the waits that
-    /// were estimated for it, those are left that are longer than what it has waited. `None` if its wait was not seen from its beginning.
+    /// Returns when a pending job seen in a look starts, in seconds from `now`: the distribution of its
+    /// estimated wait, restricted to waits longer than its wait so far. `None` if the beginning of its wait
+    /// was not observed.
     pub fn pending_start(&self, job: &QueueJob, now: Time, number: NumberOf) -> Option<Estimate> {
         let (record, density) = self.history.wait_of(key(job, number), &self.model)?;
         let waited = now.since(record.asked).0.max(0.0);
@@ -163,22 +165,22 @@ impl SiteModel {
     }
 }
 
-/// Returns an estimate in seconds, from so many on.
+/// Returns an estimate in seconds, conditional on a wait of at least `begin`.
 fn estimate(density: &WaitDensity, begin: f64) -> Estimate {
     let [low, median, high] = [0.1, 0.5, 0.9].map(|part| Seconds(begin + density.quantile(part)));
     Estimate { low, median, high, mean: Seconds(begin + density.mean_s()) }
 }
 
-/// Returns what is learnt from of what looks have shown, by look.
-fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
+/// Returns the training examples from looks, by look.
+fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<SiteExample> {
     let open: Vec<u64> = log.queue().map(|job| job.job).collect();
     let jobs = settled.iter().map(|job| (job, false));
     let unsettled = log.open.values().map(|job| (job, open.binary_search(&job.job).is_ok()));
     let example = |(job, is_open): (&SeenJob, bool)| {
         let (look, wait) = job.wait(is_open)?;
-        Some(Example { look, wait, player: job.player })
+        Some(SiteExample { look, wait, player: job.player })
     };
-    let mut examples: Vec<Example> = jobs.chain(unsettled).filter_map(example).collect();
+    let mut examples: Vec<SiteExample> = jobs.chain(unsettled).filter_map(example).collect();
     examples.sort_by(in_order);
     examples.dedup_by(|a, b| (a.look, a.wait.id) == (b.look, b.wait.id));
     if examples.len() > MOST_EXAMPLES {
@@ -189,18 +191,19 @@ fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
 }
 
 /// Compares two by look, then by submission.
-fn in_order(a: &Example, b: &Example) -> Ordering {
+fn in_order(a: &SiteExample, b: &SiteExample) -> Ordering {
     let by_look = a.look.0.total_cmp(&b.look.0);
     by_look.then(a.wait.submitted.0.total_cmp(&b.wait.submitted.0)).then(a.wait.id.cmp(&b.wait.id))
 }
 
-/// Leaves out jobs until few enough are left: first of like requests of one look, which tell much the same, then by chance. Days of
-/// looks at a busy site are kept so, where the latest jobs alone are those of some hours.
-fn thin(examples: &mut Vec<Example>) {
-    // Their numbers are hashes: this order is by chance, and the same at the next look.
+/// Drops jobs until few enough remain: first among similar requests of one look, which are almost redundant,
+/// then at random. This keeps days of looks at a busy site, whereas the most recent jobs alone would cover
+/// only hours.
+fn thin(examples: &mut Vec<SiteExample>) {
+    // Their numbers are hashes, so this order is random but the same at the next look.
     examples.sort_by_key(|example| example.wait.id);
     let mut counts: BTreeMap<[u64; 7], usize> = BTreeMap::new();
-    let count_alike = |example: &Example| {
+    let count_alike = |example: &SiteExample| {
         let WaitRecord { account, partition, cpus, memory_mib, limit_s, gpus, .. } = example.wait;
         let size = [example.look.0, cpus, memory_mib, limit_s, gpus].map(f64::to_bits);
         let key = [size[0], size[1], size[2], size[3], size[4], u64::from(account), u64::from(partition)];
@@ -216,18 +219,18 @@ fn thin(examples: &mut Vec<Example>) {
     examples.truncate(MOST_EXAMPLES);
 }
 
-/// Models of the last days, each asked about the jobs of its days: how right they were calibrates the next.
+/// Models of the last days, each applied to the jobs of its days; their accuracy calibrates the next.
 #[derive(Default)]
 struct Learning {
     scores: bool,
     history: WaitHistory,
     past: PastEstimates,
     model: Option<DaysModel>,
-    /// Errors of what was learnt and of the player.
+    /// Errors of the learnt model and of the simulation.
     errors: Vec<[f64; 2]>,
 }
 
-/// A model as it was learnt at a look.
+/// A model trained at a look.
 struct DaysModel {
     at: Time,
     jobs: usize,
@@ -237,7 +240,7 @@ struct DaysModel {
 
 impl Learning {
     /// Adds the jobs of a look.
-    fn add(&mut self, examples: &[Example], now: Time, seed: u64) {
+    fn add(&mut self, examples: &[SiteExample], now: Time, seed: u64) {
         let Some(at) = examples.first().map(|example| example.look) else { return };
         let waits: Vec<WaitRecord> = examples.iter().map(|example| example.wait.clone()).collect();
         let look = self.history.look(&waits, at);
@@ -255,7 +258,7 @@ impl Learning {
         self.history.add(look);
     }
 
-    /// Learns anew from the looks so far, if the last model is too old or knows too little.
+    /// Trains again on the looks so far, if the last model is too old or has too little data.
     fn renew(&mut self, at: Time, seed: u64) {
         let jobs = self.history.len();
         let is_good = |last: &DaysModel| {
@@ -276,9 +279,9 @@ impl Comparison {
     }
 }
 
-/// Returns the errors of what was learnt and of the player, from the look at which the player was asked; `None` if it was not, or the
-/// wait is not known to be longer than both expected.
-fn errors(example: &Example, density: &WaitDensity, now: Time) -> Option<[f64; 2]> {
+/// Returns the errors of the learnt model and of the simulation, from the look of the simulation's estimate;
+/// `None` if there is no such estimate, or if the wait is not known to exceed both expectations.
+fn errors(example: &SiteExample, density: &WaitDensity, now: Time) -> Option<[f64; 2]> {
     let player = example.player?;
     let waited = player.at.since(example.wait.asked).0.max(0.0);
     let density = density.after(waited);
@@ -305,8 +308,8 @@ mod tests {
     use super::*;
     use hsched_waits::QueueFigures;
 
-    /// A job of a look an hour; its number stands for nothing, as a hash does.
-    fn example(number: u64, hour: u32, cpus: f64) -> Example {
+    /// A job of an hourly look; its number is arbitrary, like a hash.
+    fn example(number: u64, hour: u32, cpus: f64) -> SiteExample {
         let look = Time(f64::from(hour) * 3600.0);
         let size = RequestSize {
             owner: 1,
@@ -318,7 +321,7 @@ mod tests {
             priority: 0.0,
         };
         let id = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Example { look, wait: size.record(id, look, QueueFigures::default()), player: None }
+        SiteExample { look, wait: size.record(id, look, QueueFigures::default()), player: None }
     }
 
     #[test]
@@ -326,16 +329,16 @@ mod tests {
         let different =
             (0..4_000_u32).map(|number| example(u64::from(number), number / 10, f64::from(number % 10)));
         let alike = (0..9_000_u32).map(|number| example(u64::from(10_000 + number), 500, 99.0));
-        let mut examples: Vec<Example> = different.chain(alike).collect();
+        let mut examples: Vec<SiteExample> = different.chain(alike).collect();
         thin(&mut examples);
-        let count = |is: &dyn Fn(&Example) -> bool| examples.iter().filter(|example| is(example)).count();
+        let count = |is: &dyn Fn(&SiteExample) -> bool| examples.iter().filter(|example| is(example)).count();
         assert_eq!(count(&|example| example.wait.cpus < 50.0), 4_000);
         assert_eq!(count(&|example| example.wait.cpus > 50.0), MOST_ALIKE);
     }
 
     #[test]
     fn of_different_jobs_a_part_is_kept_of_each_day() {
-        let mut examples: Vec<Example> = (0..10_000_u32)
+        let mut examples: Vec<SiteExample> = (0..10_000_u32)
             .map(|number| example(u64::from(number), number / 10, f64::from(number)))
             .collect();
         thin(&mut examples);

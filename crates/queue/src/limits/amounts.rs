@@ -1,4 +1,4 @@
-//! What a job counts for in limits, by Slurm's names.
+//! A job's contribution to limits, by Slurm's names.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use hsched_model::number::to_f64;
 /// Amounts by TRES; memory in MiB.
 pub(crate) type TresAmounts = BTreeMap<String, f64>;
 
-/// Returns the TRES that a job asks for, on all its nodes.
+/// Returns the requested TRES of a job, on all its nodes.
 pub(crate) fn asked_tres(asks: &Asks) -> TresAmounts {
     let nodes = f64::from(asks.nodes.max(1));
     let mut amounts = TresAmounts::from([("node".to_owned(), nodes)]);
@@ -48,7 +48,7 @@ fn add(amounts: &mut TresAmounts, name: String, amount: f64) {
     }
 }
 
-/// Returns an amount of a TRES, or of jobs, with its unit.
+/// Formats an amount of a TRES, or of jobs, with its unit.
 pub(super) fn in_words(tres: Option<&str>, amount: f64, is_minutes: bool) -> String {
     let unit = match tres {
         Some("gres/gpu") => "GPU".to_owned(),

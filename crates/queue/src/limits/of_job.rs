@@ -1,4 +1,4 @@
-//! The limits that a pending job meets in each of its partitions, with what is used of each.
+//! The limits that apply to a pending job in each of its partitions, with the use of each.
 
 use super::Refusal;
 use super::amounts::in_words;
@@ -6,23 +6,23 @@ use super::tally::Tally;
 use crate::{QueueJob, Snapshot};
 use hsched_model::Seconds;
 
-/// A limit that a pending job meets, with what is used of it.
+/// A limit that applies to a pending job, with its use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitUse {
     /// Slurm's name: `GrpTRES`; `MaxTime` and `MaxNodes` are those of a partition.
     pub name: String,
-    /// Whose it is, or where it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`,
-    /// `array:ID`.
+    /// Its holder, or the group over which it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`,
+    /// `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`, `array:ID`.
     pub holder: String,
-    /// What it counts; `None` for jobs and times.
+    /// The counted resource; `None` for jobs and times.
     pub tres: Option<String>,
-    /// Times in minutes.
+    /// The maximum; times in minutes.
     pub max: f64,
-    /// What running jobs use of it; `None` for a limit on a job by itself.
+    /// Use by running jobs; `None` for a limit on a single job.
     pub used: Option<f64>,
-    /// The part of that which the job's user uses.
+    /// The part used by the job's user.
     pub by_you: f64,
-    /// What the job itself needs of it.
+    /// The need of the job itself.
     pub needed: f64,
 }
 
@@ -30,14 +30,14 @@ pub struct LimitUse {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobLimits {
     pub partition: Option<String>,
-    /// Those that never let it start, the one that Slurm tests first being the first.
+    /// Limits that never allow it to start, in the order in which Slurm checks them.
     pub never: Vec<LimitUse>,
-    /// Those with what is used of them, in the order of Slurm's tests.
+    /// Limits with their use, in the order in which Slurm checks them.
     pub counted: Vec<LimitUse>,
 }
 
 impl LimitUse {
-    /// Returns whether the job does not fit beside what is used.
+    /// Returns whether the job does not fit beside the present use.
     pub fn is_full(&self) -> bool {
         self.used.is_some_and(|used| used + self.needed > self.max + 1e-6)
     }
@@ -55,7 +55,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns whose it is in words, as in `account bio`.
+    /// Returns its holder in words, as in `account bio`.
     fn whose(&self) -> String {
         let parts: Vec<&str> = self.holder.split(':').collect();
         match parts[..] {
@@ -70,7 +70,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns that it never lets the job start, as the end of a sentence.
+    /// Returns that it never allows the job to start, as the end of a sentence.
     pub fn never(&self) -> String {
         let (max, needed) = (self.amount(self.max), self.amount(self.needed));
         let (name, whose) = (&self.name, self.whose());
@@ -86,7 +86,7 @@ impl LimitUse {
         }
     }
 
-    /// Returns what is used of it beside what the job needs, as a sentence.
+    /// Returns its use and the job's need, as a sentence.
     pub fn numbers(&self) -> String {
         let (name, whose, max) = (&self.name, self.whose(), self.amount(self.max));
         let needed = self.amount(self.needed);
@@ -109,7 +109,8 @@ impl LimitUse {
 }
 
 impl Snapshot {
-    /// Returns the limits of accounts, users and QOS that a pending job meets, by partition; nothing if they are unknown.
+    /// Returns the limits of accounts, users and QOS that apply to a pending job, by partition; empty if they
+    /// are unknown.
     pub fn limits_of(&self, job: &QueueJob) -> Vec<JobLimits> {
         if self.limits.is_none() {
             return Vec::new();

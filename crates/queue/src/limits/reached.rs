@@ -1,4 +1,4 @@
-//! Limits that hold up the user's pending jobs, and who uses them.
+//! Limits that delay the user's pending jobs, and the users of those limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,25 +7,26 @@ use super::amounts::in_words;
 use super::tally::Tally;
 use crate::Snapshot;
 
-/// A limit that has no room for a pending job of the user's.
+/// A limit without room for a pending job of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReachedLimit {
-    /// Where it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT` or `qu:QOS:USER`.
+    /// The group over which it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT` or
+    /// `qu:QOS:USER`.
     pub holder: String,
-    /// What it counts; `None` for jobs.
+    /// The counted resource; `None` for jobs.
     pub tres: Option<String>,
     pub max: f64,
-    /// Whether it counts what running jobs have left of their time limits, in minutes.
+    /// Whether it counts the remaining minutes of running jobs' time limits.
     pub is_minutes: bool,
-    /// What running jobs use of it: the user's, and those of others.
+    /// Use by running jobs: the user's, and those of others.
     pub by_you: f64,
     pub by_others: f64,
-    /// Pending jobs of the user's that it holds up.
+    /// The user's pending jobs that it delays.
     pub jobs: Vec<String>,
 }
 
 impl Snapshot {
-    /// Returns the limits that hold up pending jobs of the user's, as far as the limits are known.
+    /// Returns the limits that delay the user's pending jobs, as far as limits are known.
     pub fn reached_limits(&self) -> Vec<ReachedLimit> {
         if self.limits.is_none() {
             return Vec::new();

@@ -1,26 +1,26 @@
-//! A limit that no end of other jobs lifts, in words.
+//! A limit that remains violated whatever other jobs end, in words.
 
 use std::fmt;
 
 use super::amounts::in_words;
 
-/// A limit that a request alone breaks.
+/// A limit that a request violates by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// Slurm's name of the limit: `GrpTRES`.
     pub limit: String,
-    /// Whose it is, as in [`Limit`](crate::Limit).
+    /// Its holder, as in [`Limit`](crate::Limit).
     pub holder: String,
     /// The request's account, if it names one.
     pub account: Option<String>,
     pub tres: Option<String>,
     pub max: f64,
-    /// What the request needs.
+    /// The amount that the request needs.
     pub needed: f64,
 }
 
 impl Refusal {
-    /// Returns who has the limit.
+    /// Returns the holder of the limit.
     fn whose(&self) -> String {
         match self.holder.split_once(':') {
             Some(("a", account)) if self.account.as_deref() == Some(account) => "your account".to_owned(),

@@ -1,11 +1,11 @@
-//! Which limits a job must meet and which counters it adds to.
+//! The limits that apply to a job, and the counters to which it contributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Limit, Refusal, TresAmounts};
 use crate::Snapshot;
 
-/// What limits depend on.
+/// The properties of a job that determine its limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub user: Option<&'a str>,
@@ -16,29 +16,30 @@ pub(crate) struct Subject<'a> {
     pub limit: f64,
 }
 
-/// What limits mean for a job.
+/// The effect of limits on a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
-    /// The limits that never let it start, the one that Slurm tests first being the first.
+    /// Limits that never allow it to start, in the order in which Slurm checks them.
     pub refusals: Vec<Refusal>,
-    pub(super) checks: Vec<Check>,
-    pub(super) counts: Vec<Count>,
-    /// Whether its QOS keeps no nodes for it.
+    pub(super) checks: Vec<LimitCheck>,
+    pub(super) counts: Vec<LimitCount>,
+    /// Whether its QOS reserves no nodes for it.
     pub keeps_nothing: bool,
 }
 
 impl Rule {
-    /// Returns the first limit that never lets it start.
+    /// Returns the first limit that never allows it to start.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         self.refusals.first()
     }
 
-    /// Returns the counters that it looks at or adds to.
+    /// Returns the counters that it checks or contributes to.
     pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
         self.checks.iter().map(|check| check.counter).chain(self.counts.iter().map(|count| count.counter))
     }
 
-    /// Returns whether time alone may let the job start, as the minutes left of others' limits fall.
+    /// Returns whether time alone may allow the job to start, as the remaining minutes of running jobs
+    /// decrease.
     pub(crate) fn falls(&self) -> bool {
         self.checks.iter().any(|check| check.is_falling)
     }
@@ -46,7 +47,7 @@ impl Rule {
 
 /// A counter that must have room for a job to start.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct LimitCheck {
     /// Slurm's name of the limit.
     pub name: String,
     pub counter: usize,
@@ -55,63 +56,67 @@ pub(super) struct Check {
     pub is_falling: bool,
 }
 
-/// What a job adds to a counter while it runs.
+/// A job's contribution to a counter while it runs.
 #[derive(Clone, Debug)]
-pub(super) struct Count {
+pub(super) struct LimitCount {
     pub counter: usize,
-    /// For a falling counter, by minute that is left of the job's limit.
+    /// For a decreasing counter, the amount per remaining minute of the job's limit.
     pub amount: f64,
     pub is_falling: bool,
 }
 
-/// Whose jobs a counter sums up, of which TRES (`None`: the jobs), and whether times what is left of their limits.
-pub(super) type Counter = (String, Option<String>, bool);
+/// The holder whose jobs a counter sums up, the TRES (`None`: number of jobs), and whether amounts are
+/// multiplied by the remaining time of limits.
+pub(super) type CounterKey = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
 pub(crate) struct LimitRules<'a> {
     snapshot: &'a Snapshot,
     /// Limits by holder.
     limits: BTreeMap<&'a str, Vec<&'a Limit>>,
-    counters: BTreeMap<Counter, usize>,
+    counters: BTreeMap<CounterKey, usize>,
     known: BTreeMap<RuleKey, usize>,
     list: Vec<Rule>,
-    /// What each rule may add to a counter.
-    adds: Vec<Vec<(Counter, f64)>>,
+    /// The possible contributions of each rule to a counter.
+    adds: Vec<Vec<(CounterKey, f64)>>,
 }
 
-/// The user, account, QOS and partition of a job, and in bits its amounts and limit.
+/// The user, account, QOS and partition of a job, and its amounts and limit as bits.
 type RuleKey = ([Option<String>; 4], Vec<(String, u64)>, u64);
 
-/// A limit on running jobs, where its sum is kept, and whether it is of minutes.
-const GROUP_OF_QOS: [(&str, Span, bool); 6] = [
-    ("GrpTRES", Span::All, false),
-    ("GrpTRESRunMins", Span::All, true),
-    ("MaxTRESPerAccount", Span::Account, false),
-    ("MaxTRESPerUser", Span::User, false),
-    ("MaxTRESRunMinsPerAccount", Span::Account, true),
-    ("MaxTRESRunMinsPerUser", Span::User, true),
+/// A limit on running jobs, the group over which it is summed, and whether it is in minutes.
+const GROUP_OF_QOS: [(&str, LimitScope, bool); 6] = [
+    ("GrpTRES", LimitScope::All, false),
+    ("GrpTRESRunMins", LimitScope::All, true),
+    ("MaxTRESPerAccount", LimitScope::Account, false),
+    ("MaxTRESPerUser", LimitScope::User, false),
+    ("MaxTRESRunMinsPerAccount", LimitScope::Account, true),
+    ("MaxTRESRunMinsPerUser", LimitScope::User, true),
 ];
 
-const JOBS_OF_QOS: [(&str, Span); 3] =
-    [("GrpJobs", Span::All), ("MaxJobsPerAccount", Span::Account), ("MaxJobsPerUser", Span::User)];
+const JOBS_OF_QOS: [(&str, LimitScope); 3] = [
+    ("GrpJobs", LimitScope::All),
+    ("MaxJobsPerAccount", LimitScope::Account),
+    ("MaxJobsPerUser", LimitScope::User),
+];
 
 const SINGLE: [&str; 5] = ["MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MinTRES", "MaxWall"];
 
-/// Whose jobs a limit of a QOS is for.
+/// The jobs to which a limit of a QOS applies.
 #[derive(Clone, Copy)]
-enum Span {
+enum LimitScope {
     All,
     Account,
     User,
 }
 
-/// A job whose rule is being made.
-struct Draft<'a, 'b> {
+/// The rule of a job under construction.
+struct RuleDraft<'a, 'b> {
     subject: Subject<'b>,
     amounts: &'b TresAmounts,
     minutes: f64,
     rule: Rule,
-    /// Limits that a QOS has set, which hide others of the same name.
+    /// Limits set by a QOS, which override others of the same name.
     taken: BTreeSet<(&'a str, Option<&'a str>)>,
 }
 
@@ -131,7 +136,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    /// Returns the number of the rule of a job that needs so much; 0 is that of a job without limits.
+    /// Returns the index of the rule for a job with these needs; 0 is that of a job without limits.
     pub(crate) fn of(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> usize {
         if self.limits.is_empty() {
             return 0;
@@ -150,41 +155,46 @@ impl<'a> LimitRules<'a> {
         self.list.len() - 1
     }
 
-    /// Returns the limit that never lets a job start.
+    /// Returns the limit that never allows a job to start.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
         self.list[rule].refusal()
     }
 
-    /// Returns what the counters are for which some job is checked.
-    pub(super) fn names(&self) -> BTreeMap<usize, Counter> {
+    /// Returns the definitions of the counters against which jobs are checked.
+    pub(super) fn names(&self) -> BTreeMap<usize, CounterKey> {
         self.counters.iter().map(|(counter, number)| (*number, counter.clone())).collect()
     }
 
-    /// Returns all rules and the number of their counters, each rule with what it adds to counters that some job is checked against.
+    /// Returns all rules and the number of counters; each rule has its contributions to counters against
+    /// which jobs are checked.
     pub(crate) fn finish(mut self) -> (Vec<Rule>, usize) {
         for (rule, adds) in self.list.iter_mut().zip(self.adds) {
-            let counted = |(counter, amount): (Counter, f64)| {
+            let counted = |(counter, amount): (CounterKey, f64)| {
                 let number = *self.counters.get(&counter)?;
-                Some(Count { counter: number, amount, is_falling: counter.2 })
+                Some(LimitCount { counter: number, amount, is_falling: counter.2 })
             };
             rule.counts = adds.into_iter().filter_map(counted).collect();
         }
         (self.list, self.counters.len())
     }
 
-    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
+    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(CounterKey, f64)>) {
         let minutes = subject.limit / 60.0;
-        let mut draft = Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
+        let mut draft =
+            RuleDraft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
         let qualities = self.qualities(subject);
         let mut holders = Vec::new();
         for &qos in &qualities {
             self.check_qos(&mut draft, qos);
-            holders.extend([Span::All, Span::Account, Span::User].map(|span| subject.counter_of(qos, span)));
+            holders.extend(
+                [LimitScope::All, LimitScope::Account, LimitScope::User]
+                    .map(|span| subject.counter_of(qos, span)),
+            );
         }
         self.check_associations(&mut draft, &mut holders);
         let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
         draft.rule.keeps_nothing = flags.is_some_and(|flags| flags.contains("NoReserve"));
-        let mut adds: Vec<(Counter, f64)> = Vec::new();
+        let mut adds: Vec<(CounterKey, f64)> = Vec::new();
         for holder in holders {
             adds.push(((holder.clone(), None, false), 1.0));
             for (name, amount) in amounts {
@@ -195,7 +205,7 @@ impl<'a> LimitRules<'a> {
         (draft.rule, adds)
     }
 
-    /// Returns the QOS whose limits count, the strongest first.
+    /// Returns the QOS whose limits count, in descending precedence.
     fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
     where
         'a: 'b,
@@ -214,7 +224,7 @@ impl<'a> LimitRules<'a> {
         list
     }
 
-    fn check_qos(&mut self, draft: &mut Draft<'a, '_>, qos: &str) {
+    fn check_qos(&mut self, draft: &mut RuleDraft<'a, '_>, qos: &str) {
         let Some(limits) = self.limits.get(format!("q:{qos}").as_str()).cloned() else { return };
         for (name, span) in JOBS_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
@@ -233,7 +243,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    fn check_associations(&mut self, draft: &mut Draft<'a, '_>, holders: &mut Vec<String>) {
+    fn check_associations(&mut self, draft: &mut RuleDraft<'a, '_>, holders: &mut Vec<String>) {
         let Some(account) = draft.subject.account else { return };
         let accounts = self.snapshot.accounts_above(account);
         let user = draft.subject.user.map(|user| format!("u:{account}:{user}"));
@@ -248,7 +258,7 @@ impl<'a> LimitRules<'a> {
                 }
             }
         }
-        // These are handed down: the nearest counts, and each user has as many.
+        // These are inherited: the nearest one counts, and applies to each user separately.
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();
@@ -267,7 +277,7 @@ impl<'a> LimitRules<'a> {
 
     fn check_jobs(
         &mut self,
-        draft: &mut Draft<'a, '_>,
+        draft: &mut RuleDraft<'a, '_>,
         holder: &str,
         limits: impl Iterator<Item = &'a Limit>,
     ) {
@@ -280,11 +290,23 @@ impl<'a> LimitRules<'a> {
             }
             let counter = self.number((holder.to_owned(), None, false));
             let name = limit.name.clone();
-            draft.rule.checks.push(Check { name, counter, amount: 1.0, max: limit.max, is_falling: false });
+            draft.rule.checks.push(LimitCheck {
+                name,
+                counter,
+                amount: 1.0,
+                max: limit.max,
+                is_falling: false,
+            });
         }
     }
 
-    fn check_group(&mut self, draft: &mut Draft<'a, '_>, holder: &str, limit: &'a Limit, is_minutes: bool) {
+    fn check_group(
+        &mut self,
+        draft: &mut RuleDraft<'a, '_>,
+        holder: &str,
+        limit: &'a Limit,
+        is_minutes: bool,
+    ) {
         let tres = limit.tres.as_deref();
         if draft.taken.contains(&(limit.name.as_str(), tres)) {
             return;
@@ -296,28 +318,28 @@ impl<'a> LimitRules<'a> {
         }
         let counter = self.number((holder.to_owned(), limit.tres.clone(), is_minutes));
         let name = limit.name.clone();
-        draft.rule.checks.push(Check { name, counter, amount, max, is_falling: is_minutes });
+        draft.rule.checks.push(LimitCheck { name, counter, amount, max, is_falling: is_minutes });
     }
 
-    fn number(&mut self, counter: Counter) -> usize {
+    fn number(&mut self, counter: CounterKey) -> usize {
         let next = self.counters.len();
         *self.counters.entry(counter).or_insert(next)
     }
 }
 
 impl Subject<'_> {
-    /// Returns where a limit of a QOS is counted for a job.
-    fn counter_of(&self, qos: &str, span: Span) -> String {
+    /// Returns the counter of a QOS limit for a job.
+    fn counter_of(&self, qos: &str, span: LimitScope) -> String {
         match span {
-            Span::All => format!("q:{qos}"),
-            Span::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
-            Span::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
+            LimitScope::All => format!("q:{qos}"),
+            LimitScope::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
+            LimitScope::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
         }
     }
 }
 
-impl<'a> Draft<'a, '_> {
-    /// Notes a limit that never lets the job start.
+impl<'a> RuleDraft<'a, '_> {
+    /// Records a limit that never allows the job to start.
     fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
         self.rule.refusals.push(Refusal {
             limit: limit.name.clone(),
@@ -329,7 +351,7 @@ impl<'a> Draft<'a, '_> {
         });
     }
 
-    /// Checks the limits on a job by itself.
+    /// Checks the limits on a single job.
     fn check_alone(&mut self, limits: &[&'a Limit]) {
         let nodes = self.amounts.get("node").copied().unwrap_or(1.0);
         for limit in limits {

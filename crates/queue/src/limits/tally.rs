@@ -1,34 +1,35 @@
-//! What the running jobs of a snapshot use of its limits, for some pending jobs.
+//! The use of limits by a snapshot's running jobs, for some pending jobs.
 
 use std::collections::BTreeMap;
 
-use super::rules::Counter;
+use super::rules::CounterKey;
 use super::{Counters, LimitRules, Rule};
 use crate::history::Users;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{QueueJob, Snapshot};
 
-/// The use of every limit that some pending jobs are checked against.
+/// The use of every limit against which some pending jobs are checked.
 pub(super) struct Tally {
-    /// The rules, by the numbers that `pending` gave.
+    /// The rules, by the indices that `pending` returned.
     pub rules: Vec<Rule>,
-    /// What each counter counts.
-    pub names: BTreeMap<usize, Counter>,
-    /// What some of the running jobs use,
+    /// The definition of each counter.
+    pub names: BTreeMap<usize, CounterKey>,
+    /// Use by some of the running jobs,
     pub mine: Counters,
-    /// and what all do.
+    /// and by all.
     pub all: Counters,
 }
 
 impl Tally {
-    /// Returns the use of the limits of pending jobs, and what `pending` returned, which gives these their rules.
+    /// Returns the use of the pending jobs' limits, and the result of `pending`, which assigns the jobs'
+    /// rules.
     pub(super) fn of<T>(
         snapshot: &Snapshot,
         is_mine: &dyn Fn(&QueueJob) -> bool,
-        pending: impl FnOnce(&mut Known<'_>) -> T,
+        pending: impl FnOnce(&mut NumberingContext<'_>) -> T,
     ) -> (Self, T) {
         let (users, _) = Users::new(snapshot);
-        let mut known = Known { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
+        let mut known = NumberingContext { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
         let answer = pending(&mut known);
         let running: Vec<(f64, bool, usize)> = snapshot
             .jobs

@@ -1,11 +1,11 @@
-//! Limits that the model of the queue does not count: those on past use and on submitted jobs.
+//! Limits that the queue model ignores: those on past use and on submitted jobs.
 
 use super::{Limit, LimitUse, asked_tres};
 use crate::{LimitReason, QueueJob, Snapshot};
 
 impl Snapshot {
-    /// Returns the limit on past use or on submitted jobs that a reason of a job names, where it is known: that of the first holder which
-    /// has one. What was used in the past is unknown.
+    /// Returns the limit on past use or on submitted jobs named by a job's reason, if known: that of the
+    /// first holder with such a limit. The past use itself is unknown.
     pub(crate) fn uncounted_limit(&self, job: &QueueJob, named: &LimitReason) -> Option<LimitUse> {
         let is_on_submission = named.limit.contains("SubmitJobs");
         if !is_on_submission && !named.is_on_past_use() {
@@ -52,7 +52,7 @@ impl Snapshot {
         user.chain(self.accounts_above(account).into_iter().map(|name| format!("a:{name}"))).collect()
     }
 
-    /// Returns whether a job counts for a limit on submitted jobs that another one meets.
+    /// Returns whether a job counts towards a limit on submitted jobs that applies to another one.
     fn is_of(&self, other: &QueueJob, job: &QueueJob, limit: &Limit) -> bool {
         let account = other.account.as_deref().unwrap_or_default();
         let is_there = match limit.holder.split(':').collect::<Vec<_>>()[..] {

@@ -1,8 +1,8 @@
-//! Reasons that are limits of accounts, users and QOS: their names are put together from whose limit, of what, and of which kind.
+//! Reasons that are limits of accounts, users and QOS; their names are composed of holder, resource and kind.
 
 use super::LiftedBy;
 
-/// What a limit counts.
+/// The resource that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     Cpus,
@@ -14,11 +14,11 @@ pub enum Resource {
     BurstBuffer,
     Billing,
     Energy,
-    /// A resource that the site counts beside Slurm's own.
+    /// A resource that the site counts in addition to Slurm's own.
     Other,
 }
 
-/// Words for resources in the names of reasons; the longer of two that begin alike comes first.
+/// Words for resources in the names of reasons; the longer of two with the same beginning comes first.
 const RESOURCES: [(&str, Resource); 11] = [
     ("CPU", Resource::Cpus),
     ("Cpu", Resource::Cpus),
@@ -33,7 +33,7 @@ const RESOURCES: [(&str, Resource); 11] = [
     ("Unknown", Resource::Other),
 ];
 
-/// Reasons without a resource: the limit, by Slurm's name, and whether it is one of a QOS.
+/// Reasons without a resource: Slurm's name of the limit, and whether it belongs to a QOS.
 const PLAIN: [(&str, &str, bool); 15] = [
     ("AssocGrpJobsLimit", "GrpJobs", false),
     ("AssocGrpSubmitJobsLimit", "GrpSubmitJobs", false),
@@ -52,7 +52,8 @@ const PLAIN: [(&str, &str, bool); 15] = [
     ("MaxSubmitJobsPerUser", "MaxSubmitJobsPerUser", true),
 ];
 
-/// Reasons with a resource: what comes before it, what after it (`Limit` at the end left out), the limit, and whether it is one of a QOS.
+/// Reasons with a resource: the text before it, the text after it (without `Limit` at the end), the limit,
+/// and whether it belongs to a QOS.
 const OF_RESOURCES: [(&str, &str, &str, bool); 17] = [
     ("AssocGrp", "", "GrpTRES", false),
     ("AssocGrp", "Minutes", "GrpTRESMins", false),
@@ -80,12 +81,12 @@ pub struct LimitReason {
     pub limit: &'static str,
     /// `None`: it counts jobs or time.
     pub resource: Option<Resource>,
-    /// Whether a QOS has it; else an account or a user.
+    /// Whether it belongs to a QOS, rather than to an account or user.
     pub is_of_qos: bool,
 }
 
 impl LimitReason {
-    /// Reads the name of a reason; `None` for one that is no limit.
+    /// Parses the name of a reason; `None` if it is not a limit.
     pub fn read(name: &str) -> Option<Self> {
         if let Some((_, limit, is_of_qos)) = PLAIN.iter().find(|(known, ..)| *known == name) {
             return Some(Self { limit, resource: None, is_of_qos: *is_of_qos });
@@ -100,12 +101,12 @@ impl LimitReason {
         })
     }
 
-    /// Returns whether the limit is one on a job by itself: no end of other jobs lifts it.
+    /// Returns whether the limit applies to a single job, so that ends of other jobs do not lift it.
     pub fn is_on_one_job(&self) -> bool {
         matches!(self.limit, "MaxTRES" | "MaxTRESPerNode" | "MaxTRESMins" | "MaxWall" | "MinTRES")
     }
 
-    /// Returns whether it counts what was used in the past.
+    /// Returns whether it counts past use.
     pub fn is_on_past_use(&self) -> bool {
         matches!(self.limit, "GrpTRESMins" | "GrpWall")
     }
@@ -118,7 +119,7 @@ impl LimitReason {
         }
     }
 
-    /// Returns what the limit counts, in words.
+    /// Returns the counted resource, in words.
     fn what(&self) -> &'static str {
         match self.resource {
             Some(Resource::Cpus) => "CPUs",
@@ -134,7 +135,7 @@ impl LimitReason {
         }
     }
 
-    /// Returns whose limit it is, in words.
+    /// Returns the holder of the limit, in words.
     fn whose(&self) -> &'static str {
         match (self.limit, self.is_of_qos) {
             (_, false) => "its account, of an account above it, or of its user there",

@@ -1,6 +1,7 @@
-//! Slurm's reasons for which jobs are pending: what each means, whether time lifts it, and what its user can do.
+//! Slurm's reasons for pending jobs: the meaning of each, whether time lifts it, and what its user can do.
 //!
-//! Names are those of Slurm 20.11 to 26.05. Those of limits are formed by rule (`limit`), all others are listed (`named`).
+//! Names are those of Slurm 20.11 to 26.05. Those of limits are composed by rule (`limit`); all others are
+//! listed (`named`).
 
 mod limit;
 mod named;
@@ -13,40 +14,40 @@ use std::borrow::Cow;
 /// What ends a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiftedBy {
-    /// Time: other jobs end, a moment comes.
+    /// Time: other jobs end, or a given time is reached.
     Time,
-    /// Time, as long as old use counts less or is reset.
+    /// Time, if past use decays or is reset.
     Decay,
     /// The administrators of the site.
     Site,
-    /// Whoever holds the job.
+    /// The person who holds the job.
     Release,
-    /// A change of the job alone.
+    /// Only a change of the job.
     Change,
-    /// The reason says how a job ended.
+    /// The reason describes how a job ended.
     End,
-    /// Unknown: no code of Slurm sets the reason, or this version of hsched does not know it.
+    /// Unknown: no code of Slurm sets the reason, or this version does not know it.
     Unknown,
 }
 
-/// A reason, read.
+/// A parsed reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// Its name, without the text that Slurm puts behind it; empty where Slurm gives none.
+    /// Its name, without the text that Slurm appends; empty if Slurm gives none.
     pub name: String,
-    /// What Slurm puts behind the name.
+    /// The text that Slurm appends to the name.
     pub rest: String,
     pub lifted_by: LiftedBy,
-    /// What it means, as a sentence.
+    /// Its meaning, as a sentence.
     pub meaning: Cow<'static, str>,
-    /// What its user can do, as a sentence; empty if nothing.
+    /// What its user can do, as a sentence; empty if there is nothing.
     pub way_out: Cow<'static, str>,
-    /// The limit that it is about, where it is one of an account, a user or a QOS.
+    /// The limit, if the reason is one of an account, a user or a QOS.
     pub limit: Option<LimitReason>,
 }
 
 impl Reason {
-    /// Reads a reason as `squeue` and `scontrol` print it.
+    /// Parses a reason printed by `squeue` or `scontrol`.
     pub fn read(text: &str) -> Self {
         let text = named::with_blanks(text.trim().trim_start_matches('(').trim_end_matches(')'));
         let (name, rest) = named::split(&text);

@@ -1,14 +1,14 @@
-//! Reasons that are no limits of accounts, users or QOS.
+//! Reasons other than limits of accounts, users or QOS.
 
 use std::borrow::Cow;
 
 use super::LiftedBy;
 use super::LiftedBy::{Change, End, Release, Site, Time, Unknown};
 
-/// The name of a reason, what lifts it, what it means, and what the user can do.
-type Row = (&'static str, LiftedBy, &'static str, &'static str);
+/// The name of a reason, what lifts it, its meaning, and what the user can do.
+type ReasonRow = (&'static str, LiftedBy, &'static str, &'static str);
 
-/// Sentences that Slurm prints in place of a name, by how they begin, and the name that stands for each here.
+/// Beginnings of sentences that Slurm prints in place of a name, and the name used for each here.
 const SENTENCES: [(&str, &str); 7] = [
     ("Nodes required for job are DOWN", "ReqNodeNotAvail"),
     ("Job's QOS not", "QOSNotAllowed"),
@@ -25,7 +25,7 @@ const NO_CODE: &str = "Slurm keeps this name for old versions; no code sets it."
 const ENDED: &str = "It says how a job ended, not why one is pending.";
 const ASK: &str = "Ask the administrators.";
 
-const ROWS: [Row; 62] = [
+const ROWS: [ReasonRow; 62] = [
     ("None", Time, "Slurm has not looked at it yet.", ""),
     (
         "Priority",
@@ -205,13 +205,13 @@ const ROWS: [Row; 62] = [
     ("", Time, "Slurm gives no reason.", ""),
 ];
 
-/// Returns a reason as `squeue` prints it, with blanks in its sentences: `scontrol` prints underscores there.
+/// Returns a reason as printed by `squeue`, with blanks in sentences where `scontrol` prints underscores.
 pub fn with_blanks(text: &str) -> Cow<'_, str> {
     let has_blanks = text.contains(' ') || !text.contains('_');
     if has_blanks { Cow::Borrowed(text) } else { Cow::Owned(text.replace('_', " ")) }
 }
 
-/// Returns the name of a reason and what Slurm puts behind it.
+/// Splits a reason into its name and the appended text.
 pub(super) fn split(text: &str) -> (&str, &str) {
     if let Some((_, name)) = SENTENCES.iter().find(|(begin, _)| text.starts_with(begin)) {
         return (name, text.strip_prefix(name).unwrap_or(text).trim_start_matches([',', '_']).trim());
@@ -221,7 +221,7 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     (name, rest.trim_start_matches([',', ':', ';', '.', '_']).trim())
 }
 
-/// Returns what is known of a name.
-pub(super) fn find(name: &str) -> Option<&'static Row> {
+/// Returns the entry for a name.
+pub(super) fn find(name: &str) -> Option<&'static ReasonRow> {
     ROWS.iter().find(|row| row.0 == name)
 }

@@ -1,4 +1,4 @@
-//! What would start a pending job sooner: each remedy is played in the same futures as the job as it is.
+//! Remedies for a pending job: each is simulated in the same futures as the unchanged job.
 
 use std::cmp::Ordering;
 
@@ -6,33 +6,34 @@ use crate::why::tried::drawbacks;
 use crate::why::worth::worthwhile;
 use crate::why::{Remedy, StateKind, is_component};
 use crate::{
-    Calibration, Change, ChangeQuestion, ChangeSet, Explanation, PastRuns, PendingJob, Question, QueueJob,
-    QueuePosition, Reason, Request, RequestId, Snapshot, Start, StartEstimate, estimate_changes, forecast_at,
+    Calibration, Change, ChangeQuestion, ChangeSet, PastRuns, PendingJob, Question, QueueJob, QueuePosition,
+    Reason, Request, RequestId, Snapshot, Start, StartEstimate, WaitExplanation, estimate_changes,
+    forecast_at,
 };
 use hsched_model::Seconds;
 
-/// A remedy, and when the job starts with it.
+/// A remedy, and the job's start with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     pub remedy: Remedy,
-    /// What the job asks for afterwards.
+    /// The job's request with the remedy.
     pub request: Request,
     pub start: Start,
-    /// By the medians; `None` if it is unknown when the job starts as it is.
+    /// Difference of the medians; `None` if the start without changes is unknown.
     pub sooner: Option<Seconds>,
 }
 
-/// The start of a pending job, and what brings it forward.
+/// The start of a pending job, and the remedies that make it start sooner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartAdvice {
-    /// `None` if nothing can be said, as of a job that is held.
+    /// `None` if there is no estimate, as for a held job.
     pub as_is: Option<Start>,
     pub advice: Vec<Advice>,
-    /// Whether it was looked for what brings the start forward.
+    /// Whether remedies were searched.
     pub is_looked_for: bool,
 }
 
-/// How the future is played.
+/// Parameters of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Futures {
     pub seed: u64,
@@ -40,27 +41,28 @@ pub struct Futures {
     pub calibration: Option<Calibration>,
 }
 
-/// Futures in which each remedy is tried, at most.
+/// Maximum number of futures in which each remedy is simulated.
 const FEW: usize = 24;
 
-/// The most remedies that are listed.
+/// Maximum number of remedies listed.
 const MOST: usize = 8;
 
-/// What starts within this many seconds starts now.
+/// A start within this many seconds counts as immediate.
 const NOW: f64 = 60.0;
 
 impl StartAdvice {
-    /// Returns whether the job starts now as it is, also in the slow futures.
+    /// Returns whether the unchanged job starts immediately, even in the slow futures.
     pub fn is_now(&self) -> bool {
         self.as_is.as_ref().and_then(Start::forecast).is_some_and(|forecast| forecast.start.high.0 < NOW)
     }
 
-    /// Returns when a pending job starts as it is, and with `advised` what brings it forward.
+    /// Returns when a pending job starts without changes and, with `advised`, the remedies that make it start
+    /// sooner.
     ///
-    /// `stops` are asked whether the time is over: that for the job as it is, and that for all.
+    /// `stops` return whether time has run out: for the unchanged job, and for all.
     pub fn of(
         pending: &PendingJob,
-        explanation: &Explanation,
+        explanation: &WaitExplanation,
         futures: Futures,
         advised: bool,
         stops: [&(dyn Fn() -> bool + Sync); 2],
@@ -94,7 +96,7 @@ impl StartAdvice {
     }
 }
 
-/// Compares remedies: the soonest start first; of equal ones, those that cost least, and then those that leave the job most time.
+/// Compares remedies: the earliest start first, then the lowest cost, then the most time left for the job.
 fn compare(one: &Advice, other: &Advice) -> Ordering {
     let minutes = |advice: &Advice| {
         advice.start.forecast().map_or(f64::INFINITY, |forecast| (forecast.start.mean.0 / 60.0).floor())
@@ -103,10 +105,10 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
     by_start.then(other.request.limit.0.total_cmp(&one.request.limit.0))
 }
 
-/// A pending job whose start is to come earlier.
+/// A pending job for which remedies are searched.
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
-    pub(super) explanation: &'a Explanation,
+    pub(super) explanation: &'a WaitExplanation,
     futures: Futures,
     pub(super) stop: &'a (dyn Fn() -> bool + Sync),
     pub(super) reason: Reason,
@@ -117,7 +119,7 @@ impl Adviser<'_> {
         &self.pending.rest
     }
 
-    /// Returns when the job starts as it is; `None` where the model does not tell.
+    /// Returns the start of the unchanged job; `None` if the model has no estimate.
     fn as_is(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<Start> {
         let is_known = match self.explanation.kind {
             StateKind::Waits => match self.reason.name.as_str() {
@@ -125,7 +127,7 @@ impl Adviser<'_> {
                 "BeginTime" => self.pending.job.begin.is_some(),
                 "Reservation" => self.has_reservation(),
                 _ => {
-                    // A limit without numbers, or one on past use, is lifted by what no future knows.
+                    // No future simulates what lifts a limit without numbers or one on past use.
                     self.explanation.limit.is_some()
                         && self.reason.limit.is_some_and(|limit| !limit.is_on_past_use())
                 }
@@ -140,7 +142,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns whether a partition takes the job with a remedy, and the remedy changes what its reason is about.
+    /// Returns whether a partition accepts the job with a remedy, and the remedy changes what its reason is
+    /// about.
     fn is_let_in(&self, advice: &Advice) -> bool {
         let (Remedy::InPlace(set) | Remedy::NewJob(set)) = &advice.remedy else { return true };
         let request = &advice.request;
@@ -158,7 +161,7 @@ impl Adviser<'_> {
         is_taken && set.changes.iter().any(|change| self.is_about(change))
     }
 
-    /// Returns whether a change is one of what the reason is about.
+    /// Returns whether a change concerns what the reason is about.
     fn is_about(&self, change: &Change) -> bool {
         use Change::{Account, Cpus, GpuType, Gpus, Limit, Memory, Partition, Qos};
         let is_of_size = matches!(change, GpuType(_) | Gpus { .. } | Cpus(_) | Memory(_));
@@ -179,7 +182,7 @@ impl Adviser<'_> {
         self.snapshot().reservations.iter().any(|known| Some(&known.name) == name)
     }
 
-    /// Plays requests at a position, each alone.
+    /// Simulates requests at a position, each alone.
     fn played(
         snapshot: &Snapshot,
         mut requests: Vec<Request>,
@@ -197,12 +200,12 @@ impl Adviser<'_> {
         requests.iter().map(start).collect()
     }
 
-    /// Returns the futures in which remedies are tried: fewer than those of the job as it is, which needs an interval.
+    /// Returns the futures for remedies: fewer than for the unchanged job, which needs an interval.
     fn few(&self) -> Futures {
         Futures { samples: self.futures.samples.min(FEW), ..self.futures }
     }
 
-    /// Returns the position of the job once it competes: one that is held has no priority of its own.
+    /// Returns the job's position once it competes; a held job has no priority itself.
     fn competing(&self) -> QueuePosition {
         let position = self.pending.position();
         if position.priority > 0.0 {
@@ -212,7 +215,7 @@ impl Adviser<'_> {
         QueuePosition { priority: estimate.priority, ..position }
     }
 
-    /// Returns the remedies that its reason asks for, and the ends of other jobs.
+    /// Returns the remedies for its reason, and those that end other jobs.
     fn remedies(&self, as_is: Option<&Start>) -> Vec<Advice> {
         let request = self.pending.request(RequestId(0));
         let mut tried: Vec<(Remedy, Request)> = Vec::new();
@@ -348,7 +351,8 @@ impl Adviser<'_> {
     }
 }
 
-/// Returns whether a pending job cannot be changed so, without what hangs on the number and type of its GPUs.
+/// Returns whether a pending job cannot be changed like this, because other options depend on the number and
+/// type of its GPUs.
 fn is_for_a_new_job(change: &Change) -> bool {
     matches!(change, Change::GpuType(_) | Change::Gpus { .. } | Change::Cpus(_))
 }

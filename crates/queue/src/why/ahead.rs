@@ -1,4 +1,4 @@
-//! The jobs before a pending job: how many, how large, and why they are before it.
+//! The jobs before a pending job: their number, sizes and causes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,15 @@ pub enum Cause {
     Age,
     Qos,
     Nice,
-    /// Their priorities are the same, and it was submitted earlier.
+    /// Equal priorities, and earlier submission.
     Earlier,
-    /// A part of the priority that the queue does not show: the size of the job, its partition, or a choice of the site.
+    /// A part of the priority that the queue does not show: the job's size, its partition, or a site-specific
+    /// factor.
     Other,
 }
 
 impl Cause {
-    /// Returns the cause in a word or two.
+    /// Returns the cause in one or two words.
     pub fn word(self) -> &'static str {
         match self {
             Self::PartitionTier => "partition tier",
@@ -50,7 +51,8 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Returns the jobs before a pending one; `None` if the jobs of others are hidden, or no node could ever hold the job.
+    /// Returns the jobs before a pending one; `None` if other users' jobs are hidden, or no node can ever
+    /// hold the job.
     pub fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
             return None;
@@ -88,12 +90,12 @@ impl Ahead {
         Some(Self { jobs: jobs.collect() })
     }
 
-    /// Returns all GPUs that these jobs ask for.
+    /// Returns the total number of GPUs that these jobs request.
     pub fn gpus(&self) -> u64 {
         self.jobs.iter().fold(0, |sum: u64, ahead| sum.saturating_add(ahead.job.gpus()))
     }
 
-    /// Returns how many are before it for each cause, the most frequent first.
+    /// Returns the number of jobs for each cause, the most frequent first.
     pub fn causes(&self) -> Vec<(Cause, usize)> {
         let mut counts: BTreeMap<Cause, usize> = BTreeMap::new();
         for ahead in &self.jobs {
@@ -104,13 +106,13 @@ impl Ahead {
         list
     }
 
-    /// Returns the largest by GPUs, the first of equal ones.
+    /// Returns the job with the most GPUs, the first of equal ones.
     pub fn largest(&self) -> Option<&AheadJob> {
         let size = |ahead: &&AheadJob| (ahead.job.gpus(), ahead.job.asks.nodes);
         self.jobs.iter().rev().max_by_key(size)
     }
 
-    /// Returns who is before the job, in sentences.
+    /// Describes the jobs before it, in sentences.
     pub(super) fn sentences(&self) -> Vec<String> {
         let Some(largest) = self.largest() else {
             return vec!["No pending job is before it for the same nodes.".to_owned()];
@@ -137,14 +139,14 @@ impl Ahead {
 }
 
 impl QueueJob {
-    /// Returns the GPUs that it asks for, with all its waiting tasks.
+    /// Returns its requested GPUs, for all its pending tasks.
     pub fn gpus(&self) -> u64 {
         all_gpus(&self.asks).saturating_mul(u64::from(self.tasks.max(1)))
     }
 }
 
 impl Snapshot {
-    /// Returns what puts a pending job before another one: the part of the priority in which they differ most.
+    /// Returns why a pending job precedes another one: the part of the priority in which they differ most.
     fn cause(&self, job: &QueueJob, behind: &QueueJob) -> Cause {
         let tier = |job: &QueueJob| self.tier(&job.partitions);
         if tier(job) > tier(behind) {
@@ -183,7 +185,7 @@ impl Snapshot {
         all.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(Cause::Other, |(cause, _)| cause)
     }
 
-    /// Returns what its age has added to the priority of a pending job.
+    /// Returns the contribution of age to a pending job's priority.
     fn age_part(&self, job: &QueueJob) -> f64 {
         let age = job.submitted.map_or(0.0, |submitted| self.taken_at.since(submitted).0.max(0.0));
         match self.scheduling.age {

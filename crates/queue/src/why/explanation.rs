@@ -4,14 +4,14 @@ use crate::LimitUse;
 use crate::why::Ahead;
 use hsched_model::Time;
 
-/// What a job's state comes to.
+/// The kind of a job's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
-    /// It is pending, and time or the ends of other jobs start it.
+    /// It is pending, and time or the ends of other jobs will start it.
     Waits,
-    /// It is pending and never starts unless it is changed.
+    /// It is pending and never starts without a change.
     Never,
-    /// It is pending and starts only after somebody releases it.
+    /// It is pending and held until a person releases it.
     Held,
     Running,
     Ended,
@@ -30,29 +30,29 @@ impl StateKind {
     }
 }
 
-/// What `scontrol show job` says of a pending job that the queue does not show.
+/// Details from `scontrol show job` about a pending job that the queue lacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobFacts {
     pub dependency: Option<String>,
     pub licenses: Option<String>,
-    /// When it may start at the earliest.
+    /// Its earliest possible start.
     pub eligible: Option<Time>,
     pub deadline: Option<Time>,
     pub restarts: u32,
 }
 
-/// Why a job is where it is.
+/// Why a job has its state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explanation {
+pub struct WaitExplanation {
     pub kind: StateKind,
     /// Slurm's reason, as printed.
     pub reason: Option<String>,
-    /// Why, in sentences; what time does not lift comes first.
+    /// The causes, in sentences; causes that time does not lift come first.
     pub why: Vec<String>,
     /// What the user can do, in sentences.
     pub way_out: Vec<String>,
-    /// The limit that holds it up, if there is one.
+    /// The limit that delays it, if there is one.
     pub limit: Option<LimitUse>,
-    /// The jobs before it; `None` if they are unknown or do not matter.
+    /// The jobs before it; `None` if they are unknown or irrelevant.
     pub ahead: Option<Ahead>,
 }

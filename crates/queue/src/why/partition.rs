@@ -1,17 +1,17 @@
-//! What a partition does not allow a pending job.
+//! Conditions of a partition that a pending job violates.
 
 use crate::{LimitUse, QueueJob, QueuePartition, Snapshot};
 
-/// What never lets a job start in a partition.
+/// A condition of a partition that never allows a job to start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Breach {
-    /// In words, as the end of a sentence.
+    /// Text for the end of a sentence.
     pub words: String,
     pub limit: Option<LimitUse>,
 }
 
 impl Snapshot {
-    /// Returns the rules of a partition that a job breaks; nothing for a partition that is unknown.
+    /// Returns the conditions of a partition that a job violates; empty for an unknown partition.
     pub(super) fn breaches(&self, job: &QueueJob, partition: &str) -> Vec<Breach> {
         let Some(queue_partition) = self.partitions.iter().find(|known| known.name == partition) else {
             return Vec::new();

@@ -1,20 +1,20 @@
-//! Why a pending job is pending, and whether time alone starts it.
+//! Explains why a pending job is pending, and whether time alone will start it.
 
 use crate::why::partition::Breach;
-use crate::why::room::Room;
+use crate::why::room::PendingRoom;
 use crate::why::words::{counted, named, span};
-use crate::why::{Ahead, Explanation, JobFacts, StateKind};
+use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
 use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
-/// Returns why a job of the queue is pending; `at` writes a time for people.
+/// Returns why a queued job is pending; `at` formats a time.
 pub fn explain(
     snapshot: &Snapshot,
     pending: &PendingJob,
     facts: Option<&JobFacts>,
     at: &dyn Fn(Time) -> String,
-) -> Explanation {
+) -> WaitExplanation {
     let job = &pending.job;
     let reason = Reason::read(job.reason.as_deref().unwrap_or_default());
     let explainer = PendingExplainer { snapshot, pending, facts, at, reason: &reason };
@@ -50,10 +50,11 @@ pub fn explain(
     }
     let way_out = reason.way_out.replace("{id}", &update_id(&job.id));
     let way_out = Some(way_out).filter(|text| !text.is_empty()).into_iter().collect();
-    Explanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
+    WaitExplanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
 }
 
-/// Returns an id as `scontrol update` takes it: of the waiting tasks of an array without how many run at once.
+/// Returns an id in the form of `scontrol update`: for pending array tasks, without the limit on running
+/// tasks.
 pub fn update_id(id: &str) -> String {
     match id.split_once("_[") {
         Some((array, list)) if list.contains("...") => array.to_owned(),
@@ -65,7 +66,7 @@ pub fn update_id(id: &str) -> String {
     }
 }
 
-/// Returns whether an id is that of a component of a job whose components start together (`9+1`).
+/// Returns whether an id is that of a component of a heterogeneous job (`9+1`).
 pub fn is_component(id: &str) -> bool {
     id.contains('+')
 }
@@ -75,17 +76,17 @@ fn competes(reason: &Reason) -> bool {
     matches!(reason.name.as_str(), "" | "None" | "Priority" | "Resources" | "ReqNodeNotAvail")
 }
 
-/// Returns a sentence as it continues another one.
+/// Returns a sentence in the form of a continuation.
 fn lower(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
     if sentence.starts_with("Slurm") { sentence.to_owned() } else { first + chars.as_str() }
 }
 
-/// What never lets a job start in each of its partitions.
-type Blocks = Vec<(Option<String>, Vec<Breach>)>;
+/// The conditions that never allow a job to start in each of its partitions.
+type PartitionBlocks = Vec<(Option<String>, Vec<Breach>)>;
 
-/// A job that is being explained.
+/// The job to explain.
 struct PendingExplainer<'a> {
     snapshot: &'a Snapshot,
     pending: &'a PendingJob,
@@ -99,8 +100,9 @@ impl PendingExplainer<'_> {
         &self.pending.job
     }
 
-    /// Returns what never lets the job start, by partition, and the limits that count running jobs.
-    fn blocks(&self) -> (Blocks, Vec<LimitUse>) {
+    /// Returns the conditions that never allow the job to start, by partition, and the limits that count
+    /// running jobs.
+    fn blocks(&self) -> (PartitionBlocks, Vec<LimitUse>) {
         let job = self.job();
         let limits = self.snapshot.limits_of(job);
         let mut counted: Vec<LimitUse> = Vec::new();
@@ -129,7 +131,7 @@ impl PendingExplainer<'_> {
         if self.reason.lifted_by == LiftedBy::Release || job.priority == Some(0) && is_of_scheduler {
             return StateKind::Held;
         }
-        // Of several partitions, the reason is that of the last one that Slurm tried.
+        // With several partitions, the reason belongs to the last one that Slurm tried.
         let is_of_one_partition = job.partitions.len() > 1
             && (self.reason.limit.is_some()
                 || matches!(
@@ -144,8 +146,9 @@ impl PendingExplainer<'_> {
         if is_blocked || is_lasting { StateKind::Never } else { StateKind::Waits }
     }
 
-    /// Returns the limit that holds the job up: the one that Slurm names, else one that never lets it start, else one without room.
-    fn limit(&self, blocks: &Blocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
+    /// Returns the limit that delays the job: the one that Slurm names, else one that never allows it to
+    /// start, else one without room.
+    fn limit(&self, blocks: &PartitionBlocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
         let never = || blocks.iter().flat_map(|(_, list)| list).filter_map(|breach| breach.limit.as_ref());
         let is_named = |limit: &&LimitUse| match &self.reason.limit {
             Some(named) => is_of(limit, named),
@@ -158,7 +161,7 @@ impl PendingExplainer<'_> {
         } else {
             let named = never().find(is_named).filter(|_| self.reason.lifted_by == LiftedBy::Change);
             named.or_else(|| full().find(is_named)).or_else(|| counted.iter().find(is_named)).or_else(|| {
-                // What Slurm has not looked at yet may meet a limit when its turn comes.
+                // A job that Slurm has not considered yet may be blocked by a limit when its turn comes.
                 full().next().filter(|_| competes(self.reason))
             })
         };
@@ -166,7 +169,7 @@ impl PendingExplainer<'_> {
         found.cloned().or_else(|| self.throttle()).or_else(uncounted)
     }
 
-    /// Returns the limit on tasks of its array that run at once, where Slurm says that it is reached.
+    /// Returns the limit on running tasks of its array, if Slurm reports it as reached.
     fn throttle(&self) -> Option<LimitUse> {
         let array = self.job().array.as_ref().filter(|_| self.reason.name == "JobArrayTaskLimit")?;
         let runs = |job: &&QueueJob| job.running.is_some() && job.array.as_ref() == Some(array);
@@ -182,8 +185,8 @@ impl PendingExplainer<'_> {
         })
     }
 
-    /// Returns what never lets the job start in any partition, in sentences.
-    fn never(&self, blocks: &Blocks) -> Vec<String> {
+    /// Returns what never allows the job to start in any partition, in sentences.
+    fn never(&self, blocks: &PartitionBlocks) -> Vec<String> {
         let first = |list: &[Breach]| {
             let is_named = |breach: &&Breach| {
                 let named = self.reason.limit.as_ref();
@@ -199,7 +202,7 @@ impl PendingExplainer<'_> {
         vec![format!("It will never start as it is: {}.", words.join("; "))]
     }
 
-    /// Returns what Slurm says, as a sentence.
+    /// Returns Slurm's explanation, as a sentence.
     fn by_slurm(&self) -> String {
         let meaning = &self.reason.meaning;
         match (self.job().reason.as_deref(), self.reason.name.as_str()) {
@@ -209,13 +212,13 @@ impl PendingExplainer<'_> {
         }
     }
 
-    /// Returns who is before the job and what room there is, in sentences.
+    /// Describes the jobs before it and the available room, in sentences.
     fn place(&self, ahead: Option<&Ahead>) -> Vec<String> {
         if self.snapshot.others_hidden {
             return vec!["The site hides the jobs of others: who is before it is unknown.".to_owned()];
         }
         let mut list = ahead.map(Ahead::sentences).unwrap_or_default();
-        let Some(room) = Room::of(self.pending) else {
+        let Some(room) = PendingRoom::of(self.pending) else {
             list.push("hsched finds no node that could hold it.".to_owned());
             return list;
         };
@@ -249,7 +252,7 @@ impl PendingExplainer<'_> {
         list
     }
 
-    /// Returns what else is known of the reason, in sentences.
+    /// Returns other details about the reason, in sentences.
     fn details(&self) -> Vec<String> {
         let job = self.job();
         match self.reason.name.as_str() {
@@ -288,7 +291,7 @@ impl PendingExplainer<'_> {
         }
     }
 
-    /// Returns the jobs that it depends on, in sentences.
+    /// Describes the jobs on which it depends, in sentences.
     fn dependencies(&self) -> Vec<String> {
         let one = |id: &String| {
             let is_meant = |job: &&QueueJob| job.id == *id || job.array.as_ref() == Some(id);
@@ -318,7 +321,7 @@ impl PendingExplainer<'_> {
         list
     }
 
-    /// Returns when its reservation is, in sentences.
+    /// Describes the times of its reservation, in sentences.
     fn reservation(&self) -> Vec<String> {
         let Some(name) = &self.job().reservation else { return Vec::new() };
         let Some(known) = self.snapshot.reservations.iter().find(|known| known.name == *name) else {

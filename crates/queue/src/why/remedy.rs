@@ -1,9 +1,9 @@
-//! A remedy that a user can take to start a pending job sooner, in words.
+//! A remedy that makes a pending job start sooner, in words.
 
 use crate::{Change, ChangeSet, Request};
 use hsched_model::Asks;
 
-/// A remedy that a user can take.
+/// A remedy for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
     /// Changes of the pending job, which keeps its id and its age.
@@ -11,13 +11,13 @@ pub enum Remedy {
     /// A new job with these changes, in place of the pending one.
     NewJob(ChangeSet),
     Release,
-    /// No earliest start any more.
+    /// Removal of the earliest start time.
     StartNow,
     NoDependency,
     NoReservation,
-    /// So many tasks of its array at once.
+    /// Another maximum number of running tasks of its array.
     Throttle(u32),
-    /// Another job of the user's is cancelled.
+    /// Cancellation of another job of the user.
     Cancel {
         id: String,
         asks: Asks,
@@ -49,7 +49,7 @@ impl Remedy {
         }
     }
 
-    /// Returns what the remedy costs, in words.
+    /// Returns the drawbacks of the remedy, in words.
     pub fn drawbacks(&self) -> Vec<String> {
         match self {
             Self::InPlace(set) | Self::NewJob(set) => {

@@ -1,24 +1,25 @@
-//! The room that there is for a pending job now, and the reservations in its way.
+//! The room for a pending job now, and the reservations that limit it.
 
 use crate::forecast::QueueTable;
 use crate::{PendingJob, RequestId, Reservation};
 use hsched_model::{NodeName, Request};
 
-/// The nodes that could hold a pending job.
+/// The nodes for a pending job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Room {
-    /// Nodes that could hold one of its nodes if they were empty.
+pub(super) struct PendingRoom {
+    /// Nodes that, if empty, could hold one of its nodes.
     pub possible: Vec<NodeName>,
-    /// Those that have room for one of its nodes now.
+    /// Nodes with room for one of its nodes now.
     pub free: Vec<NodeName>,
-    /// How many it needs.
+    /// Number of nodes needed.
     pub needed: usize,
-    /// The next reservation of nodes with room that begins before the job's time limit would end.
+    /// The next reservation of nodes with room that begins before the end of the job's time limit.
     pub reserved: Option<Reservation>,
 }
 
-impl Room {
-    /// Returns the room for a pending job; `None` if no node could ever hold it, or the jobs of others are hidden.
+impl PendingRoom {
+    /// Returns the room for a pending job; `None` if no node can ever hold it, or if other users' jobs are
+    /// hidden.
     pub(super) fn of(pending: &PendingJob) -> Option<Self> {
         if pending.rest.others_hidden {
             return None;

@@ -1,7 +1,7 @@
-//! What is tried to start a pending job sooner, before anything is known of its starts.
+//! Candidate remedies for a pending job, before starts are estimated.
 
 use crate::why::advice::Adviser;
-use crate::why::room::Room;
+use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
 use crate::why::{StateKind, is_component};
 use crate::{
@@ -11,17 +11,19 @@ use crate::{
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 
-/// Other jobs of the user's whose end is tried.
+/// Maximum number of the user's other jobs whose end is tried.
 const CANCELLED: usize = 4;
 
-/// The shortest time limit that is advised, in seconds, and the least by which one is shortened: a quarter of an hour.
+/// The shortest time limit that is advised, and the minimum reduction, in seconds: a quarter of an hour.
 const LEAST_LIMIT: f64 = 900.0;
 
-/// What a job that is to end before another one starts leaves between them, in seconds: Slurm counts in minutes, and looks are old.
+/// Gap between a job's end and the start of the next one, in seconds: Slurm counts in minutes, and looks are
+/// slightly old.
 const MARGIN: f64 = 120.0;
 
 impl Adviser<'_> {
-    /// Returns other partitions, QOS and accounts that take the job, if its reason is that one of these does not.
+    /// Returns other partitions, QOS and accounts that accept the job, if its reason is that a present one
+    /// does not.
     pub(super) fn elsewhere(&self) -> Vec<Change> {
         const MOST_TRIED: usize = 4;
         let (job, snapshot) = (&self.pending.job, self.snapshot());
@@ -60,11 +62,11 @@ impl Adviser<'_> {
         list.into_iter().take(MOST_TRIED).collect()
     }
 
-    /// Returns time limits with which the job ends before a job starts that is before it (the first, and the largest), or before a
-    /// reservation begins where there is room.
+    /// Returns time limits with which the job ends before a preceding job starts (the first, and the
+    /// largest), or before a reservation of nodes with room begins.
     pub(super) fn holes(&self, request: &Request) -> Vec<Seconds> {
         let Some(ahead) = &self.explanation.ahead else { return Vec::new() };
-        let reserved = Room::of(self.pending).and_then(|room| room.reserved);
+        let reserved = PendingRoom::of(self.pending).and_then(|room| room.reserved);
         let until = |at: f64| Seconds(((at - MARGIN) / 60.0).floor() * 60.0);
         let closed = reserved.map(|reservation| until(reservation.start.since(self.snapshot().taken_at).0));
         let jobs = ahead.jobs.first().into_iter().chain(ahead.largest());
@@ -92,7 +94,7 @@ impl Adviser<'_> {
         list
     }
 
-    /// Returns the smallest change with which the job meets a limit; `None` where none is known.
+    /// Returns the smallest change with which the job satisfies a limit; `None` if there is none.
     pub(super) fn within(&self, limit: &LimitUse, request: &Request) -> Option<ChangeSet> {
         let minutes = request.limit.0 / 60.0;
         let room = match limit.used {
@@ -145,7 +147,8 @@ impl Adviser<'_> {
         })
     }
 
-    /// Returns other jobs of the user's whose end could help: running ones and those before it, the largest first.
+    /// Returns other jobs of the user whose end could help: running ones and those before it, the largest
+    /// first.
     pub(super) fn others(&self) -> Vec<QueueJob> {
         if self.explanation.kind != StateKind::Waits || !self.pending.job.ours {
             return Vec::new();
@@ -153,7 +156,7 @@ impl Adviser<'_> {
         let ahead = |job: &&QueueJob| {
             self.explanation.ahead.iter().flat_map(|ahead| &ahead.jobs).any(|before| before.job.id == job.id)
         };
-        let room = Room::of(self.pending).unwrap_or_default();
+        let room = PendingRoom::of(self.pending).unwrap_or_default();
         let is_in_the_way = |job: &QueueJob| {
             let holds = job.running.iter().flat_map(|running| &running.holds);
             match &self.explanation.limit {
@@ -161,7 +164,7 @@ impl Adviser<'_> {
                 None => holds.into_iter().any(|held| room.possible.contains(&held.node)),
             }
         };
-        // With a component, Slurm cancels the whole job.
+        // Given a component's id, Slurm cancels the whole job.
         let running = self.snapshot().jobs.iter().filter(|job| job.ours && !is_component(&job.id));
         let holders = running.filter(|job| job.running.is_some() && is_in_the_way(job) || ahead(job));
         let mut list: Vec<QueueJob> = holders.cloned().collect();
@@ -175,19 +178,19 @@ fn of_32_bits(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns whether a job counts for a limit.
+/// Returns whether a job counts towards a limit.
 fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
     let account = job.account.as_deref().unwrap_or_default();
     match limit.holder.split(':').collect::<Vec<_>>()[..] {
         ["a", name] => snapshot.accounts_above(account).contains(&name),
         ["u", name, _] => name == account,
-        // A QOS may be that of a partition.
+        // The QOS may be that of a partition.
         ["q" | "qu" | "qa", ..] => true,
         _ => false,
     }
 }
 
-/// Returns what a change to meet a limit costs.
+/// Returns the drawbacks of a change that satisfies a limit.
 pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
     match change {
         Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],

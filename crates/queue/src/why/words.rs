@@ -1,11 +1,11 @@
-//! Amounts and jobs in words.
+//! Formats amounts and jobs in words.
 
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
 
 use crate::Asks;
 
-/// Returns a time limit in at most two units: `45 min`, `24 h`, `7 d`, `7 h 30 min`, `1 d 12 h`.
+/// Formats a time limit in at most two units: `45 min`, `24 h`, `7 d`, `7 h 30 min`, `1 d 12 h`.
 pub fn span(time: Seconds) -> String {
     let minutes = to_u64((time.0 / 60.0).round().max(0.0));
     let (days, hours, rest) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
@@ -21,12 +21,12 @@ pub fn span(time: Seconds) -> String {
     }
 }
 
-/// Returns a number with its noun: `1 job`, `3 jobs`.
+/// Formats a number with its noun: `1 job`, `3 jobs`.
 pub(super) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Returns some names in a sentence: at most three, and how many more.
+/// Lists at most three names, and the number of others.
 pub(super) fn named(names: &[String]) -> String {
     const MOST: usize = 3;
     match names {
@@ -37,13 +37,13 @@ pub(super) fn named(names: &[String]) -> String {
     }
 }
 
-/// Returns all GPUs that a job asks for, on all its nodes.
+/// Returns the total number of GPUs that a job requests, on all its nodes.
 pub(super) fn all_gpus(asks: &Asks) -> u64 {
     let per_node = asks.gpus.iter().fold(0_u64, |sum, ask| sum + u64::from(ask.count));
     per_node.saturating_mul(u64::from(asks.nodes.max(1)))
 }
 
-/// Returns what a job asks for in words: `4 a100 GPUs on 1 node`.
+/// Formats a job's request: `4 a100 GPUs on 1 node`.
 pub fn asked(asks: &Asks) -> String {
     let nodes = asks.nodes.max(1);
     let on = counted(usize::try_from(nodes).unwrap_or(usize::MAX), "node");

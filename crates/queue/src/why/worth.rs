@@ -1,15 +1,16 @@
-//! Which remedies of a pending job are worth a word: those that start it notably sooner, and for which no cheaper one does as much.
+//! Selects the remedies of a pending job to show: those that start it notably sooner, without an equally good
+//! cheaper one.
 
 use crate::why::{Advice, Remedy};
 use crate::{Change, ChangeSet, Forecast};
 use hsched_model::{Request, Seconds};
 
-/// A remedy is worth a word from so much on, in seconds,
+/// Minimum gain of a remedy, in seconds,
 const LEAST_GAIN: f64 = 600.0;
-/// and from that part of the wait on.
+/// and as a fraction of the wait.
 const LEAST_PART: f64 = 0.05;
 
-/// Returns the remedies that are worth a word, each once; all that may help where it is unknown when the job starts `as_is`.
+/// Returns the remedies to show, each once; all that may help if the start `as_is` is unknown.
 pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<Advice> {
     let gains = |advice: &Advice| {
         as_is.is_none_or(|as_is| advice.start.forecast().is_some_and(|after| is_sooner(as_is, after)))
@@ -18,7 +19,7 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
     let notable = LEAST_GAIN.max(as_is.map_or(0.0, |as_is| LEAST_PART * as_is.start.mean.0));
     let is_needed = |advice: &&Advice| {
         let is_as_good = |other: &Advice| {
-            // A job that never starts as it is has few ways out, and its owner weighs them.
+            // A job that never starts without changes has few remedies, and its user decides among them.
             (as_is.is_some() || other.cost() == advice.cost())
                 && other.is_cheaper(advice)
                 && other.is_about_as_soon(advice, notable)
@@ -28,11 +29,11 @@ pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<A
     list.iter().filter(is_needed).cloned().collect()
 }
 
-/// Returns whether a start is notably sooner than another: by the medians that are shown or on average, in the futures in which both
-/// were played, and by neither of them later.
+/// Returns whether a start is notably sooner than another: by the medians or on average, over the futures in
+/// which both were simulated, and later by neither.
 fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
     if before.starts.is_empty() != after.starts.is_empty() {
-        // What was not played is no match for what was.
+        // Results of different futures cannot be compared.
         return false;
     }
     let both = before.starts.len().min(after.starts.len());
@@ -58,7 +59,7 @@ fn mean(starts: &[Seconds]) -> Option<f64> {
     crate::estimate::mean(&starts.iter().map(|start| start.0).collect::<Vec<_>>())
 }
 
-/// Returns each remedy once: of two with the same command, the one that says what it costs.
+/// Returns each remedy once: of two with the same command, the one with drawbacks.
 fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
     let mut list: Vec<Advice> = Vec::new();
     for item in advice {
@@ -71,7 +72,7 @@ fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
     list
 }
 
-/// Returns whether the commands of two remedies are the same.
+/// Returns whether the commands of two remedies are equal.
 fn is_same(one: &Remedy, other: &Remedy) -> bool {
     match (one, other) {
         (Remedy::InPlace(one), Remedy::InPlace(other)) | (Remedy::NewJob(one), Remedy::NewJob(other)) => {
@@ -94,7 +95,7 @@ fn changes(remedy: &Remedy) -> Option<&ChangeSet> {
 }
 
 impl Advice {
-    /// Returns the rank of what it costs: nothing, something, the place in the queue, another job.
+    /// Returns the rank of its cost: none, some, loss of the place in the queue, loss of another job.
     pub(super) fn cost(&self) -> u8 {
         match &self.remedy {
             Remedy::InPlace(set) if set.drawbacks.is_empty() => 0,
@@ -109,7 +110,8 @@ impl Advice {
         }
     }
 
-    /// Returns whether it costs less than another one whoever weighs it: nothing, a part of its changes, or milder ones of its kinds.
+    /// Returns whether it certainly costs less than another one: nothing, a subset of its changes, or milder
+    /// changes of the same kinds.
     fn is_cheaper(&self, other: &Self) -> bool {
         if self.cost() != other.cost() {
             return self.cost() == 0;

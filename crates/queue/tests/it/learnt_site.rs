@@ -1,4 +1,4 @@
-//! A simulated site is learnt from hourly looks: its intervals hold, and a player that is wrong is corrected.
+//! A simulated site is learnt from hourly looks: its intervals hold, and a biased simulation is corrected.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const GPUS: u32 = 24;
 const USERS: usize = 7;
 const OWN: usize = 0;
 
-/// A number of a name, as a store would make it.
+/// Returns a number for a name, as a store would.
 fn number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         let mixed = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -51,7 +51,7 @@ struct Job {
     started: Option<f64>,
 }
 
-/// A cluster of one type of GPU whose users take turns in having priority; its load differs from day to day.
+/// A cluster with one GPU type whose users take turns in priority; its load varies between days.
 struct Site {
     random: Random,
     now: f64,
@@ -68,7 +68,7 @@ impl Site {
         Self { random, now: 0.0, jobs: Vec::new(), queue: Vec::new(), favour: vec![0.0; USERS], load: 1.0 }
     }
 
-    /// Lets ten minutes pass; returns the user's jobs that were submitted.
+    /// Advances by ten minutes; returns the user's jobs submitted in that time.
     fn step(&mut self) -> Vec<usize> {
         let is_new_day = (self.now / DAY).fract() < STEP / DAY;
         if is_new_day {
@@ -103,7 +103,7 @@ impl Site {
         (user == OWN).then_some(id)
     }
 
-    /// Starts jobs in the order of their priorities while there is room; short ones fill what is left.
+    /// Starts jobs in priority order while there is room; short ones are backfilled.
     fn pass(&mut self) {
         let held: u32 = self
             .queue
@@ -129,7 +129,7 @@ impl Site {
         }
     }
 
-    /// Returns what Slurm would show.
+    /// Returns the snapshot that Slurm would show.
     fn snapshot(&self, hides_others: bool) -> Snapshot {
         let shown = self.queue.iter().map(|job| &self.jobs[*job]);
         let shown = shown.filter(|job| !hides_others || job.user == OWN);
@@ -169,14 +169,15 @@ fn request(job: &Job) -> Request {
     }
 }
 
-/// What is shown at a moment, and why it is looked at.
+/// A snapshot, and the reason for it.
 struct Look {
     snapshot: Snapshot,
-    /// A job that the user submits then; `None` at the full hour.
+    /// A job that the user submits at that time; `None` at the full hour.
     submits: Option<usize>,
 }
 
-/// Three weeks of a site, after a first one: a look each hour, and one before each of the user's jobs of the third week.
+/// Returns looks at a site over three weeks after a first one: one each hour, and one before each of the
+/// user's jobs of the third week.
 fn recording(seed: u64, hides_others: bool) -> (Vec<Look>, Vec<Job>) {
     let mut site = Site::new(seed);
     let mut looks = Vec::new();
@@ -198,16 +199,17 @@ fn recording(seed: u64, hides_others: bool) -> (Vec<Look>, Vec<Job>) {
     (looks, site.jobs)
 }
 
-/// A player: returns what it estimates of a job at a moment.
+/// A simulation: returns its estimate for a job at a given time.
 type Player<'a> = &'a dyn Fn(&Job, f64) -> Option<Estimate>;
 
-/// What was estimated of a job of the third week, and its wait in seconds.
+/// The estimates for a job of the third week, and its actual wait in seconds.
 struct Told {
     learnt: Estimate,
     wait: f64,
 }
 
-/// Returns what is estimated of the third week by what two weeks of looks and more have taught, with the last model.
+/// Returns estimates for the third week, from a model trained on at least two weeks of looks, and the last
+/// model.
 fn estimates(looks: &[Look], jobs: &[Job], player: Player, relearnt_after: f64) -> (Vec<Told>, SiteModel) {
     let keys: BTreeMap<u64, usize> = jobs.iter().map(|job| (number(&job.id.to_string()), job.id)).collect();
     let (mut log, mut settled): (SiteLog, Vec<SeenJob>) = (SiteLog::default(), Vec::new());
@@ -242,7 +244,7 @@ fn the_interval_holds_where_other_users_jobs_are_hidden() {
     for seed in [1, 2, 3] {
         let (looks, jobs) = recording(seed, true);
         let (list, _) = estimates(&looks, &jobs, &|_, _| None, 3.5 * DAY);
-        // A pass comes every ten minutes.
+        // A pass occurs every ten minutes.
         let is_held = |told: &&Told| (told.learnt.low.0 - STEP..=told.learnt.high.0).contains(&told.wait);
         held += u32::try_from(list.iter().filter(is_held).count()).expect("few");
         all += u32::try_from(list.len()).expect("few");
@@ -251,12 +253,12 @@ fn the_interval_holds_where_other_users_jobs_are_hidden() {
     assert!(all > 300 && (0.75..=0.85).contains(&part), "{held} of {all}");
 }
 
-/// Returns the mean distance of the learnt medians from the waits of more than ten minutes, as a logarithm, and whether the model is
-/// used, where a player is wrong by a factor.
+/// Returns the mean distance of the learnt medians from waits over 10 min, as a logarithm, and whether the
+/// model is used, if a simulation is wrong by a factor.
 fn corrected(factor: f64) -> (f64, bool) {
     let (looks, jobs) = recording(4, false);
     let player = |job: &Job, now: f64| {
-        // By a quarter, up and down.
+        // A quarter up or down.
         let noise = if job.id.is_multiple_of(2) { 1.25 } else { 0.8 };
         let wait = (job.started? - now) * factor * noise;
         let [low, median, high, mean] = [0.5, 1.0, 2.0, 1.0].map(|part| Seconds(part * wait));
@@ -273,7 +275,7 @@ fn corrected(factor: f64) -> (f64, bool) {
 #[test]
 fn a_player_that_is_wrong_by_a_factor_of_three_is_corrected() {
     let (error, is_used) = corrected(1.0 / 3.0);
-    // A factor of three is 0.48.
+    // The logarithm of a factor of three is 0.48.
     assert!(is_used && error < 0.2, "{error} {is_used}");
 }
 

@@ -1,4 +1,5 @@
-//! Tiny queues in which it is known which change of a request lets it start sooner. All run to their limits. Times are in hours.
+//! Tiny queues with a known change that lets a request start sooner. All jobs run to their limits. Times are
+//! in hours.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn node(name: &str, gpu_type: &str, partitions: &[&str]) -> Value {
         "cpus": 32, "memory_mib": 262_144 })
 }
 
-/// A job on so many GPUs of a node that has to end in so many hours.
+/// Returns a job on this many GPUs of a node that must end in this many hours.
 fn running(node: &str, gpu_type: &str, gpus: u32, ends_in: f64) -> Value {
     json!({ "id": format!("{node}{gpus}"), "partitions": ["p"], "limit_s": (ends_in + 5.0) * 3600.0, "asks": {},
         "running": { "since": at(-5.0),
@@ -31,7 +32,7 @@ fn waiting(id: &str, gpus: u32, limit: f64) -> Value {
         "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
 }
 
-/// Partition `p` with `n1`, and others where a test has them.
+/// Returns a queue with partition `p` and node `n1`, and others if a test adds them.
 fn queue(nodes: &[Value], jobs: &[Value], partitions: &[Value]) -> Snapshot {
     let default = json!({ "name": "p", "default": true, "tier": 1 });
     let partitions: Vec<&Value> = std::iter::once(&default).chain(partitions).collect();
@@ -42,7 +43,7 @@ fn queue(nodes: &[Value], jobs: &[Value], partitions: &[Value]) -> Snapshot {
     snapshot
 }
 
-/// Two of four GPUs are free for six hours; then a job for all of them comes first, for ten hours.
+/// Two of four GPUs are free for six hours; then a job for all of them runs first, for ten hours.
 fn a_hole() -> Snapshot {
     queue(&[node("n1", "a100", &["p"])], &[running("n1", "a100", 2, 6.0), waiting("9", 4, 10.0)], &[])
 }
@@ -88,7 +89,7 @@ fn found(snapshot: &Snapshot, request: &Request, past: &PastRuns) -> ChangeEstim
     )
 }
 
-/// Returns each set of changes with how many hours sooner the job starts; `None` where it never starts as it is.
+/// Returns each set of changes with the hours gained; `None` if the unchanged job never starts.
 fn told(estimates: &ChangeEstimates) -> Vec<(&[Change], Option<f64>)> {
     let list = estimates.list.iter();
     list.map(|estimate| (estimate.set.changes.as_slice(), estimate.sooner.map(|sooner| sooner.0 / 3600.0)))
@@ -112,7 +113,7 @@ fn a_limit_that_past_runs_allow_comes_first_and_costs_nothing() {
     let drawback = estimate.set.drawbacks[0].to_string();
     assert_eq!(drawback, "Slurm ends the job after 4 h 30 min; the 1 past run took 3 h");
     assert_eq!(estimate.done.map(|done| done.median), Some(Seconds(3.0 * 3600.0)));
-    // Runs of seven hours need more than the hole has.
+    // Runs of seven hours do not fit into the gap.
     assert_eq!(told(&found(&a_hole(), &request("a100", 2, 24.0), &past("a100", 2, 7.0))), []);
 }
 
@@ -125,7 +126,7 @@ fn without_past_runs_the_longest_limit_that_helps_is_a_question() {
     assert!(!estimate.set.is_harmless());
     let drawback = estimate.set.drawbacks[0].to_string();
     assert_eq!(drawback, "Slurm ends the job after 6 h; how long it runs is unknown");
-    // A run on other GPUs took longer: not below that.
+    // A run on other GPUs took longer, so the limit does not go below it.
     assert_eq!(told(&found(&a_hole(), &request("a100", 2, 24.0), &past("v100", 1, 8.0))), []);
 }
 
@@ -167,7 +168,8 @@ fn partitions_are_added_where_they_take_the_job() {
         found(&with(json!({ "name": "q", "tier": 1 })), &request("a100", 4, 24.0), &PastRuns::default());
     assert_eq!(told(&open), [(&[to_partition("p,q")][..], Some(9.0))]);
     assert!(open.list[0].set.drawbacks.is_empty());
-    // A partition for short jobs takes the limit that past runs need along, else a part of it.
+    // A partition for short jobs is combined with the limit that past runs need, or else with a fraction of
+    // the limit.
     let short = with(json!({ "name": "q", "tier": 1, "max_time_s": 5.0 * 3600.0 }));
     let estimates = found(&short, &request("a100", 4, 24.0), &past("a100", 4, 3.0));
     assert_eq!(told(&estimates), [(&[hours(4.5), to_partition("p,q")][..], Some(9.0))]);
@@ -190,10 +192,10 @@ fn fewer_gpus_take_longer_and_get_the_limit_that_they_need() {
     let longer = Drawback::RunsLonger(2.0);
     let unknown = told_of(24.0, &PastRuns::default());
     assert_eq!(unknown, [ChangeSet { changes: vec![half.clone()], drawbacks: vec![longer.clone()] }]);
-    // Four hours become eight, with a margin twelve.
+    // Four hours become eight, and with a margin twelve.
     let known = told_of(10.0, &past("a100", 4, 4.0));
     assert_eq!(known, [ChangeSet { changes: vec![half, hours(12.0)], drawbacks: vec![longer] }]);
-    // What runs for 40 hours is done later with half of the GPUs.
+    // A run of 40 hours ends later with half of the GPUs.
     assert_eq!(told_of(100.0, &past("a100", 4, 40.0)), []);
 }
 
@@ -224,7 +226,7 @@ fn gpus_without_cpus_are_for_jobs_that_need_fewer_of_them() {
     let estimates = found(&snapshot, &asked, &PastRuns::default());
     let less = [Change::Cpus(6), Change::Memory(60 * 1024)];
     assert_eq!(told(&estimates), [(&less[..], Some(9.0))]);
-    // Past runs used more than there is.
+    // Past runs used more than is available.
     let mut used = past("a100", 2, 24.0);
     used.0[0].memory_mib = Some(70_000);
     assert_eq!(told(&found(&snapshot, &asked, &used)), []);
@@ -244,7 +246,7 @@ fn another_account_or_qos_may_come_first() {
     snapshot.qos_priority = [("high".to_owned(), 1000.0)].into();
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 20.0));
     let told = told(&estimates);
-    // The account is charged and gains no more, and both together gain no more either.
+    // The account is charged without a further gain, and both together also gain no more.
     assert_eq!(told, [(&[Change::Qos("high".to_owned())][..], Some(16.0))]);
     snapshot.accounts[0].allowed_qos.truncate(1);
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 20.0));
@@ -253,7 +255,7 @@ fn another_account_or_qos_may_come_first() {
 
 #[test]
 fn two_changes_together_may_do_what_neither_does() {
-    // A hole of six hours on `n2`, which is in the other partition, and one of two hours on `n1`.
+    // A gap of six hours on `n2`, which is in the other partition, and one of two hours on `n1`.
     let nodes = [node("n1", "a100", &["p"]), node("n2", "a100", &["q"])];
     let other = json!({ "id": "8", "partitions": ["q"], "priority": 100, "limit_s": 10.0 * 3600.0,
         "submitted": at(-1.0), "asks": { "gpus": [{ "type": "a100", "count": 4 }] } });
@@ -288,7 +290,7 @@ fn a_pending_job_keeps_its_place() {
         estimate_changes(&question, &|| false)
     };
     let first = QueuePosition { priority: 500.0, submitted: Time(at(-2.0)) };
-    // Before the other one it starts at once, whatever is changed.
+    // Ahead of the other job it starts at once, whatever is changed.
     assert_eq!(told(&ask(&|_| Some(first))), []);
     assert_eq!(told(&ask(&|_| None)).len(), 1);
 }

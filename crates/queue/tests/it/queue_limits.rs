@@ -1,4 +1,5 @@
-//! Tiny queues under limits of accounts, users and QOS. There is always room; times are in hours, with all jobs at their limits.
+//! Tiny queues under limits of accounts, users and QOS. There is always room; times are in hours, with all
+//! jobs running to their limits.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ fn job(id: &str, (user, account): (&str, &str), gpus: u32, limit: f64) -> Value 
         "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
 }
 
-/// A job that has just started and has so many hours left.
+/// Returns a job that has just started, with this many hours left.
 fn running(id: &str, whose: (&str, &str), gpus: u32, left: f64) -> Value {
     let mut value = job(id, whose, gpus, left);
     let held = json!([{ "node": "n1", "gpus": [{ "type": "a100", "count": gpus }] }]);
@@ -26,7 +27,7 @@ fn limit(holder: &str, name: &str, tres: Option<&str>, max: f64) -> Value {
     json!({ "holder": holder, "name": name, "tres": tres, "max": max })
 }
 
-/// A node with 100 GPUs; the user `me` is in the accounts `bio` (below `science`) and `chem`.
+/// Returns a node with 100 GPUs; the user `me` has the accounts `bio` (below `science`) and `chem`.
 fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
     json!({ "schema": "hsched.queue/1", "taken_at": NOW, "user": "me", "jobs": jobs, "limits": limits,
         "nodes": [{ "name": "n1", "partitions": ["p"], "gpus": [{ "type": "a100", "count": 100 }] }],
@@ -35,7 +36,7 @@ fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
         "accounts": [{ "name": "bio", "priority": 50, "qos": "normal" }, { "name": "chem", "priority": 50 }] })
 }
 
-/// Returns when a request of an account starts, for so many hours.
+/// Returns when a request of an account starts, for this many hours.
 fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
     let asks = Asks {
@@ -92,7 +93,7 @@ fn a_limit_per_user_of_a_qos_counts_own_jobs_of_all_accounts() {
     let cap = |holder: &str| limit(holder, "MaxTRESPerUser", GPUS, 4.0);
     let jobs = [running("1", ("me", "chem"), 4, 3.0), running("2", ("you", "bio"), 4, 9.0)];
     assert_eq!(start(&snapshot(&[cap("q:normal")], &jobs), "bio", 1, 1.0), 3.0);
-    // That of the partition's QOS hides it.
+    // The limit of the partition's QOS overrides it.
     let both = [cap("q:normal"), limit("q:of_p", "MaxTRESPerUser", GPUS, 8.0)];
     assert_eq!(start(&snapshot(&both, &jobs), "bio", 1, 1.0), 0.0);
 }
@@ -161,7 +162,7 @@ fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
     assert_eq!(start(&seen, "chem", 1, 1.0), 0.0);
 }
 
-/// A pending job of the user's that waits for a limit.
+/// Returns a pending job of the user that waits for a limit.
 fn held_up(id: &str, account: &str, gpus: u32, limit: f64, reason: &str) -> Value {
     let mut value = job(id, ("me", account), gpus, limit);
     value["ours"] = json!(true);
@@ -181,7 +182,7 @@ fn a_limit_that_is_reached_says_who_uses_it() {
         held_up("4", "bio", 1, 1.0, "AssocGrpGRES"),
         held_up("5", "bio", 4, 1.0, "AssocGrpGRES"),
         held_up("6", "chem", 1, 10.0, "AssocGrpGRESRunMinutes"),
-        // This one waits for something else by now.
+        // This job now waits for something else.
         held_up("7", "science", 1, 1.0, "AssocGrpGRES"),
     ];
     let limits = [
@@ -200,7 +201,7 @@ fn a_limit_that_is_reached_says_who_uses_it() {
         ]
     );
     assert_eq!(told(&[]), [""; 0]);
-    // Four GPUs are more than a user may ever have.
+    // Four GPUs are more than a user may ever hold.
     let of_qos = [limit("q:normal", "MaxTRESPerUser", Some("gres/gpu"), 2.0)];
     assert_eq!(
         told(&of_qos),
@@ -211,7 +212,8 @@ fn a_limit_that_is_reached_says_who_uses_it() {
 }
 
 proptest! {
-    /// With room for all, a limit never makes a start earlier, and what runs at the start leaves room below it.
+    /// With room for all, a limit never makes a start earlier, and the jobs running at the start leave room
+    /// below it.
     #[test]
     fn a_limit_only_delays_its_holder(
         jobs in prop::collection::vec((1_u32..5, 1_u32..9), 0..8),

@@ -1,5 +1,5 @@
-//! Tiny queues for what jobs ask of Slurm beside GPUs: nodes of their own, features, names of nodes, times, partitions.
-//! All run to their limits. Times are in hours.
+//! Tiny queues for options besides GPUs: exclusive nodes, features, node names, times, partitions. All jobs
+//! run to their limits. Times are in hours.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn node(name: &str, features: &[&str]) -> Value {
         "features": features })
 }
 
-/// A job on so many GPUs of a node that has to end in so many hours.
+/// Returns a job on this many GPUs of a node that must end in this many hours.
 fn running(id: &str, node: &str, gpus: u32, ends_in: f64) -> Value {
     json!({ "id": id, "partitions": ["p"], "limit_s": (ends_in + 5.0) * 3600.0, "asks": {},
         "running": { "since": at(-5.0), "holds": [{ "node": node, "gpus": [{ "type": "a100", "count": gpus }] }] } })
@@ -114,7 +114,7 @@ fn pending_jobs_of_others_go_where_their_options_allow() {
         job["asks"] = with(job["asks"].clone(), asks);
         snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 4.0), job])
     };
-    // It takes the first node that is free, else the other one.
+    // It uses the first node that becomes free, otherwise the other one.
     assert_eq!(start(&whole(json!({})), request(4, 1.0)), Some(4.0));
     assert_eq!(start(&whole(json!({ "nodelist": ["n2"] })), request(4, 1.0)), Some(2.0));
     assert_eq!(start(&whole(json!({ "exclude": ["n1"] })), request(4, 1.0)), Some(2.0));
@@ -127,7 +127,7 @@ fn nothing_starts_before_its_time() {
     assert_eq!(start(&queue, with_options(4, 1.0, begin(2.0))), Some(7.0));
     assert_eq!(start(&queue, with_options(4, 1.0, begin(9.5))), Some(9.5));
     assert_eq!(start(&snapshot(&[]), with_options(4, 1.0, begin(-1.0))), Some(0.0));
-    // One that begins later lets shorter ones go first, and then comes before others of less priority.
+    // A request that begins later lets shorter ones go first, and then precedes others of lower priority.
     let late = with(
         waiting("3", 4, 10.0),
         json!({ "begin": at(2.0), "reason": "BeginTime", "waits_for_other": true }),
@@ -157,7 +157,7 @@ fn a_reservation_has_its_nodes_and_its_time() {
     assert_eq!(start(&queue, with_options(4, 10.0, inside("r"))), Some(3.0));
     assert_eq!(start(&queue, request(4, 10.0)), Some(6.0));
     assert_eq!(start(&queue, with_options(4, 10.0, inside("other"))), None);
-    // A job of another that waits for the reservation to begin takes all of it.
+    // Another user's job that waits for the beginning of the reservation takes all of it.
     let job = json!({ "reservation": "r", "reason": "Reservation", "waits_for_other": true });
     queue["jobs"].as_array_mut().expect("jobs").push(with(waiting("3", 4, 1.0), job));
     assert_eq!(start(&queue, with_options(4, 10.0, inside("r"))), Some(4.0));
@@ -179,11 +179,11 @@ fn a_qos_has_its_limits_and_its_priority() {
 fn jobs_compete_from_the_ends_of_those_that_they_wait_for() {
     let after = |ids: &[&str]| json!({ "after": ids, "reason": "Dependency", "waits_for_other": true });
     let busy = running("2", "n2", 4, 40.0);
-    // Job 3 may start when the node comes free, and is before the request.
+    // Job 3 may start when the node becomes free, and precedes the request.
     let queue =
         snapshot(&[running("1", "n1", 4, 2.0), busy.clone(), with(waiting("3", 4, 10.0), after(&["1"]))]);
     assert_eq!(start(&queue, request(4, 1.0)), Some(12.0));
-    // In a chain only the first competes at the beginning: the request runs before the last.
+    // In a chain only the first job competes at the beginning, so the request runs before the last.
     let chain = [
         running("1", "n1", 4, 2.0),
         busy.clone(),
@@ -195,7 +195,7 @@ fn jobs_compete_from_the_ends_of_those_that_they_wait_for() {
     let mut low = chain.to_vec();
     low[4]["priority"] = json!(10);
     assert_eq!(start(&snapshot(&low), request(4, 1.0)), Some(4.0));
-    // What waits for a job that is held, or that nobody sees, is left out.
+    // A job that waits for a held or invisible job is left out.
     let held = with(waiting("3", 4, 1.0), json!({ "reason": "JobHeldUser", "waits_for_other": true }));
     for others in [&["3"][..], &["1", "99"], &[]] {
         let queue = snapshot(&[
@@ -210,7 +210,7 @@ fn jobs_compete_from_the_ends_of_those_that_they_wait_for() {
 
 #[test]
 fn a_chain_across_parts_of_the_queue_goes_on() {
-    // Nodes of two types: who waits for a job on the other one joins at its limit.
+    // Nodes of two types: a job that waits for one on the other node joins at that job's limit.
     let mut queue = snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 2, 6.0)]);
     queue["nodes"][1]["gpus"][0]["type"] = json!("t4");
     queue["jobs"][1]["running"]["holds"][0]["gpus"][0]["type"] = json!("t4");
@@ -224,7 +224,7 @@ fn a_chain_across_parts_of_the_queue_goes_on() {
 #[test]
 fn a_job_past_its_limit_still_holds_its_nodes() {
     let mut queue = snapshot(&[running("1", "n1", 4, -1.0), running("2", "n2", 4, 30.0)]);
-    // Nobody says why it runs still: as long again.
+    // It is unknown why it still runs, so it is assumed to take as long again.
     let hours = start(&queue, request(4, 1.0)).expect("a start");
     assert!((hours - 1.0).abs() < 0.1, "{hours}");
     queue["scheduling"] = json!({ "overtime_s": 3.0 * 3600.0 });
@@ -240,7 +240,7 @@ fn a_job_past_its_limit_still_holds_its_nodes() {
 
 #[test]
 fn a_job_of_several_partitions_starts_in_the_first_that_lets_it() {
-    // Partition q comes first whatever the priority, and has a QOS that allows two GPUs in all.
+    // Partition q comes first whatever the priority, and its QOS allows two GPUs in total.
     let several = |limit: u32| {
         let job = with(waiting("3", 4, 10.0), json!({ "partitions": ["p", "q"], "priority": 1 }));
         let mut queue = snapshot(&[running("1", "n1", 4, 2.0), running("2", "n2", 4, 30.0), job]);
@@ -249,9 +249,9 @@ fn a_job_of_several_partitions_starts_in_the_first_that_lets_it() {
         queue
     };
     assert_eq!(start(&several(8), request(4, 1.0)), Some(12.0));
-    // Only p lets it in, where the request has more priority.
+    // Only p accepts it, where the request has the higher priority.
     assert_eq!(start(&several(2), request(4, 1.0)), Some(2.0));
-    // It runs once, not once in each.
+    // It runs once, not once in each partition.
     assert_eq!(start(&several(8), request(4, 30.0)), Some(12.0));
 }
 

@@ -1,5 +1,5 @@
-//! The model of the queue against a slow and simple one that shares no code with it, on small queues of all kinds: hours are whole,
-//! all run to their limits, and every hour is looked at.
+//! The queue model compared with a slow and simple one that shares no code with it, on small queues of all
+//! kinds: hours are integers, all jobs run to their limits, and every hour is simulated.
 
 #![expect(clippy::cast_precision_loss, reason = "hours and counts are small")]
 
@@ -11,7 +11,7 @@ use hsched_queue::{Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, S
 
 const NOW: f64 = 1_000_000.0;
 
-/// Hours after which all of such a small queue has run.
+/// Number of hours after which all jobs of such a small queue have run.
 const LONGEST: usize = 120;
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ struct Job {
 struct Queue {
     /// GPUs of each node.
     nodes: Vec<u32>,
-    /// Node, GPUs, hours left.
+    /// Node, GPUs, remaining hours.
     running: Vec<(usize, u32, usize)>,
     waiting: Vec<Job>,
     /// Node, first and last hour of a maintenance.
@@ -34,7 +34,7 @@ struct Queue {
     ours: Job,
 }
 
-/// Returns the hour in which ours starts.
+/// Returns the hour in which our request starts.
 fn oracle(queue: &Queue) -> Option<usize> {
     let holds = |job: &Job| queue.nodes.iter().filter(|gpus| **gpus >= job.gpus).count() >= job.nodes;
     if !holds(&queue.ours) {
@@ -44,7 +44,7 @@ fn oracle(queue: &Queue) -> Option<usize> {
         queue.waiting.iter().filter(|job| holds(job)).map(|job| (job.clone(), false)).collect();
     line.push((queue.ours.clone(), true));
     line.sort_by_key(|(job, ours)| (std::cmp::Reverse(job.priority), *ours));
-    // What runs: nodes, GPUs on each, the hour of its end.
+    // Running jobs: nodes, GPUs on each, the hour of their end.
     let mut runs: Vec<(Vec<usize>, u32, usize)> =
         queue.running.iter().map(|(node, gpus, left)| (vec![*node], *gpus, *left)).collect();
     for now in 0..LONGEST {
@@ -143,7 +143,7 @@ fn queue() -> impl Strategy<Value = Queue> {
         let waiting = prop::collection::vec(job(), 0..7);
         (Just(nodes), running, waiting, closed, job()).prop_map(|(nodes, running, waiting, closed, ours)| {
             let closed = closed.map(|(node, start, length)| (node, start, start + length));
-            // Nobody holds more than there is.
+            // No job holds more than exists.
             let mut free = nodes.clone();
             let fits = |(node, gpus, _): &(usize, u32, usize)| {
                 let enough = free[*node] >= *gpus;

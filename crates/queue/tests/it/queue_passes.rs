@@ -1,4 +1,5 @@
-//! Tiny queues whose outcome is worked out by hand: who starts when, if all run to their limits. Times are in hours.
+//! Tiny queues with outcomes computed by hand: when each job starts if all run to their limits. Times are in
+//! hours.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use hsched_queue::{
     Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, Snapshot, Start, StartEstimate, forecast,
 };
 
-/// When the snapshots here are taken.
+/// Time of the snapshots here.
 const NOW: f64 = 1_000_000.0;
 
 fn at(hours: f64) -> f64 {
@@ -18,7 +19,7 @@ fn node(name: &str, gpus: u32) -> Value {
     json!({ "name": name, "partitions": ["p"], "gpus": [{ "type": "a100", "count": gpus }], "cpus": 16 })
 }
 
-/// A job that has run for an hour and has to end in so many.
+/// Returns a job that has run for an hour and must end in this many.
 fn running(id: &str, gpus: &[(&str, u32)], ends_in: f64) -> Value {
     let holds: Vec<Value> = gpus
         .iter()
@@ -74,11 +75,11 @@ fn start(snapshot: &Value, request: Request) -> Option<f64> {
 
 #[test]
 fn a_short_job_fits_the_hole_before_a_wide_one() {
-    // Two GPUs are free until 4, when the wide job takes all until 14.
+    // Two GPUs are free until 4; then the wide job takes all until 14.
     let queue = snapshot(&[node("n1", 4)], &[running("1", &[("n1", 2)], 4.0), waiting("2", (1, 4), 10.0)]);
     assert_eq!(start(&queue, request((1, 2), 4.0)), Some(0.0));
     assert_eq!(start(&queue, request((1, 2), 5.0)), Some(14.0));
-    // One that comes first is not held up, and the wide one waits for it.
+    // A request that comes first is not delayed, and the wide job waits for it.
     let first = Request { account: Some("high".to_owned()), ..request((1, 2), 5.0) };
     assert_eq!(start(&queue, first), Some(0.0));
 }
@@ -92,8 +93,8 @@ fn without_backfill_nobody_overtakes() {
 
 #[test]
 fn a_job_that_waits_keeps_its_whole_node() {
-    // At 2 two GPUs come free; with the one that is free now three, and the job that waits needs two. The third could be had
-    // all the time, but the node is kept from 2 on until that job has started.
+    // At 2, two GPUs become free, three with the one that is free now, and the pending job needs two. The
+    // third would always be available, but the node is reserved from 2 until that job has started.
     let jobs = [running("1", &[("n1", 2)], 2.0), running("2", &[("n1", 1)], 8.0), waiting("3", (1, 2), 10.0)];
     let queue = snapshot(&[node("n1", 4)], &jobs);
     assert_eq!(start(&queue, request((1, 1), 2.0)), Some(0.0));
@@ -112,7 +113,7 @@ fn several_nodes_must_be_free_at_once() {
     let jobs = [running("1", &[("n1", 4)], 2.0), running("2", &[("n2", 4)], 5.0), waiting("3", (1, 4), 1.0)];
     let queue = snapshot(&[node("n1", 4), node("n2", 4)], &jobs);
     assert_eq!(start(&queue, request((2, 4), 1.0)), Some(5.0));
-    // Maintenance of one from 5.5 to 7: a job of an hour starts after it.
+    // Maintenance of one node from 5.5 to 7: a job of one hour starts after it.
     let maintained = with(
         queue,
         "reservations",
@@ -141,11 +142,12 @@ fn tasks_of_an_array_run_up_to_its_limit() {
         };
         snapshot(&[node("n1", 2)], &[tasks])
     };
-    // One at a time: the other GPU is free. Without a limit two start, and the third waits until 2 for a GPU of the node.
+    // With one task at a time, the other GPU is free. Without a limit two start, and the third waits until 2
+    // for a GPU of the node.
     assert_eq!(start(&array(Some(1)), request((1, 1), 50.0)), Some(0.0));
     assert_eq!(start(&array(None), request((1, 1), 50.0)), Some(2.0));
     assert_eq!(start(&array(None), request((1, 2), 1.0)), Some(4.0));
-    // A task that runs already counts.
+    // A running task already counts.
     let runs = with(running("9_0", &[("n1", 1)], 6.0), "array", json!("9"));
     let mut busy = array(Some(1));
     busy["jobs"].as_array_mut().expect("jobs").push(runs);
@@ -196,7 +198,8 @@ fn exclusive_partitions_give_whole_nodes() {
 
 #[test]
 fn a_job_beyond_the_window_keeps_nothing() {
-    // The job of two nodes could start at 30: within two days nodes are kept for it, within one not.
+    // The job on two nodes could start at 30: with a window of two days nodes are reserved for it, with one
+    // day they are not.
     let jobs = [running("1", &[("n1", 4)], 30.0), waiting("2", (2, 4), 5.0)];
     let queue = |hours: f64| {
         let queue = snapshot(&[node("n1", 4), node("n2", 4)], &jobs);
@@ -230,7 +233,7 @@ fn where_others_are_hidden_nothing_is_foretold() {
     assert!(matches!(forecast(&question, &|| false)[..], [StartEstimate { start: Start::Unknown(_), .. }]));
 }
 
-/// The only submissions of the week came in one second, as the tasks of an array do.
+/// The only submissions of the week came in one second, like the tasks of an array.
 #[test]
 fn submissions_of_one_second_end_in_an_estimate() {
     let ended = |task: u32| {

@@ -1,4 +1,4 @@
-//! Fair share in the model of the queue: who uses much falls behind, and others overtake.
+//! Fair share in the queue model: users with high usage fall behind, and others overtake them.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ use hsched_queue::{
 const NOW: f64 = 1_000_000.0;
 const HOUR: f64 = 3600.0;
 
-/// One node, on which a job of ann's has run for an hour and may run for a hundred; four more of hers wait.
+/// Returns one node, on which a job of ann's has run for an hour and may run for a hundred; four more of hers
+/// are pending.
 fn snapshot(shares: Option<Value>) -> Snapshot {
     let gpus = json!([{ "type": "a100", "count": 4 }]);
     let mut jobs = vec![json!({ "id": "1", "user": "ann", "account": "a", "limit_s": 101.0 * HOUR,
@@ -29,7 +30,7 @@ fn snapshot(shares: Option<Value>) -> Snapshot {
     Snapshot::parse(&text.to_string()).expect("a snapshot")
 }
 
-/// The shares of ann and of the user who asks, with what both have used.
+/// Returns the shares of ann and of the user who asks, with the usage of both.
 fn shares(ann: f64, mine: f64) -> Value {
     let branch = |account: &str, user: Option<&str>, parent: Option<usize>, usage: f64| {
         let ours = user == Some("me");
@@ -41,7 +42,7 @@ fn shares(ann: f64, mine: f64) -> Value {
     ] })
 }
 
-/// A request of ours for the whole node.
+/// Returns our request for the whole node.
 fn request() -> Request {
     Request {
         id: RequestId::default(),
@@ -71,12 +72,12 @@ fn starts(snapshot: &Snapshot) -> Vec<f64> {
 #[test]
 fn who_uses_much_is_overtaken() {
     let without = starts(&snapshot(None));
-    // Ann has used a little less than we have, and uses 64 CPUs: within an hour she has used more.
+    // Ann has used slightly less than we have, and uses 64 CPUs: within an hour she has used more.
     let with = starts(&snapshot(Some(shares(1e6, 1.1e6))));
     assert!(with.iter().zip(&without).all(|(with, without)| with <= without), "{with:?} {without:?}");
     let sooner = with.iter().zip(&without).filter(|(with, without)| **with < **without - 1.0).count();
     assert!(sooner >= 15, "{sooner} of 20: {with:?} {without:?}");
-    // Far less, even after a month in which our use comes to count a sixteenth, and she stays first.
+    // Far less: even after a month, in which our usage decays to a sixteenth, she stays first.
     let far = starts(&snapshot(Some(shares(1e6, 1e13))));
     assert_eq!(far, without);
 }

@@ -1,10 +1,11 @@
-//! Tiny queues in which it is known why a job is pending, and what starts it sooner. All run to their limits. Times are in hours.
+//! Tiny queues with a known cause of a pending job, and a known remedy. All jobs run to their limits. Times
+//! are in hours.
 
 use serde_json::{Value, json};
 
 use hsched_model::Time;
 use hsched_queue::{
-    Cause, Explanation, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, explain,
+    Cause, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, WaitExplanation, explain,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -13,7 +14,7 @@ fn at(hours: f64) -> f64 {
     NOW + hours * 3600.0
 }
 
-/// A node of four GPUs with some jobs, partitions `gpu` (24 h) and `short` (3 h), and more fields.
+/// Returns a node of four GPUs with some jobs, partitions `gpu` (24 h) and `short` (3 h), and more fields.
 fn queue(jobs: &[Value], more: &Value) -> Snapshot {
     let mut value = json!({
         "schema": "hsched.queue/1", "taken_at": NOW, "user": "ann",
@@ -28,14 +29,14 @@ fn queue(jobs: &[Value], more: &Value) -> Snapshot {
     Snapshot::parse(&value.to_string()).expect("a snapshot")
 }
 
-/// A job of ann's that has to end in so many hours.
+/// Returns a job of a user that must end in this many hours.
 fn running(id: &str, user: &str, gpus: u32, ends_in: f64) -> Value {
     json!({ "id": id, "user": user, "ours": user == "ann", "account": "bio", "qos": "normal", "partitions": ["gpu"],
         "limit_s": (ends_in + 1.0) * 3600.0, "asks": { "gpus": [{ "type": "a100", "count": gpus }] },
         "running": { "since": at(-1.0), "holds": [{ "node": "n1", "gpus": [{ "type": "a100", "count": gpus }] }] } })
 }
 
-/// A pending job of ann's with a reason.
+/// Returns a pending job of ann's with a reason.
 fn pending(id: &str, gpus: u32, limit: f64, reason: &str) -> Value {
     json!({ "id": id, "user": "ann", "ours": true, "account": "bio", "qos": "normal", "partitions": ["gpu"], "reason": reason,
         "priority": 100, "submitted": at(-2.0), "limit_s": limit * 3600.0,
@@ -49,7 +50,7 @@ fn with(mut job: Value, fields: &Value) -> Value {
     job
 }
 
-fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, Explanation) {
+fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, WaitExplanation) {
     let pending = PendingJob::take(snapshot, id).expect("a pending job");
     let hour = |time: Time| format!("hour {}", (time.0 - NOW) / 3600.0);
     let explanation = explain(snapshot, &pending, None, &hour);
@@ -92,7 +93,7 @@ fn a_group_limit_that_is_full_waits_and_one_that_is_smaller_than_the_job_never_e
 
 #[test]
 fn what_never_starts_is_said_whatever_slurm_says() {
-    // Slurm has not looked at the limit yet.
+    // Slurm has not checked the limit yet.
     let jobs = [running("1", "bob", 4, 5.0), pending("3", 4, 48.0, "Priority")];
     let (_, waits) = told(&queue(&jobs, &json!({})), "3");
     assert_eq!(waits.kind, StateKind::Never);
@@ -102,7 +103,7 @@ fn what_never_starts_is_said_whatever_slurm_says() {
     );
     let known = waits.limit.expect("a limit");
     assert_eq!((known.holder.as_str(), known.max, known.needed), ("p:gpu", 1440.0, 2880.0));
-    // Another partition of the job takes it: the reason is that of the last one tried.
+    // Another partition accepts the job: the reason belongs to the last one tried.
     let both = with(pending("3", 4, 12.0, "PartitionTimeLimit"), &json!({ "partitions": ["gpu", "short"] }));
     let (_, waits) = told(&queue(&[running("1", "bob", 4, 5.0), both], &json!({})), "3");
     assert_eq!(waits.kind, StateKind::Waits);
@@ -204,7 +205,7 @@ fn cancelling_another_job_of_ones_own_is_advised_where_it_helps() {
         found.advice.iter().find(is_cancel).map(|advice| advice.sooner.map(|sooner| sooner.0 / 3600.0))
     };
     assert_eq!(remedies(&queue(&jobs, &json!({}))), Some(Some(6.0)));
-    // Those of others are not ours to cancel.
+    // Jobs of other users cannot be cancelled.
     assert_eq!(
         remedies(&queue(&[running("1", "bob", 4, 6.0), pending("3", 4, 2.0, "Resources")], &json!({}))),
         None
@@ -288,7 +289,8 @@ fn limits_that_no_future_counts_are_named_with_what_is_known() {
 
 #[test]
 fn a_change_that_costs_more_and_gains_no_more_is_not_listed() {
-    // Two GPUs are free for six hours; then job 2 gets all four. A shorter limit than six hours gains nothing more.
+    // Two GPUs are free for six hours; then job 2 gets all four. A limit shorter than six hours gains nothing
+    // more.
     let wide =
         with(pending("2", 4, 10.0, "Resources"), &json!({ "user": "bob", "ours": false, "priority": 500 }));
     let snapshot = queue(&[running("1", "bob", 2, 6.0), wide, pending("3", 2, 20.0, "Priority")], &json!({}));

@@ -1,4 +1,5 @@
-//! Amounts in the columns of `sacct`: an empty cell is none, and what cannot be read is an error that names the column.
+//! Amounts in the columns of `sacct`: an empty cell counts as missing, and an unreadable one is an error that
+//! names the column.
 
 use crate::accounting::columns::AccountingRow;
 use crate::amount;
@@ -9,7 +10,7 @@ use hsched_model::number::to_f64;
 /// Bytes in a MiB.
 pub(super) const MIB: f64 = 1_048_576.0;
 
-/// Returns a time limit; `None` where there is none, also for `UNLIMITED` and `Partition_Limit`.
+/// Returns a time limit; `None` if there is none, as for `UNLIMITED` and `Partition_Limit`.
 pub(super) fn limit(row: &AccountingRow) -> Result<Option<Seconds>, String> {
     let is_none = |text: &str| amount::is_unlimited(text) || text.eq_ignore_ascii_case("Partition_Limit");
     let read = read(row, "Timelimit", |text| match text {
@@ -19,7 +20,7 @@ pub(super) fn limit(row: &AccountingRow) -> Result<Option<Seconds>, String> {
     read.map(Option::flatten)
 }
 
-/// Returns a time of processors in seconds, such as `03:25.091` or `5-17:40:37`.
+/// Returns a CPU time in seconds, such as `03:25.091` or `5-17:40:37`.
 pub(super) fn cpu_time(row: &AccountingRow) -> Result<Option<f64>, String> {
     read(row, "TotalCPU", |text| {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -41,7 +42,7 @@ pub(super) fn cpu_time(row: &AccountingRow) -> Result<Option<f64>, String> {
     })
 }
 
-/// Returns the resident memory of the largest task in MiB. A number alone is of bytes.
+/// Returns the resident memory of the largest task in MiB. A number without a unit is in bytes.
 pub(super) fn resident_mib(row: &AccountingRow) -> Result<Option<f64>, String> {
     read(row, "MaxRSS", |text| {
         let is_bytes = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -50,16 +51,16 @@ pub(super) fn resident_mib(row: &AccountingRow) -> Result<Option<f64>, String> {
     })
 }
 
-/// Memory as a job asked for it, in MiB.
+/// Requested memory in MiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Requested {
     PerCpu(f64),
     PerNode(f64),
-    /// Of the whole job, as Slurm 21.08 and later print it.
+    /// For the whole job, as Slurm 21.08 and later print it.
     Whole(f64),
 }
 
-/// Returns the memory that a job asked for; `None` also for all memory of a node, which is printed as 0.
+/// Returns the requested memory; `None` also if all memory of a node was requested, which is printed as 0.
 pub(super) fn requested_memory(row: &AccountingRow) -> Result<Option<Requested>, String> {
     let read = read(row, "ReqMem", |text| {
         let mib = |text: &str| amount::memory(text).map(|bytes| to_f64(bytes.0) / MIB);
@@ -81,14 +82,14 @@ pub(super) fn count(row: &AccountingRow, column: &str) -> Result<Option<u64>, St
     read(row, column, amount::count)
 }
 
-/// Returns the mean use of the GPUs of a task: percent, summed over its GPUs.
+/// Returns the mean GPU use of a task in percent, summed over its GPUs.
 pub(super) fn gpu_percent(row: &AccountingRow) -> Option<f64> {
     let mut uses = row.cell("TRESUsageInAve").split(',').filter_map(|part| part.trim().split_once('='));
     let (_, percent) = uses.find(|(name, _)| *name == "gres/gpuutil")?;
     percent.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
 }
 
-/// Reads a cell that is not one of Slurm's words for nothing.
+/// Parses a cell unless it contains one of Slurm's words for a missing value.
 pub(super) fn read<T>(
     row: &AccountingRow,
     column: &str,

@@ -1,4 +1,4 @@
-//! Which column of a row holds what: the header that `sacct` prints.
+//! Columns of a row, according to the header that `sacct` prints.
 
 use thiserror::Error;
 
@@ -25,10 +25,10 @@ pub const COLUMNS: [&str; 17] = [
     "TRESUsageInAve",
 ];
 
-/// Those without which nothing is known of a run.
+/// Columns without which a run cannot be read.
 const REQUIRED: [&str; 6] = ["JobIDRaw", "JobName", "State", "Submit", "Start", "End"];
 
-/// Why a text is no output of `sacct` that could be read.
+/// Why a text is not readable output of `sacct`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     #[error("the file is empty")]
@@ -37,12 +37,12 @@ pub enum HeaderError {
     Missing { line: usize, columns: Vec<&'static str> },
 }
 
-/// The places of the columns in rows.
+/// The positions of the columns in rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnPlaces {
     delimiter: char,
     count: usize,
-    /// By the order of [`COLUMNS`].
+    /// Positions in the order of [`COLUMNS`].
     places: [Option<usize>; COLUMNS.len()],
 }
 
@@ -56,7 +56,7 @@ impl ColumnPlaces {
     /// Returns the columns of a header.
     ///
     /// # Errors
-    /// When a required one is missing; `line` is the number of the header.
+    /// If a required one is missing; `line` is the number of the header.
     pub(super) fn of(header: &str, line: usize) -> Result<Self, HeaderError> {
         let delimiter = delimiter(header);
         let names: Vec<&str> = header.split(delimiter).collect();
@@ -66,7 +66,7 @@ impl ColumnPlaces {
         if missing.is_empty() { Ok(columns) } else { Err(HeaderError::Missing { line, columns: missing }) }
     }
 
-    /// Returns the columns that are not there.
+    /// Returns the columns that are missing.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         COLUMNS.iter().zip(&self.places).filter(|(_, place)| place.is_none()).map(|(name, _)| *name)
     }
@@ -74,7 +74,7 @@ impl ColumnPlaces {
     /// Returns the cells of a row.
     ///
     /// # Errors
-    /// Says how many columns there are, and how many there should be.
+    /// The number of columns found, and the expected number.
     pub(super) fn row<'a>(&'a self, line: &'a str) -> Result<AccountingRow<'a>, String> {
         let cells: Vec<&str> = line.split(self.delimiter).collect();
         if cells.len() == self.count {
@@ -84,7 +84,7 @@ impl ColumnPlaces {
         Err(format!("too {few} columns: {} for the {} of the header", cells.len(), self.count))
     }
 
-    /// Returns the job's id in a row that has too few or too many columns, where it can be read.
+    /// Returns the job's id in a row with too few or too many columns, if it can be read.
     pub(super) fn id_of<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.split(self.delimiter).nth(self.places[0]?)
     }
@@ -98,20 +98,20 @@ pub(super) struct AccountingRow<'a> {
 }
 
 impl<'a> AccountingRow<'a> {
-    /// Returns what stands in a column; nothing if there is no such column.
+    /// Returns the cell of a column; empty if there is no such column.
     pub(super) fn cell(&self, column: &str) -> &'a str {
         let number = COLUMNS.iter().position(|name| *name == column);
         let place = number.and_then(|number| self.columns.places[number]);
         place.map_or("", |place| self.cells[place])
     }
 
-    /// Returns what tells the row from others, whatever the order of its columns.
+    /// Returns the values that distinguish the row from others, independent of the order of its columns.
     pub(super) fn key(&self, columns: &[&str]) -> Vec<String> {
         columns.iter().map(|column| self.cell(column).to_owned()).collect()
     }
 }
 
-/// Returns the delimiter of a header: the one of hsched's own calls, else that of `sacct -P`.
+/// Returns the delimiter of a header: that of hsched's own calls, or else that of `sacct -P`.
 fn delimiter(header: &str) -> char {
     if header.contains(FIELD_END) { FIELD_END } else { '|' }
 }

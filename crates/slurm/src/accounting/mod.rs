@@ -1,7 +1,7 @@
-//! Past runs of jobs in what `sacct -D -P` prints, with what each asked for and used.
+//! Past runs of jobs in the output of `sacct -D -P`, with their requests and their use.
 //!
-//! Reads saved output of any site and version: columns in any order, several pulls in one text. Rows that make no sense are
-//! left out and named by their line.
+//! Reads saved output of any site and version: columns in any order, and several outputs in one text. Invalid
+//! rows are skipped and reported with their line numbers.
 
 mod amounts;
 mod columns;
@@ -15,9 +15,10 @@ use crate::{CommandLine, time};
 
 pub use self::columns::{COLUMNS, HeaderError};
 pub use self::reader::{Accounting, OddRow};
-pub use self::run::{AskedMemory, Run};
+pub use self::run::{AccountedRun, AskedMemory};
 
-/// Returns the command line that prints the user's own jobs and steps since a moment, each attempt of a job, with a header.
+/// Returns the command line that prints, with a header, the user's own jobs and steps since a given time,
+/// including each attempt of a job.
 pub fn command(since: DateTime<Utc>) -> CommandLine {
     CommandLine::new(
         "sacct",

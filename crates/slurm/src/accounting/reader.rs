@@ -4,45 +4,46 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accounting::amounts::{self, Requested};
 use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
-use crate::accounting::run::{AskedMemory, Run, Steps};
+use crate::accounting::run::{AccountedRun, AskedMemory, StepUse};
 use crate::record::value;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Time};
 
-/// What past runs a text has.
+/// The past runs found in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accounting {
-    /// In the order of the text; rows that are there twice count once.
-    pub runs: Vec<Run>,
-    /// Rows that were left out.
+    /// In the order of the text; duplicate rows count once.
+    pub runs: Vec<AccountedRun>,
+    /// Rows that were skipped.
     pub odd: Vec<OddRow>,
-    /// Columns that are absent, at least in a part of the text.
+    /// Columns that are missing, at least in a part of the text.
     pub missing: Vec<&'static str>,
-    /// The newest end; a job that had not ended counts with the newest time of its row, which is before its end.
+    /// The latest end time. A job that had not ended counts with the latest time of its row, which is before
+    /// its end.
     pub newest: Option<Time>,
 }
 
-/// A row that makes no sense.
+/// A row that cannot be interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OddRow {
-    /// The first line of the text is 1.
+    /// Line number, from 1.
     pub line: usize,
     pub why: String,
 }
 
-/// What tells the row of a job from that of another attempt.
+/// Columns that distinguish the attempts of jobs.
 const OF_JOB: [&str; 5] = ["JobIDRaw", "State", "Submit", "Start", "End"];
 
-/// And that of a step from another step.
+/// Columns that distinguish steps.
 const OF_STEP: [&str; 8] =
     ["JobIDRaw", "State", "Start", "End", "NTasks", "MaxRSS", "TotalCPU", "TRESUsageInAve"];
 
 impl Accounting {
-    /// Returns what a text has. `date` reads a date: those of other machines have no time zone.
+    /// Reads a text. `date` parses a date, because dates from other machines have no time zone.
     ///
     /// # Errors
-    /// When there is no header, or one without a column that is required.
+    /// If there is no header, or if a header lacks a required column.
     pub fn parse(bytes: &[u8], date: fn(&str) -> Option<Time>) -> Result<Self, HeaderError> {
         let lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(line_of).collect();
         let numbered = || (1_usize..).zip(&lines).filter(|(_, line)| !line.trim().is_empty());
@@ -60,15 +61,15 @@ impl Accounting {
     }
 }
 
-/// Returns a line without its end; bytes that are no UTF-8 become `U+FFFD`.
+/// Returns a line without its line end; invalid UTF-8 becomes `U+FFFD`.
 fn line_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.strip_suffix(b"\r").unwrap_or(bytes)).into_owned()
 }
 
-/// The job of the row above, to which steps belong.
+/// The job of the previous row, to which steps belong.
 struct Above {
     id: String,
-    /// `None` where its row is no run.
+    /// `None` if its row is not a run.
     run: Option<usize>,
 }
 
@@ -77,13 +78,13 @@ struct AccountingReader {
     date: fn(&str) -> Option<Time>,
     found: Accounting,
     above: Option<Above>,
-    /// The runs by what tells them apart.
+    /// The runs by their distinguishing columns.
     known: BTreeMap<Vec<String>, usize>,
     steps: BTreeSet<(usize, Vec<String>)>,
 }
 
 /// The times of a row.
-struct Times {
+struct RowTimes {
     submit: Option<Time>,
     start: Option<Time>,
     end: Option<Time>,
@@ -107,13 +108,13 @@ impl AccountingReader {
     /// Reads a row of a job or of a step.
     ///
     /// # Errors
-    /// Says what is odd about it; it is left out.
+    /// What is wrong with the row; it is skipped.
     fn read(&mut self, line: &str) -> Result<(), String> {
         let columns = self.columns;
         let shown = columns.id_of(line).unwrap_or_default().trim();
         let (id, step) = shown.split_once('.').map_or((shown, None), |(id, step)| (id, Some(step)));
         if step.is_none() {
-            // The steps of a row that is left out are left out with it.
+            // The steps of a skipped row are skipped as well.
             self.above = Some(Above { id: id.to_owned(), run: None });
         }
         let row = columns.row(line)?;
@@ -132,16 +133,16 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn times(&self, row: &AccountingRow) -> Result<Times, String> {
+    fn times(&self, row: &AccountingRow) -> Result<RowTimes, String> {
         let date = |column| amounts::read(row, column, self.date);
-        let times = Times { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
+        let times = RowTimes { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
         match (times.start, times.end) {
             (Some(start), Some(end)) if end.0 < start.0 => Err("End is before Start".to_owned()),
             _ => Ok(times),
         }
     }
 
-    fn job(&mut self, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn job(&mut self, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let run = run(row, times)?;
         let key = row.key(&OF_JOB);
         let run = match (run, self.known.get(&key)) {
@@ -160,7 +161,7 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn step(&mut self, id: &str, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn step(&mut self, id: &str, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let above = self.above.as_ref().filter(|above| above.id == id);
         let above = above.ok_or_else(|| format!("a step of job {id}, whose row is not above"))?;
         let used = used(row, times)?;
@@ -172,8 +173,8 @@ impl AccountingReader {
     }
 }
 
-/// Returns the run of a job's row; `None` where it has not started and ended.
-fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
+/// Returns the run of a job's row; `None` if the job has not both started and ended.
+fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, String> {
     let requested = Tres::parse(row.cell("ReqTRES"));
     let given = Tres::parse(row.cell("AllocTRES"));
     let nodes = amounts::count(row, "NNodes")?.or(given.nodes).or(requested.nodes).unwrap_or(1).max(1);
@@ -201,7 +202,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
     let state = SlurmState::parse(row.cell("State"));
     let is_over = !matches!(state, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended);
     let (Some(started), Some(ended), true) = (times.start, times.end, is_over) else { return Ok(None) };
-    let mut run = Run {
+    let mut run = AccountedRun {
         name: row.cell("JobName").to_owned(),
         partition: value(row.cell("Partition")).map(str::to_owned),
         state,
@@ -215,15 +216,15 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
         gpus: has_tres.then(|| asked.gres.gpu_total()),
         gpu_type: typed.cloned(),
         tasks: 1,
-        steps: Steps { own_cpu: usage.cpu_seconds, ..Steps::default() },
+        steps: StepUse { own_cpu: usage.cpu_seconds, ..StepUse::default() },
     };
     run.give(&given);
     Ok(Some(run))
 }
 
-/// What the row of a step, or of a job, says of its use.
-pub(super) struct Used {
-    /// Tasks on each node.
+/// The resource use in the row of a step or a job.
+pub(super) struct StepUsage {
+    /// Number of tasks on each node.
     pub tasks_a_node: f64,
     pub tasks: u64,
     pub resident_mib: Option<f64>,
@@ -233,10 +234,10 @@ pub(super) struct Used {
     pub given: Tres,
 }
 
-fn used(row: &AccountingRow, times: &Times) -> Result<Used, String> {
+fn used(row: &AccountingRow, times: &RowTimes) -> Result<StepUsage, String> {
     let nodes = amounts::count(row, "NNodes")?.unwrap_or(1).max(1);
     let tasks = amounts::count(row, "NTasks")?.unwrap_or(1).max(1);
-    Ok(Used {
+    Ok(StepUsage {
         tasks_a_node: to_f64(tasks.div_ceil(nodes)),
         tasks,
         resident_mib: amounts::resident_mib(row)?,

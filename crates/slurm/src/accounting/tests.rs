@@ -7,7 +7,7 @@ use hsched_model::{Seconds, Time};
 
 const HEADER: &str = "JobIDRaw|JobName|Partition|State|ExitCode|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve";
 
-/// A job of two hours on two GPUs and its step of one and a half with two tasks.
+/// A job of two hours on two GPUs, with a step of one and a half hours and two tasks.
 const JOB: &str = "\
 7|train me|gpu|COMPLETED|0:0|2026-10-01T09:00:00|2026-10-01T10:00:00|2026-10-01T12:00:00|1-00:00:00|cpu=8,mem=64G,node=1,gres/gpu=2|cpu=8,mem=64G,node=1,gres/gpu:a100=2,gres/gpu=2|1||64Gn||08:00:00|
 7.extern|extern||COMPLETED|0:0|2026-10-01T10:00:00|2026-10-01T10:00:00|2026-10-01T12:00:00|||cpu=8|1|1||1M|00:00.000|
@@ -22,7 +22,7 @@ fn read(rows: &str) -> Accounting {
     Accounting::parse(format!("{HEADER}\n{rows}").as_bytes(), date).expect("a header")
 }
 
-fn one(rows: &str) -> Run {
+fn one(rows: &str) -> AccountedRun {
     let found = read(rows);
     assert_eq!((found.runs.len(), found.odd.as_slice()), (1, [].as_slice()), "{found:?}");
     found.runs.into_iter().next().expect("one")
@@ -43,7 +43,7 @@ fn a_run_asks_and_uses() {
     assert_eq!((run.nodes, run.cpus, run.gpus, run.tasks), (1, Some(8), Some(2), 2));
     assert_eq!(run.memory, Some(AskedMemory { mib: 65_536.0, is_per_cpu: false }));
     assert_eq!((run.used_mib(), run.used_cpus()), (Some(20_480.0), Some(4.0)));
-    // Two tasks of 60 % for three quarters of the time, of two GPUs.
+    // Two tasks use 60 % of two GPUs for three quarters of the time.
     assert!((run.idle_share().expect("measured") - 0.55).abs() < 1e-12);
 }
 
@@ -56,7 +56,7 @@ fn memory_is_asked_for_in_many_forms() {
     check("62.50Gn", "1", Some(64_000.0), false);
     check("4Gc", "1", Some(32_768.0), true);
     check("64G", "2", Some(32_768.0), false);
-    // All memory of the node, and no column.
+    // All memory of the node; and a missing column.
     check("0n", "1", Some(65_536.0), false);
     check("", "2", Some(32_768.0), false);
 }
@@ -72,7 +72,7 @@ fn jobs_that_did_not_run_are_no_runs() {
 ";
     let found = read(rows);
     assert_eq!((found.runs.len(), found.odd), (0, vec![]));
-    // A running job has not ended before it started.
+    // A running job counts with its start.
     assert_eq!(found.newest, date("2026-10-03T09:00:00"));
 }
 

@@ -1,4 +1,4 @@
-//! The commands of a batch script: what prepares, what trains, what comes after.
+//! The commands of a batch script: preparation, training, and later steps.
 
 use std::collections::VecDeque;
 
@@ -7,31 +7,31 @@ use super::training::take_command;
 use super::words::{assignment, literal, split};
 use super::{Imported, LogicalLine, Processes};
 
-/// A command, or several that belong together: a loop, a condition.
-pub(super) struct Piece {
+/// A command, or a group of lines such as a loop or a condition.
+pub(super) struct ScriptPiece {
     pub line: usize,
     pub text: String,
-    /// Its words as they are written; none of what belongs together.
+    /// Its words as written; empty for a group.
     words: Vec<String>,
-    /// What it starts, if it trains.
+    /// The training that it starts, if any.
     started: Option<Started>,
 }
 
-/// Words that open and close what belongs together.
+/// Words that open and close groups.
 const OPENING: [&str; 7] = ["if", "for", "while", "until", "select", "case", "{"];
 const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
 
-/// After these a command begins.
+/// Words after which a command begins.
 const BEFORE_COMMANDS: [&str; 9] = [";", "then", "do", "else", "&&", "||", "{", "(", "()"];
 
-/// Words of blocks that stand before a command, or alone.
+/// Words of blocks, before a command or alone.
 const KEYWORDS: [&str; 14] =
     ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "("];
 
-/// Commands that say nothing of the training, wherever they stand.
+/// Commands that are unrelated to the training.
 const IDLE: [&str; 4] = ["wait", "exit", "exit 0", "date"];
 
-/// Variables that hsched sets, or that are nobody's to set.
+/// Variables that hsched sets, or that no script should set.
 const OWN: [&str; 9] = [
     "CUDA_VISIBLE_DEVICES",
     "RANK",
@@ -44,7 +44,7 @@ const OWN: [&str; 9] = [
     "IFS",
 ];
 
-/// What shows that a line is for every node: its environment, or a disk of its own.
+/// Text that shows that a line is for every node: its environment, or its local disk.
 const OF_NODES: [&str; 12] = [
     "module",
     "source ",
@@ -64,7 +64,8 @@ const OF_NODES: [&str; 12] = [
 pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut Imported) {
     let pieces = pieces(lines, imported);
     let training = training(&pieces, imported);
-    // Without a training, nothing behind what may be it prepares it for certain.
+    // Without a known training, any command after one that may be the training is not certain to be
+    // preparation.
     let unsure = pieces.iter().position(|piece| piece.started.is_some() || piece.is_opaque());
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
@@ -96,8 +97,8 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     }
 }
 
-impl Piece {
-    /// Returns whether the piece runs a program that may train or prepare.
+impl ScriptPiece {
+    /// Returns whether the group may start a training or a preparation that cannot be inspected.
     fn is_opaque(&self) -> bool {
         if !self.words.is_empty() {
             return is_opaque(&self.words);
@@ -107,19 +108,19 @@ impl Piece {
     }
 }
 
-/// Returns a command of a block without the words of the block.
+/// Returns the command in a block, without the block's keywords.
 fn without_keywords(words: &[String]) -> &[String] {
     let begin = words.iter().position(|word| !KEYWORDS.contains(&word.as_str()));
     match begin {
-        // What follows these are names and patterns.
+        // These keywords precede names and patterns.
         _ if words.first().is_some_and(|word| ["for", "case", "select"].contains(&word.as_str())) => &[],
         Some(begin) => &words[begin..],
         None => &[],
     }
 }
 
-/// Returns the place of the command that trains; says why where that is not certain.
-fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
+/// Returns the index of the command that trains; adds a remark if that is not certain.
+fn training(pieces: &[ScriptPiece], imported: &mut Imported) -> Option<usize> {
     let all: Vec<usize> = (0..pieces.len()).filter(|place| pieces[*place].started.is_some()).collect();
     let launched = |place: &&usize| {
         pieces[**place].started.as_ref().is_some_and(|started| !started.launchers.is_empty())
@@ -141,9 +142,9 @@ fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
     None
 }
 
-/// Takes over what comes before the training.
-fn prepare(piece: &Piece, imported: &mut Imported) {
-    let Piece { line, text, words, .. } = piece;
+/// Imports the commands before the training.
+fn prepare(piece: &ScriptPiece, imported: &mut Imported) {
+    let ScriptPiece { line, text, words, .. } = piece;
     if words.is_empty() && piece.is_opaque() {
         return imported.remark(
             *line,
@@ -206,7 +207,7 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
     }
 }
 
-/// Sets a variable for all ranks: a plain value in `env`, another where each node can tell it.
+/// Sets a variable for all ranks: a literal value in `env`, another value where each node can compute it.
 pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
     if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|candidate| name.starts_with(candidate))
     {
@@ -221,7 +222,7 @@ pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported:
     }
 }
 
-/// Returns whether a line finds out which nodes the job has, which is done for the ranks.
+/// Returns whether a line determines the job's nodes, which hsched does for the ranks.
 fn finds_nodes(text: &str) -> bool {
     text.contains("scontrol show hostname") || text.contains("$(srun") || text.contains("`srun")
 }
@@ -230,14 +231,14 @@ fn is_of_nodes(text: &str) -> bool {
     OF_NODES.iter().any(|sign| text.starts_with(sign) || sign.len() > 2 && text.contains(sign))
 }
 
-/// Returns the commands of a script, what belongs together as one.
-fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
+/// Returns the commands of a script, with groups as one.
+fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<ScriptPiece> {
     let mut pieces = Vec::new();
     let mut lines: VecDeque<&LogicalLine> =
         lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
     while let Some(line) = lines.pop_front() {
         if let Some(text) = array(line, &mut lines) {
-            pieces.push(Piece { line: line.number, words: vec![text.clone()], text, started: None });
+            pieces.push(ScriptPiece { line: line.number, words: vec![text.clone()], text, started: None });
             continue;
         }
         if let Some(end) = here_document(&line.text) {
@@ -272,11 +273,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
                     started(&line[begin.unwrap_or(0)..]).is_some()
                 });
             let started = trains.then(Started::default);
-            pieces.push(Piece { line: line.number, text, words: Vec::new(), started });
+            pieces.push(ScriptPiece { line: line.number, text, words: Vec::new(), started });
         } else {
             for words in segments(&split(&text).unwrap_or_default()) {
                 let started = started(&words);
-                pieces.push(Piece { line: line.number, text: words.join(" "), words, started });
+                pieces.push(ScriptPiece { line: line.number, text: words.join(" "), words, started });
             }
         }
     }
@@ -287,7 +288,7 @@ fn is_array(text: &str) -> bool {
     text.split_once("=(").is_some_and(|(name, _)| !name.contains(['$', '"', '\'', ';', '|', '&']))
 }
 
-/// Returns an array of the shell with all its lines, if a line begins one.
+/// Returns a shell array with all of its lines, if the line begins one.
 fn array(line: &LogicalLine, lines: &mut VecDeque<&LogicalLine>) -> Option<String> {
     let words = ["declare -a ", "declare ", "local ", "export ", "readonly "];
     let rest = words.iter().find_map(|word| line.text.strip_prefix(word)).unwrap_or(&line.text);
@@ -300,7 +301,7 @@ fn array(line: &LogicalLine, lines: &mut VecDeque<&LogicalLine>) -> Option<Strin
     Some(text)
 }
 
-/// Returns whether a line is one condition or loop, or goes on only if something fails.
+/// Returns whether a line is a condition or a loop, or continues only after a failure.
 fn is_compound(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     OPENING.contains(&first)
@@ -310,7 +311,7 @@ fn is_compound(text: &str) -> bool {
         || text.contains("||")
 }
 
-/// Returns the commands that `;` and `&&` separate, each in words.
+/// Returns the commands separated by `;` and `&&`, each split into words.
 fn segments(words: &[String]) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     for word in words {
@@ -346,7 +347,7 @@ fn is_function(text: &str) -> bool {
     first == "function" || first.ends_with("()") || first.ends_with("(){") || words.next() == Some("()")
 }
 
-/// Returns the word that ends the document that a line begins.
+/// Returns the end marker of the here-document that a line begins.
 fn here_document(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("<<")?;
     if rest.starts_with('<') || text.contains("$((") {
@@ -358,7 +359,7 @@ fn here_document(text: &str) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Returns the beginning of a text, on one line.
+/// Returns the beginning of a text, in one line.
 pub(super) fn excerpt(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let begin: String = line.chars().take(80).collect();

@@ -1,26 +1,26 @@
-//! The line that starts a training, as each rank runs it: without the launchers around it.
+//! The command line of a training as each rank runs it, without launchers.
 
 use std::path::Path;
 
 use super::programs::{ALSO_PREPARING, LAUNCHERS, MODULES, PREPARING, RUNNERS, SRUN_FLAGS, TOOLS, WRAPPERS};
 use super::words::{assignment, literal, split};
 
-/// What a line starts.
+/// The program that a line starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Started {
-    /// What each rank runs, as a shell line; empty where that cannot be told.
+    /// The command of each rank, as a shell line; empty if it is unclear.
     pub command: String,
-    /// Assignments before it, as they are written.
+    /// Assignments before it, as written.
     pub environment: Vec<(String, String)>,
-    /// The launchers, with their options that are dropped.
+    /// The launchers, with their dropped options.
     pub launchers: Vec<String>,
-    /// What else is to be said.
+    /// Other remarks.
     pub remarks: Vec<String>,
-    /// Why it cannot be told what each rank runs.
+    /// Why the command of the ranks is unclear.
     pub unclear: Option<String>,
 }
 
-/// Returns what a command starts, if it is a training; `words` are as they are written.
+/// Returns the training that a command starts, if any; `words` are as written.
 pub(super) fn started(words: &[String]) -> Option<Started> {
     let mut started = Started::default();
     let mut words = words.to_vec();
@@ -54,7 +54,8 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
     }
     trim(&mut words, &mut started);
     if let Some((shell, line)) = inner(&words) {
-        // What runs the shell in surroundings of its own, such as a container, stays around the command.
+        // A program that runs the shell in another environment, such as a container, is kept around the
+        // command.
         let around = words[..shell].to_vec();
         return of_shell(&line, started, by_srun).map(|started| wrap(started, &around, &words));
     }
@@ -76,7 +77,7 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
     Some(started)
 }
 
-/// Returns why a command cannot stand outside its script.
+/// Returns why a command depends on its script.
 fn foreign_part(command: &str) -> Option<String> {
     let parameter = command.match_indices('$').find_map(|(place, _)| {
         let rest = command[place + 1..].trim_start_matches('{');
@@ -92,7 +93,8 @@ fn foreign_part(command: &str) -> Option<String> {
         .then(|| "it has CUDA_VISIBLE_DEVICES, which hsched sets".to_owned())
 }
 
-/// Returns whether a word is a variable and nothing else: `$LAUNCHER`, `"${ARGS[@]}"`; of Python's, the name says so.
+/// Returns whether a word is only a variable, such as `$LAUNCHER` or `"${ARGS[@]}"`; for Python's variables,
+/// the name decides.
 fn is_variable(word: &str) -> bool {
     let word = word.trim_matches('"');
     let name = word.strip_prefix('$').map(|rest| rest.trim_start_matches('{').trim_end_matches('}'));
@@ -102,7 +104,7 @@ fn is_variable(word: &str) -> bool {
     })
 }
 
-/// Returns whether a program runs its script itself, such as `uv run train.py`.
+/// Returns whether a program interprets its script, such as `uv run train.py`.
 fn runs_script(words: &[String]) -> bool {
     let first = words.first().map_or("", |word| program(word));
     let is_runner = RUNNERS.iter().any(|(name, second)| {
@@ -111,12 +113,13 @@ fn runs_script(words: &[String]) -> bool {
     is_runner && words.iter().any(|word| is_file(word, "py"))
 }
 
-/// Returns whether a command may start a training that cannot be looked into: it is none of those that prepare.
+/// Returns whether a command may start a training that cannot be inspected: it is not one of the preparing
+/// programs.
 pub(super) fn is_opaque(words: &[String]) -> bool {
     words.split(|word| word == "|").any(is_opaque_part)
 }
 
-/// The same of a part of a pipe.
+/// The same for one part of a pipe.
 fn is_opaque_part(words: &[String]) -> bool {
     let Some(first) = words.iter().find(|word| assignment(word).is_none()) else { return false };
     let name = program(first);
@@ -126,7 +129,7 @@ fn is_opaque_part(words: &[String]) -> bool {
         && ["hook", "init", "activate"].iter().any(|candidate| text.contains(candidate));
     let python = words.iter().position(|word| is_python(word));
     let is_quiet_python = python == Some(0) && !trains(&words[1..]);
-    // Of these programs some arguments say that they do more than prepare.
+    // For these programs some arguments show that they do more than prepare.
     let has = |text: &str| words[1..].iter().any(|word| word.contains(text));
     let does_more = match name {
         "make" | "ninja" => ["train", "run", "fit"].into_iter().any(has),
@@ -147,13 +150,13 @@ fn is_opaque_part(words: &[String]) -> bool {
         || is_tool)
 }
 
-/// Returns the last part of a program's path, without quotes.
+/// Returns the last component of a program's path, without quotes.
 fn program(word: &str) -> &str {
     let word = word.trim_matches(['"', '\'']);
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Returns whether a word names a file with this ending.
+/// Returns whether a word names a file with this extension.
 fn is_file(word: &str, ending: &str) -> bool {
     Path::new(word.trim_matches(['"', '\''])).extension().is_some_and(|os_str| os_str == ending)
 }
@@ -163,7 +166,7 @@ fn is_python(word: &str) -> bool {
     rest.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Returns whether Python trains with these arguments, as far as can be told.
+/// Returns whether Python trains with these arguments, as far as they show.
 fn trains(arguments: &[String]) -> bool {
     let mut arguments =
         arguments.iter().map(String::as_str).skip_while(|word| ["-u", "-O", "-B"].contains(word));
@@ -174,7 +177,7 @@ fn trains(arguments: &[String]) -> bool {
     }
 }
 
-/// Returns the place of srun's last option.
+/// Returns the index of srun's last option.
 pub(super) fn srun_options(words: &[String]) -> usize {
     let mut place = 1;
     while let Some(word) = words.get(place).filter(|word| word.starts_with('-')) {
@@ -188,7 +191,7 @@ pub(super) fn srun_options(words: &[String]) -> usize {
     (place - 1).min(words.len().saturating_sub(1))
 }
 
-/// Drops what follows a command: where its output goes, and that it runs in the background.
+/// Drops the text after a command: redirections, and the background operator.
 fn trim(words: &mut Vec<String>, started: &mut Started) {
     let redirects = |word: &str| {
         let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -202,7 +205,7 @@ fn trim(words: &mut Vec<String>, started: &mut Started) {
     }
 }
 
-/// Returns the place of a shell and the line that it is given: `bash -c '…'`.
+/// Returns the index of a shell and its command string: `bash -c '…'`.
 fn inner(words: &[String]) -> Option<(usize, String)> {
     let shell = words.iter().position(|word| ["bash", "sh"].contains(&program(word)))?;
     let option = words.get(shell + 1)?;
@@ -217,7 +220,7 @@ fn inner(words: &[String]) -> Option<(usize, String)> {
     Some((shell, line))
 }
 
-/// Puts back what was around a shell; where its line is more than one command, the shell with it.
+/// Restores the words around a shell; if the command string has several commands, it also restores the shell.
 fn wrap(started: Started, around: &[String], words: &[String]) -> Started {
     if around.is_empty() || started.command.is_empty() {
         return started;
@@ -254,14 +257,14 @@ fn of_shell(line: &str, mut outer: Started, by_srun: bool) -> Option<Started> {
     Some(outer)
 }
 
-/// Takes a launcher out of a command, with its options; returns whether there was one.
+/// Removes a launcher with its options from a command; returns whether there was one.
 fn strip_launcher(words: &mut Vec<String>, started: &mut Started) -> bool {
     let is_launcher = |word: &String| LAUNCHERS.contains(&program(word)) || is_module(word);
-    // `pip install deepspeed` launches nothing.
+    // `pip install deepspeed` is not a launcher.
     let first = words.first().map_or("", |word| program(word)).to_owned();
     let may_launch = |place: &usize| *place == 0 || WRAPPERS.contains(&first.as_str()) || is_python(&first);
     let Some(place) = words.iter().position(is_launcher).filter(may_launch) else { return false };
-    // `python -m torch.distributed.run` is Python with a module for its launcher.
+    // `python -m torch.distributed.run` is Python with a launcher module.
     let is_module = is_module(&words[place]);
     let python = words[..place].iter().position(|word| is_python(word)).filter(|_| is_module);
     let begin = python.map_or(place, |python| python + 1);

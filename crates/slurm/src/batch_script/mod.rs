@@ -1,6 +1,6 @@
-//! Imports batch scripts as entries of a job file, and lists with its line what could not be imported.
+//! Imports batch scripts as entries of a job file, and lists what could not be imported with its line.
 //!
-//! Never guesses: what a script does not say is left to be filled in, and what hsched does otherwise is said.
+//! Never guesses: missing values are left to be filled in, and differences in behaviour are listed.
 
 mod body;
 mod command;
@@ -22,37 +22,37 @@ use crate::script::{ScriptReading, ScriptSource, read_script};
 use hsched_model::JobName;
 use hsched_model::formats::parse_type;
 
-/// A job as far as a script tells it.
+/// A job as far as a script describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     /// Keys of the job file with their values.
     pub keys: BTreeMap<&'static str, Value>,
-    /// What was not taken over or differs, in the order of the lines.
+    /// Remarks on what was not imported or differs, in line order.
     pub remarks: Vec<Remark>,
-    /// What the script says of what only its owner knows, by key.
+    /// The script's text about values that only the user knows, by key.
     pub hints: BTreeMap<&'static str, String>,
-    /// The tasks of a job array, as Slurm writes them, and their line, where they are no sweep yet.
+    /// The tasks of a job array in Slurm's notation and their line, if they were not turned into a sweep.
     pub array: Option<(usize, String)>,
-    /// Keys beside the required ones that are left to be filled in, with the reason.
+    /// Keys besides the required ones that the user must fill in, with the reason.
     pub todos: BTreeMap<&'static str, String>,
 }
 
 /// A sentence about a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// Counts from 1; of what was continued over several lines the first.
+    /// Line number, from 1; for a continued line, the first.
     pub line: usize,
     pub text: String,
 }
 
-/// A line of a script with its number; lines that a backslash continues are one.
+/// A line of a script with its number; lines continued by a backslash count as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LogicalLine {
     number: usize,
     text: String,
 }
 
-/// Reads a batch script; `name` is the job's where the script names none.
+/// Reads a batch script; `name` is the job's name if the script sets none.
 pub fn read(script: &str, name: &str) -> Imported {
     let reading = read_script(&ScriptSource {
         script: Some(script.as_bytes()),
@@ -73,7 +73,8 @@ pub fn read(script: &str, name: &str) -> Imported {
     imported
 }
 
-/// Returns how many processes the script starts without a launcher, and on how many GPUs, where both are known.
+/// Returns the number of processes that the script starts without a launcher, and the number of GPUs, as far
+/// as known.
 fn processes(reading: &ScriptReading) -> Processes {
     let total = reading.request.as_ref().map(|request| &request.total);
     Processes {
@@ -82,7 +83,7 @@ fn processes(reading: &ScriptReading) -> Processes {
     }
 }
 
-/// Tasks of a job, which `srun` starts, and its GPUs.
+/// Number of tasks, which `srun` starts, and of GPUs.
 #[derive(Clone, Copy, Debug)]
 struct Processes {
     tasks: u64,
@@ -95,26 +96,26 @@ impl Imported {
         self.remarks.push(Remark { line, text: text.into() });
     }
 
-    /// Leaves a key to be filled in.
+    /// Marks a key to be filled in.
     pub fn todo(&mut self, key: &'static str, why: impl Into<String>) {
         self.todos.entry(key).or_insert_with(|| why.into());
     }
 
-    /// Adds to a key that is a list.
+    /// Appends to a key with a list.
     pub fn push(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Value::Array(items) = self.keys.entry(key).or_insert_with(|| json!([])) {
             items.push(value.into());
         }
     }
 
-    /// Adds to a key that is a map.
+    /// Adds an entry to a key with a map.
     pub fn put(&mut self, key: &'static str, name: &str, value: &str) {
         if let Value::Object(map) = self.keys.entry(key).or_insert_with(|| json!({})) {
             map.insert(name.to_owned(), json!(value));
         }
     }
 
-    /// Names the job after the script's name for it, or else `other`, without what no name may have.
+    /// Names the job after the script's job name, or else `other`, without invalid characters.
     pub fn set_name(&mut self, script_name: Option<&(usize, String)>, other: &str) {
         let wanted = script_name.map_or(other, |(_, name)| name);
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
@@ -130,7 +131,7 @@ impl Imported {
         self.keys.insert("name", json!(name));
     }
 
-    /// Limits the job to GPU types, where all of them can be types.
+    /// Limits the job to GPU types, if all of the names are valid.
     fn set_types(&mut self, line: usize, types: &[String]) {
         let mut sorted: Vec<&String> = types.iter().collect();
         sorted.sort();
@@ -143,7 +144,8 @@ impl Imported {
     }
 }
 
-/// Returns the lines of a script with their numbers, without blanks around them, continued lines joined.
+/// Returns the lines of a script with their numbers, without surrounding blanks and with continued lines
+/// joined.
 fn lines(script: &str) -> Vec<LogicalLine> {
     let mut lines: Vec<LogicalLine> = Vec::new();
     let mut continued = false;

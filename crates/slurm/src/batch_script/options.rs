@@ -1,11 +1,12 @@
-//! Options of `sbatch`: those that are keys of a job, those that Slurm gets as they are, and those that hsched decides.
+//! Options of `sbatch`: those that become keys of a job, those passed on to Slurm, and those that hsched
+//! decides.
 
 use serde_json::json;
 
 use super::Imported;
 use crate::script::{OptionSource, ScriptOption, ScriptReading};
 
-/// Options that are not taken over, and why.
+/// Options that are not imported, and why.
 const LEFT: [(&str, &str); 22] = [
     ("output", "the output goes to NAME.out in the workdir"),
     ("open-mode", "hsched opens the output in append mode"),
@@ -51,7 +52,7 @@ const REQUESTED: [&str; 16] = [
     "verbose",
 ];
 
-/// Takes over the options that stand for themselves; of several of one name, the last.
+/// Imports the options that need no interpretation; the last of several with the same name counts.
 pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
     if let Some(why) = &reading.refused {
         imported.remark(1, format!("sbatch refuses the script: {why}"));
@@ -114,7 +115,7 @@ fn take(option: &ScriptOption, line: usize, imported: &mut Imported) {
     }
 }
 
-/// Remarks on generic resources that are no GPUs.
+/// Adds remarks on generic resources other than GPUs.
 fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut Imported) {
     for part in value.filter(|_| name == "gres").into_iter().flat_map(|value| value.split(',')) {
         let part = part.strip_prefix("gres/").unwrap_or(part);
@@ -128,7 +129,7 @@ fn other_resources(name: &str, value: Option<&str>, line: usize, imported: &mut 
     }
 }
 
-/// Records when and how the job is told of its end: `B:USR1@120`.
+/// Imports how and when the job is warned of its end: `B:USR1@120`.
 fn signal(line: usize, value: &str, imported: &mut Imported) -> bool {
     let (signal, time) = value.split_once('@').unwrap_or((value, "60"));
     let Ok(seconds) = time.parse::<u32>() else { return false };

@@ -1,4 +1,4 @@
-//! Programs that batch scripts run, by what they do for a training.
+//! Programs in batch scripts, by their role in a training.
 
 /// Programs that start one process for each GPU or task.
 pub(super) const LAUNCHERS: [&str; 19] = [
@@ -23,7 +23,7 @@ pub(super) const LAUNCHERS: [&str; 19] = [
     "fabric",
 ];
 
-/// Programs that run another in surroundings of its own.
+/// Programs that run another program in a separate environment.
 pub(super) const WRAPPERS: [&str; 26] = [
     "apptainer",
     "singularity",
@@ -53,7 +53,7 @@ pub(super) const WRAPPERS: [&str; 26] = [
     "env",
 ];
 
-/// Programs that run their script themselves, without a word `python`.
+/// Programs that interpret their script themselves, without the word `python`.
 pub(super) const RUNNERS: [(&str, Option<&str>); 6] = [
     ("uv", Some("run")),
     ("poetry", Some("run")),
@@ -63,7 +63,7 @@ pub(super) const RUNNERS: [(&str, Option<&str>); 6] = [
     ("kernprof", None),
 ];
 
-/// Programs that prepare, clean up or tell something, and never train.
+/// Programs that prepare, clean up or print information, and never train.
 pub(super) const PREPARING: [&str; 100] = [
     ".",
     ":",
@@ -167,7 +167,7 @@ pub(super) const PREPARING: [&str; 100] = [
     "unzip",
 ];
 
-/// More of them.
+/// More programs of this kind.
 pub(super) const ALSO_PREPARING: [&str; 14] = [
     "uname",
     "virtualenv",
@@ -185,7 +185,7 @@ pub(super) const ALSO_PREPARING: [&str; 14] = [
     "wandb",
 ];
 
-/// Programs that prepare or tell something, and train nothing.
+/// Programs that prepare or print information, and never train.
 pub(super) const TOOLS: [&str; 20] = [
     "cp",
     "mv",
@@ -223,5 +223,5 @@ pub(super) const SRUN_FLAGS: [&str; 10] = [
     "--whole",
 ];
 
-/// Modules of Python that train nothing.
+/// Python modules that never train.
 pub(super) const MODULES: [&str; 6] = ["venv", "virtualenv", "pip", "ensurepip", "zipfile", "compileall"];

@@ -1,4 +1,5 @@
-//! What the script asks for in all, as keys of a job: GPUs, CPUs and memory for each of them, a time limit.
+//! The total resources that a script requests, as keys of a job: GPUs, CPUs and memory per GPU, and a time
+//! limit.
 
 use serde_json::json;
 
@@ -7,10 +8,10 @@ use super::options::line;
 use crate::script::{ResourceRequest, ScriptReading, TimeLimit};
 use hsched_model::Bytes;
 
-/// Bytes of a mebibyte.
+/// Bytes per mebibyte.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Takes over what the script asks for.
+/// Imports the requested resources.
 pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
     let Some(request) = &reading.request else {
         return imported.todo("gpus", "what the script asks for cannot be told; see the remarks");
@@ -37,7 +38,7 @@ struct ScriptResources<'a> {
 }
 
 impl ScriptResources<'_> {
-    /// Returns the line of the last of some options.
+    /// Returns the line of the last among some options.
     fn line(&self, names: &[&str]) -> usize {
         self.reading
             .options
@@ -50,7 +51,7 @@ impl ScriptResources<'_> {
         self.reading.options.iter().any(|script_option| names.contains(&script_option.name.as_str()))
     }
 
-    /// Says that hsched chooses the number of nodes.
+    /// Adds the remark that hsched chooses the number of nodes.
     fn nodes(&self, imported: &mut Imported) {
         let most = self.total.nodes_max.or(self.total.nodes_min);
         if most.is_some_and(|most| most > 1) {

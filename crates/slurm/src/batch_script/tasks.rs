@@ -1,4 +1,4 @@
-//! Job arrays: one job for each task, as a sweep over the values that the tasks take, or over their numbers.
+//! Job arrays: one job for each task, as a sweep over the values that the tasks use or over their numbers.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::words::{assignment, literal, split};
 use super::{Imported, LogicalLine};
 use hsched_model::formats::is_sweep_key;
 
-/// The most tasks that become values of a sweep.
+/// Maximum number of tasks that become values of a sweep.
 const MOST: usize = 100;
 
-/// The variable that has a task's number.
+/// The variable with a task's number.
 const ID: &str = "SLURM_ARRAY_TASK_ID";
 
-/// An array of the shell, with the lines that define it.
+/// A shell array, with the lines that define it.
 struct ShellArray {
     name: String,
     values: Vec<String>,
@@ -22,7 +22,7 @@ struct ShellArray {
     lines: std::ops::Range<usize>,
 }
 
-/// Makes a sweep of a job array, and returns the script's commands with what they have of it.
+/// Turns a job array into a sweep, and returns the script's commands with the sweep's variables.
 pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut Imported) -> Vec<LogicalLine> {
     let Some((at, asked)) = imported.array.clone() else { return lines.to_vec() };
     if let Some((_, most)) = asked.split_once('%') {
@@ -67,7 +67,7 @@ pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Log
     left
 }
 
-/// Returns the numbers of an array's tasks; `None` where they are many or unclear.
+/// Returns the task numbers of an array; `None` if there are too many or they are unclear.
 fn numbers(array: &str) -> Option<Vec<u64>> {
     let list = array.split('%').next().unwrap_or(array);
     let mut all: Vec<u64> = Vec::new();
@@ -85,7 +85,7 @@ fn numbers(array: &str) -> Option<Vec<u64>> {
     (!all.is_empty() && distinct.len() == all.len()).then_some(all)
 }
 
-/// Returns the arrays whose values are plain words.
+/// Returns the arrays with only literal words.
 fn arrays(lines: &[LogicalLine]) -> Vec<ShellArray> {
     let mut all = Vec::new();
     for (first, line) in lines.iter().enumerate() {
@@ -109,7 +109,7 @@ fn is_used(lines: &[LogicalLine], array: &ShellArray) -> bool {
     lines.iter().any(|line| line.text.contains(&format!("${{{}[", array.name)))
 }
 
-/// Returns how a script may write the element of an array that a task takes; the tasks may count from 1.
+/// Returns the notations for a task's array element in a script; task numbers may start at 1.
 fn elements(name: &str, from: u64) -> Vec<String> {
     let mut all = Vec::new();
     for id in [format!("${ID}"), format!("${{{ID}}}"), ID.to_owned()] {
@@ -126,8 +126,8 @@ fn elements(name: &str, from: u64) -> Vec<String> {
     all
 }
 
-/// Returns the key of a sweep with its values, the array that has them, and the commands left, if all that the script does with the
-/// number of a task is to take an element of one array.
+/// Returns the sweep's key with its values, the array that contains them, and the remaining commands, if the
+/// script uses the task number only to take an element of one array.
 fn over_values(
     lines: &[LogicalLine],
     arrays: &[ShellArray],
@@ -176,20 +176,20 @@ fn over_values(
     is_all.then(|| (key, values, array.name.clone(), left))
 }
 
-/// Returns the variable that a line sets to an element, and does nothing else.
+/// Returns the variable that a line sets to an element, if the line does nothing else.
 fn taken<'a>(text: &'a str, elements: &[String]) -> Option<&'a str> {
     let (name, value) = assignment(text.strip_prefix("export ").unwrap_or(text))?;
     elements.iter().any(|element| value.trim_matches('"') == element).then_some(name)
 }
 
-/// Returns the lines that are in none of these ranges.
+/// Returns the lines outside these ranges.
 fn without(lines: &[LogicalLine], ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Vec<LogicalLine> {
     let ranges: Vec<std::ops::Range<usize>> = ranges.collect();
     let is_left = |place: usize| !ranges.iter().any(|range| range.contains(&place));
     lines.iter().enumerate().filter(|(place, _)| is_left(*place)).map(|(_, line)| line.clone()).collect()
 }
 
-/// Returns a text in which a variable has another name.
+/// Returns a text with a variable renamed.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));
     let variable = format!("${from}");

@@ -1,4 +1,4 @@
-//! Batch scripts as clusters' pages teach them, and what becomes of them.
+//! Batch scripts as in clusters' documentation, and their imports.
 
 mod sweeps;
 
@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use super::read;
 use hsched_model::formats;
 
-/// Several nodes, a virtual environment and data on each node's disk.
+/// Several nodes, a virtual environment, and data on each node's local disk.
 const ALLIANCE: &str = include_str!("../../../../fuzz/seeds/batch_script/alliance.sh");
 
-/// A job array, torchrun, steps before and after.
+/// A job array, torchrun, and steps before and after it.
 const MILA: &str = include_str!("../../../../fuzz/seeds/batch_script/mila.sh");
 
-/// Several options a line, a range of nodes, torchrun started by srun.
+/// Several options per line, a range of nodes, and torchrun started by srun.
 const CAMPUS: &str = include_str!("../../../../fuzz/seeds/batch_script/campus.sh");
 
-/// Returns the job file, which reads once its gaps are filled in.
+/// Returns the job file; it can be parsed after its gaps are filled in.
 fn yaml(script: &str) -> String {
     let yaml = read(script, "job").to_yaml("job.sh");
     let filled = yaml.replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096");
@@ -128,7 +128,7 @@ fn options_of_every_spelling() {
     "#);
 }
 
-/// Returns the value of a key that a script's options give, as JSON; `-` where there is none.
+/// Returns the value of a key from a script's options, as JSON; `-` if there is none.
 fn key(options: &str, key: &str) -> String {
     let script = options.replace(" | ", "\n#SBATCH ");
     read(&format!("#!/bin/bash\n#SBATCH {script}\nsrun python a.py\n"), "job")
@@ -223,7 +223,7 @@ fn ranks_run_the_command_without_its_launchers() {
         "srun apptainer exec a.sif bash -c 'cd x; python a.py'",
         "apptainer exec a.sif bash -c 'cd x; python a.py'",
     );
-    // Not certain: left to the owner.
+    // Uncertain commands are left to the user.
     for line in [
         "python a.py\npython b.py",
         "for i in 1 2; do python train.py $i; done",
@@ -294,7 +294,7 @@ fn what_is_not_certain_is_said_with_its_line() {
     );
 }
 
-/// Of what runs in a way that ranks would not, the command is left to the owner, with the reason.
+/// If ranks would run a command differently, it is left to the user with the reason.
 #[test]
 fn commands_that_ranks_would_not_run_alike_are_left_open() {
     let hint = |line: &str| {
@@ -340,7 +340,8 @@ fn commands_that_ranks_would_not_run_alike_are_left_open() {
     }
 }
 
-/// What prepares stays in order, what stands behind the training stays away, and options of `srun` are not its command.
+/// Preparing commands keep their order, later commands are left out, and options of `srun` are not taken for
+/// its command.
 #[test]
 fn only_what_prepares_moves_into_setup() {
     let keys = |body: &str| {
@@ -362,7 +363,7 @@ fn only_what_prepares_moves_into_setup() {
     assert_eq!(keys("declare -a A=(\n 1\n)\npython a.py"), (String::new(), String::new()));
 }
 
-/// A heterogeneous job, a second `--gres` without GPUs, CPUs of many tasks.
+/// A heterogeneous job, a second `--gres` without GPUs, and CPUs of many tasks.
 #[test]
 fn what_slurm_makes_of_the_options_counts() {
     let check = |options: &str, expected: [&str; 3]| {
@@ -407,7 +408,8 @@ proptest! {
         let imported = read(&script, &script);
         let yaml = formats::jobs::parse(&imported.to_yaml(&script).replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096"));
         let json = formats::jobs::parse(&imported.to_json().to_string().replace("\"TODO\"", "4096"));
-        // A value may be wrong, such as an account of several words; it is in both, and is found when the file is read.
+        // A value may be invalid, such as an account of several words; both forms contain it, and reading the
+        // file reports it.
         prop_assert_eq!(yaml.ok(), json.ok());
     }
 }

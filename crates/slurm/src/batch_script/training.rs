@@ -1,14 +1,19 @@
-//! The command that trains: whether the ranks of hsched would run the same, and what is to be said of it.
+//! The training command: whether hsched's ranks would run the same, and remarks on it.
 
 use serde_json::json;
 
-use super::body::{Piece, excerpt, set};
+use super::body::{ScriptPiece, excerpt, set};
 use super::command::Started;
 use super::words::split;
 use super::{Imported, Processes};
 
-/// Takes over the command that trains, unless the ranks of hsched would run something else.
-pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processes, imported: &mut Imported) {
+/// Imports the training command, unless hsched's ranks would run something else.
+pub(super) fn take_command(
+    piece: &ScriptPiece,
+    started: &Started,
+    processes: Processes,
+    imported: &mut Imported,
+) {
     let line = piece.line;
     match started.unclear.clone().or_else(|| other_processes(started, processes)) {
         Some(why) => {
@@ -56,13 +61,14 @@ pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processe
     }
 }
 
-/// Options that say over how many GPUs the layers of a model, or its parts one after the other, are divided.
+/// Options for the number of GPUs over which a model's layers (tensor parallelism) or stages (pipeline
+/// parallelism) are divided.
 const DIVIDED: [&[&str]; 2] = [
     &["tensor-parallel-size", "tensor-model-parallel-size", "tp-size"],
     &["pipeline-parallel-size", "pipeline-model-parallel-size", "pp-size"],
 ];
 
-/// Makes replicas of several GPUs of a program that divides its model over some.
+/// Turns a program that divides its model over several GPUs into replicas of that many GPUs.
 fn replicas(line: usize, words: &[String], imported: &mut Imported) {
     let given = |names: &[&str]| {
         let value_of = |(place, word): (usize, &String)| {
@@ -98,7 +104,7 @@ fn replicas(line: usize, words: &[String], imported: &mut Imported) {
     }
 }
 
-/// Returns why ranks would not do what the script does: it starts other than one process on each GPU.
+/// Returns why ranks would behave differently from the script: it does not start exactly one process per GPU.
 fn other_processes(started: &Started, processes: Processes) -> Option<String> {
     let Processes { tasks, gpus } = processes;
     let is_srun = |launcher: &&String| launcher.starts_with("srun");
@@ -126,7 +132,7 @@ fn srun_tasks(options: &str) -> Option<u64> {
     apart.or(within.filter(|text| !text.is_empty()))?.parse().ok()
 }
 
-/// Returns what to say of a batch that stands in the command.
+/// Returns a remark on a batch size in the command.
 fn batch_remark(word: &str, value: Option<&String>) -> String {
     let text = [Some(word), value.map(String::as_str)].into_iter().flatten().collect::<Vec<_>>().join(" ");
     format!("{text}: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank")

@@ -1,6 +1,6 @@
-//! Words of a shell line as they are written, quotes and all.
+//! Words of a shell line as written, including quotes.
 
-/// Splits a line at blanks outside quotes and substitutions; `None` where a quote or a bracket is left open.
+/// Splits a line at blanks outside quotes and substitutions; `None` if a quote or bracket is unclosed.
 pub(super) fn split(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut open) = (Vec::new(), String::new(), Vec::new());
     let mut letters = line.chars().peekable();
@@ -46,7 +46,7 @@ pub(super) fn split(line: &str) -> Option<Vec<String>> {
     open.is_empty().then_some(words)
 }
 
-/// Returns a word's text where the shell changes nothing in it but quotes.
+/// Returns a word's text if the shell only removes quotes from it.
 pub(super) fn literal(word: &str) -> Option<String> {
     if word.contains(['$', '`', '*', '?', '~', '<', '>', '|', '&', ';', '(', ')']) {
         return None;

@@ -1,4 +1,4 @@
-//! An imported job as text: a job file with what is still to be filled in, and comments on the rest.
+//! An imported job as text: a job file with gaps to fill in, and comments on the rest.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Imported;
 use hsched_model::formats::{TODO, flow, job_keys};
 
-/// Required keys that no script tells, with what goes there.
+/// Required keys that scripts do not contain, with their placeholders.
 const UNKNOWN: [(&str, &str); 5] = [
     ("samples_per_epoch", "training samples per epoch"),
     ("epochs", "total number of epochs"),
@@ -59,13 +59,13 @@ impl Imported {
         json!({ "jobs": [known.chain(unknown).collect::<Map<String, Value>>()] })
     }
 
-    /// Returns the keys that are left to be filled in.
+    /// Returns the keys that the user must fill in.
     pub fn unknown(&self) -> impl Iterator<Item = &'static str> {
         let required = UNKNOWN.iter().map(|(key, _)| *key).filter(|key| !self.keys.contains_key(key));
         required.chain(self.todos.keys().copied())
     }
 
-    /// Adds what a comment says of a key that is not there.
+    /// Adds a comment about a missing key.
     fn comment(&self, key: &str, out: &mut String) {
         match (key, &self.array) {
             ("throughput", _) => out.push_str(
@@ -80,7 +80,7 @@ impl Imported {
     }
 }
 
-/// Returns a text that cannot end a comment.
+/// Returns a text in one line, so that it cannot end a comment.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c })

@@ -1,4 +1,4 @@
-//! GRES texts of real clusters, made-up ones, and arbitrary ones.
+//! GRES texts of real clusters, constructed ones, and arbitrary ones.
 
 #![expect(clippy::disallowed_methods, reason = "tests use files")]
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Writes GPUs and other parts in one line.
+/// Formats GPUs and other parts in one line.
 fn shown(gres: &Gres) -> String {
     let gpus = gres.gpus.iter().map(|(gpu_type, count)| format!("{gpu_type}={count}"));
     let others = gres.other.iter().map(|other| format!("<{other}>"));
@@ -64,7 +64,7 @@ fn tres_name_a_sum_beside_its_parts() {
     assert_eq!(Tres::parse("cpu=x,mem=").gres.other, ["cpu=x", "mem="]);
 }
 
-/// Adds up the GPUs of a text with nothing but plain string searching; `None` where that cannot tell.
+/// Adds up the GPUs of a text by plain string search; `None` if that is ambiguous.
 fn counted_by_hand(text: &str) -> Option<u64> {
     let mut plain = String::new();
     let mut depth = 0;

@@ -1,5 +1,5 @@
-//! The real cluster as an [`engine::World`](hsched_engine::World): what Slurm and the ranks' reports show, and
-//! requests to Slurm. It decides nothing.
+//! The real cluster as an [`engine::World`](hsched_engine::World): observations from Slurm and the ranks'
+//! reports, and requests to Slurm. It makes no decisions.
 
 mod observe;
 mod script_jobs;

@@ -1,4 +1,4 @@
-//! From what Slurm prints to the submissions that it knows, and how those ended that it has let go.
+//! Finds hsched's submissions in Slurm's output, and how those ended that have left the queue.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use hsched_engine::{
 };
 use hsched_model::{Cluster, JobId, JobName, Time};
 
-/// The user's queue by the submissions that hsched made.
-pub(super) struct Queue<'a> {
+/// The user's queue, by hsched's submissions.
+pub(super) struct UserQueue<'a> {
     by_tag: BTreeMap<Tag, Vec<&'a QueuedJob>>,
-    /// Jobs without a comment: a site may strip it.
+    /// Jobs without a comment, which a site may remove.
     bare: Vec<&'a QueuedJob>,
 }
 
-impl<'a> Queue<'a> {
+impl<'a> UserQueue<'a> {
     pub(super) fn new(jobs: &'a [QueuedJob]) -> Self {
         let mut queue = Self { by_tag: BTreeMap::new(), bare: Vec::new() };
         for job in jobs {
@@ -32,10 +32,10 @@ impl<'a> Queue<'a> {
         queue
     }
 
-    /// Returns a submission of a tracked job as the queue shows it; `None` where it does not.
+    /// Returns a tracked job's submission as shown in the queue; `None` if the queue does not show it.
     ///
-    /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
-    /// known by its name, its number and the time of its submission.
+    /// Components of a heterogeneous job carry the same tag and form one submission. A job without its
+    /// comment is recognised by its name, id and submit time.
     pub(super) fn sighting(
         &self,
         job: &JobName,
@@ -54,7 +54,7 @@ impl<'a> Queue<'a> {
 
     /// Returns the job of a script, task by task and component by component.
     ///
-    /// Without its comment it is known by its name, its number and the time of its submission.
+    /// Without its comment, the job is recognised by its name, id and submit time.
     pub(super) fn of_script(&self, script: &ScriptJob) -> Vec<&'a QueuedJob> {
         let submission = &script.submission;
         let is_own = |queued: &&&QueuedJob| {
@@ -67,14 +67,14 @@ impl<'a> Queue<'a> {
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
         let Some(mut jobs) = self.by_tag.get(&Tag::of(&script.key())).cloned() else { return bare() };
-        // Of a heterogeneous job only the first component has the comment.
+        // In a heterogeneous job, only the first component has the comment.
         let leader = jobs.iter().find_map(|queued| queued.het).map(|(leader, _)| leader);
         let is_component = |queued: &&&QueuedJob| leader.is_some_and(|leader| base_id(queued) == leader);
         jobs.extend(self.bare.iter().filter(is_component));
         jobs
     }
 
-    /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
+    /// Returns active submissions in the queue that name a tracked job but are not among its current ones.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
         let jobs: BTreeMap<&str, &JobState> =
             state.jobs.iter().map(|tracked| (tracked.job.name.as_str(), tracked)).collect();
@@ -91,7 +91,7 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
+/// Returns the combined sighting of a submission's components; `planned` is the number of its GPUs, if known.
 fn seen(
     of: SubmissionKey,
     planned: Option<u32>,
@@ -110,7 +110,7 @@ fn seen(
     Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), state, reason })
 }
 
-/// Returns why a submission waits: of several components one that is stuck speaks for all.
+/// Returns why a submission is pending; if a component is stuck, its reason is used.
 pub(super) fn reason(components: &[&QueuedJob]) -> Option<QueueReason> {
     let waiting = components.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
     let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
@@ -119,7 +119,7 @@ pub(super) fn reason(components: &[&QueuedJob]) -> Option<QueueReason> {
     Some(QueueReason { text: format!("{reason}{advice}"), is_stuck: speaker.is_stuck() })
 }
 
-/// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
+/// Returns the state of a submission with an active component; `planned` is the number of its GPUs, if known.
 fn queue_state(
     active: &QueuedJob,
     components: &[&QueuedJob],
@@ -137,13 +137,13 @@ fn queue_state(
             gpus.add(node, gpu_type, *count);
         }
     }
-    // With fewer a component has ended before the others, and does not say any more what it had.
+    // With fewer GPUs, a component has ended before the others and no longer shows its GPUs.
     let is_whole = planned.is_none_or(|count| count == gpus.total());
     let gpus = (unclear.is_empty() && gpus.total() > 0 && is_whole).then_some(gpus);
     QueueState::Running { since, gpus }
 }
 
-/// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
+/// Returns how a submission ended that has left the queue, from Slurm's records of it.
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
@@ -159,7 +159,8 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     Some(Sighting { of, job_id: record.id, submit_time, state: queue_state, reason: None })
 }
 
-/// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.
+/// Returns how a submission of a race ended, depending on which one has taken the job; `None` if that is not
+/// known yet.
 pub(super) fn end_in_race(end: &End, job_id: JobId, taken: Option<JobId>) -> Option<End> {
     let is_failure = matches!(
         end,
@@ -177,8 +178,8 @@ pub(super) fn end_in_race(end: &End, job_id: JobId, taken: Option<JobId>) -> Opt
     }
 }
 
-/// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out
-/// again when a controller loses its state.
+/// Returns whether a Slurm job, given its name, id and submit time, belongs to an attempt: a controller that
+/// loses its state assigns ids again.
 fn is_same(
     of: &SubmissionKey,
     attempt: &SubmissionRecord,
@@ -189,7 +190,7 @@ fn is_same(
     let named = attempt.job_id == Some(id) && name == of.name();
     let in_time = match (attempt.submit_time.as_deref(), submit_time) {
         (Some(recorded), Some(other)) => recorded == other,
-        // Slurm's times are whole seconds.
+        // Slurm's times are in whole seconds.
         (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= attempt.meant.0),
         (_, None) => true,
     };
@@ -227,7 +228,7 @@ mod tests {
             assert_eq!(judged(end, Some(7)).as_ref(), Some(end));
             assert_eq!(judged(end, Some(8)), Some(End::Yielded));
         }
-        // On a shared file system the claim may come later.
+        // On a shared file system the claim may become visible later.
         assert_eq!(judged(&End::Completed, None), None);
         assert_eq!(judged(&End::Cancelled, None), Some(End::Cancelled));
         assert_eq!(judged(&failed, None), Some(End::Untaken(Box::new(failed.clone()))));

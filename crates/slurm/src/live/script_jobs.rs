@@ -1,23 +1,24 @@
-//! The jobs of scripts as the queue shows them, and how those ended that it does not show any more.
+//! The jobs of scripts in the queue, and how those ended that have left it.
 //!
-//! A job array is one job: it runs while one of its tasks does, and has completed when all of them have.
+//! A job array counts as one job: it runs while one of its tasks runs, and has completed when all of them
+//! have.
 
 use std::collections::BTreeMap;
 
-use super::observe::{Queue, end, reason};
+use super::observe::{UserQueue, end, reason};
 use crate::{CommandLine, ExitStatus, JobRecord, QueuedJob, SlurmState, sbatch, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{End, QueueState, ScriptFacts, ScriptJob, ScriptSighting, Sighting};
 use hsched_model::{JobId, Seconds, Time};
 
-/// Ends of the tasks of an array, or of the components of a heterogeneous job; of other jobs one.
+/// Ends of the tasks of an array or of the components of a heterogeneous job; one end for other jobs.
 struct Ends {
     list: Vec<End>,
     /// When the last of them ended.
     at: Option<Time>,
 }
 
-/// Returns the command that submits a script with the comment by which it is known; `path` is the file that has its text.
+/// Returns the command that submits a script with its identifying comment; `path` is the file with its text.
 pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
     let tag = Tag::of(&script.key());
     let comment =
@@ -27,8 +28,9 @@ pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
     sbatch::command(path, &options)
 }
 
-/// Returns the job of a script as the queue shows it; `None` where it does not, or shows only some of what has ended.
-pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
+/// Returns the job of a script as shown in the queue; `None` if the queue does not show it, or shows only
+/// part of its ended tasks.
+pub(super) fn sighting(queue: &UserQueue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
     let jobs = queue.of_script(script);
     let first = jobs.iter().min_by_key(|queued| queued.id)?;
     let active: Vec<&&QueuedJob> = jobs.iter().filter(|queued| !queued.state.is_final()).collect();
@@ -41,7 +43,7 @@ pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSi
                 .filter_map(|queued| moment(queued.end_time.as_deref()))
                 .max_by(|a, b| a.0.total_cmp(&b.0)),
         };
-        // The queue forgets tasks one by one.
+        // The queue drops tasks one by one.
         let is_whole = script.tasks.is_none_or(|tasks| ends.list.len() as u64 >= tasks);
         is_whole.then(|| ends.judged(script.tasks)).flatten()?
     } else {
@@ -63,7 +65,7 @@ pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSi
     Some(ScriptSighting { sighting, facts })
 }
 
-/// Returns whether a task of an array has ended after it ran.
+/// Returns whether an array task has run and ended.
 fn is_past_task(queued: &QueuedJob) -> bool {
     queued.state.is_final()
         && queued.shown_id.contains('_')
@@ -71,7 +73,7 @@ fn is_past_task(queued: &QueuedJob) -> bool {
         && !queued.nodes.is_empty()
 }
 
-/// Returns the id of the whole job, of which this is a task or a component.
+/// Returns the id of the whole job to which a task or component belongs.
 pub(super) fn base_id(queued: &QueuedJob) -> JobId {
     let array = queued.shown_id.split_once('_').and_then(|(id, _)| id.parse().ok());
     queued.het.map(|(leader, _)| leader).or(array.map(JobId)).unwrap_or(queued.id)
@@ -98,14 +100,14 @@ fn facts(active: &[&&QueuedJob], script: &ScriptJob) -> ScriptFacts {
     }
 }
 
-/// Returns how the job of a script ended that the queue does not show any more, by what Slurm remembers of it.
+/// Returns how a script's job ended that has left the queue, from Slurm's records of it.
 pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<ScriptSighting> {
     let base = script.submission.job_id?;
     let is_own = |record: &&JobRecord| {
         let is_part = record.id == base
             || record.array == Some(base)
             || record.het.is_some_and(|(leader, _)| leader == base);
-        // Ids are given out again when a controller loses its state.
+        // A controller that loses its state assigns ids again.
         let is_new = record.submit_time.as_deref().and_then(time::unix);
         let is_new = is_new.is_none_or(|at| at + 1.0 >= script.submission.meant.0);
         is_part && is_new && record.name == script.slurm_name
@@ -134,7 +136,7 @@ pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<Scri
 }
 
 impl Ends {
-    /// Returns the end of the whole; `None` where all that is seen has completed and some of it is not seen.
+    /// Returns the combined end; `None` if all visible parts have completed but some parts are missing.
     fn judged(self, tasks: Option<u64>) -> Option<QueueState> {
         let seen = self.list.len() as u64;
         let all = tasks.unwrap_or(seen);
@@ -151,7 +153,7 @@ impl Ends {
     }
 }
 
-/// Returns how the job of a script ended; its exit status means nothing of hsched's.
+/// Returns how the job of a script ended; its exit status has no special meaning for hsched.
 fn script_end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
     match (state, exit) {
         (SlurmState::Failed, Some(exit)) if !exit.is_out_of_memory() => {

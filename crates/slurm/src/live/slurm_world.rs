@@ -1,4 +1,5 @@
-//! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
+//! Slurm as a world: one `squeue` and one `sinfo` per observation, and one `sacct` after a job has left the
+//! queue.
 
 mod records;
 
@@ -8,11 +9,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::live::observe::Queue;
+use crate::live::observe::UserQueue;
 use crate::live::script_jobs::{self, script_command};
-use crate::scontrol_update::{OtherGpus, Update};
+use crate::scontrol_update::{JobUpdate, OtherGpus};
 use crate::{
-    CommandError, CommandLine, Forecast, QueuedJob, Reply, RequestError, Runner, read, sbatch, scancel,
+    CommandError, CommandLine, QueuedJob, Reply, RequestError, Runner, TestOnlyAnswer, read, sbatch, scancel,
     scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
@@ -22,18 +23,18 @@ use hsched_engine::live::{
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
 use hsched_engine::{
-    Amendment, Answer, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission, Run,
-    ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
+    Amendment, Answer, GpuRequest, Inquiry, JobStartEstimates, NewShares, Observation, PlannedSubmission,
+    Run, ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
-/// How much longer than the job itself accounting is asked about.
+/// Extra time before the job's submission that an accounting query covers.
 const SACCT_MARGIN_S: i64 = 3600;
 
-/// What says what jobs may ask of the queue, and when that would start.
+/// Returns the possible requests of jobs with their start estimates.
 pub type StartEstimator<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<JobStartEstimates> + 'a>;
 
-/// What adds to a cluster what Slurm does not say of it; returns notes.
+/// Adds data that Slurm does not provide to a cluster; returns notes.
 pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
 
 /// The real cluster.
@@ -42,24 +43,24 @@ pub struct SlurmWorld<'a> {
     pub clock: &'a dyn Clock,
     pub directory: &'a StateDir,
     pub site: ScriptContext,
-    /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
+    /// Adds data that the cluster does not provide: types of untyped GPUs, rates of nodes; returns notes.
     pub complete: Complete<'a>,
-    /// Knows when requests would start, where somebody does.
+    /// Estimates when requests would start, if available.
     pub start_estimator: Option<StartEstimator<'a>>,
-    /// What was prepared, by the run's id.
+    /// Prepared runs, by run id.
     prepared: BTreeMap<String, Prepared>,
-    /// What the owners of outputs that were made should know, one sentence for each directory.
+    /// Notes for the user on created output files, one sentence for each directory.
     pub noted: BTreeSet<String>,
-    /// The names in Slurm of the jobs of scripts, as last looked for.
+    /// The Slurm names of scripts' jobs, as last read.
     slurm_names: BTreeMap<JobName, String>,
-    /// The samples of what runs, as last read.
+    /// The samples of running submissions, as last read.
     samples: RecentSamples,
-    /// Signals held back until the answer of the last request is written down.
+    /// Signals held back until the answer to the last request is stored.
     held: Option<HeldSignals>,
 }
 
 impl<'a> SlurmWorld<'a> {
-    /// Returns the cluster that `runner` speaks to.
+    /// Returns the cluster reached by `runner`.
     pub fn new(
         runner: &'a dyn Runner,
         clock: &'a dyn Clock,
@@ -82,11 +83,11 @@ impl<'a> SlurmWorld<'a> {
         }
     }
 
-    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the jobs in the queue that
-    /// hsched submitted.
+    /// Returns an observation from the queue, accounting and reports, without the nodes, and the queued jobs
+    /// that hsched submitted.
     ///
     /// # Errors
-    /// When Slurm does not answer or prints nonsense.
+    /// If Slurm does not answer or prints unreadable output.
     pub fn observe_jobs(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
@@ -103,7 +104,7 @@ impl<'a> SlurmWorld<'a> {
     ) -> Result<Observation, LiveError> {
         let names = state.scripts.iter().map(|script| (script.name.clone(), script.slurm_name.clone()));
         self.slurm_names = names.collect();
-        let queue = Queue::new(queue);
+        let queue = UserQueue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in &state.jobs {
             for Submission { attempt, .. } in tracked.phase.submissions() {
@@ -149,15 +150,15 @@ impl<'a> SlurmWorld<'a> {
         read(self.runner, command, &|pause: Duration| self.clock.sleep(pause)).map(|output| output.stdout)
     }
 
-    /// Returns the time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.clock.time()
     }
 
-    /// Writes the plan and the scripts of a run to disk, unless they are there.
+    /// Writes the plan and the scripts of a run to disk, unless they exist.
     ///
     /// # Errors
-    /// When the run's id is taken, or something cannot be written.
+    /// If the run's id is taken, or a file cannot be written.
     pub fn write_run(&mut self, run: &Run) -> Result<(), LiveError> {
         if self.prepared.contains_key(&run.id) {
             return Ok(());
@@ -166,7 +167,7 @@ impl<'a> SlurmWorld<'a> {
         Ok(())
     }
 
-    /// Looks for a job whose submission had no clear answer.
+    /// Searches for the job of an unconfirmed submission.
     fn find(&self, of: &SubmissionKey) -> Option<JobId> {
         let printed = self.ask(&squeue::command()).ok()?;
         let wanted = Tag::of(of);
@@ -178,19 +179,19 @@ impl<'a> SlurmWorld<'a> {
             .min()
     }
 
-    /// Gives way to signals; the answer of the last request must be written down by then.
+    /// Releases held signals; the answer to the last request must be stored by then.
     pub fn let_go(&mut self) {
         self.held = None;
     }
 
-    /// Holds back signals that end a process: one that came in between sbatch's answer and its record would lose the
-    /// job. Those that came since the last request are heard first.
+    /// Holds back signals that end a process: a signal between sbatch's answer and its record would lose the
+    /// job. Signals since the last request are handled first.
     fn hold(&mut self) {
         self.let_go();
         self.held = Some(hold());
     }
 
-    /// Submits once, and returns what came of it.
+    /// Submits once and returns the answer.
     fn send(&mut self, of: &SubmissionKey, command: &CommandLine, runner: &dyn Runner) -> Answer {
         self.hold();
         match sbatch::submit(runner, command) {
@@ -205,9 +206,9 @@ impl<'a> SlurmWorld<'a> {
         }
     }
 
-    /// Submits a script as it is, once, with the comment by which it is known.
+    /// Submits a script unchanged, once, with its identifying comment.
     ///
-    /// `runner` is for a script that is submitted again, with the environment and from the directory of the first time.
+    /// `runner` is used for a resubmission, with the environment and directory of the first submission.
     pub fn submit_script(&mut self, script: &ScriptJob, path: &str, runner: Option<&dyn Runner>) -> Answer {
         let of = script.key();
         let runner = runner.unwrap_or(self.runner);
@@ -219,7 +220,7 @@ impl<'a> SlurmWorld<'a> {
         self.signal(&scancel::cancel_pending(&script.slurm_name, job_id), Answer::Killed)
     }
 
-    /// Changes what the pending job of a script asks for, by a command of `scontrol`.
+    /// Updates the request of a script's pending job with a command of `scontrol`.
     pub fn amend_script(&mut self, command: &CommandLine) -> Answer {
         self.hold();
         amended(scontrol_update::send(self.runner, command))
@@ -228,7 +229,7 @@ impl<'a> SlurmWorld<'a> {
     fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
         self.hold();
         match scancel::send(self.runner, command) {
-            // The end is seen in the queue.
+            // The end is observed in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
             Err(RequestError::Unclear { message }) => Answer::Unclear { message },
             Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
@@ -244,7 +245,8 @@ impl World for SlurmWorld<'_> {
 
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         self.let_go();
-        // The queue first: what it shows as ended has given its GPUs back by the time of the second look.
+        // The queue is read first: jobs that it shows as ended have released their GPUs before the nodes are
+        // read.
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let (mut cluster, unread) = sinfo::parse(&self.ask(&sinfo::command())?)?;
         notes.extend(unread);
@@ -301,17 +303,17 @@ impl World for SlurmWorld<'_> {
         self.start_estimator.as_ref().map_or_else(Vec::new, |estimate| estimate(inquiries))
     }
 
-    /// As `sbatch --test-only` says.
+    /// Uses `sbatch --test-only`.
     fn forecast(&mut self, run: &Run) -> Option<Seconds> {
         let scripts = scripts(run, &self.site).ok()?;
         let text = scripts.into_iter().next()?.text.ok()?;
         let command = sbatch::test_command(&text, &self.site.sbatch);
-        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        let TestOnlyAnswer::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }
 }
 
-/// Returns what came of a request to change a job.
+/// Returns the answer for an update of a job.
 fn amended(done: Result<(), RequestError>) -> Answer {
     match done {
         Ok(()) => Answer::Amended,
@@ -323,15 +325,15 @@ fn amended(done: Result<(), RequestError>) -> Answer {
     }
 }
 
-/// Returns what Slurm is asked to change.
-fn update(to: &Amendment) -> Update {
-    let gpus = to.kind.clone().map(|Kind { nodes, per_node, gpu_type }| {
+/// Returns the update for Slurm.
+fn update(to: &Amendment) -> JobUpdate {
+    let gpus = to.kind.clone().map(|GpuRequest { nodes, per_node, gpu_type }| {
         let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
     let QueueChoice { account, partition, .. } = to.queue_choice.clone().unwrap_or_default();
-    Update { minutes: to.minutes, gpus, account, partition }
+    JobUpdate { minutes: to.minutes, gpus, account, partition }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

@@ -1,26 +1,26 @@
-//! Who shares with whom, what each has used, and what priority a new job of each of the user's accounts would have, from `sshare`
-//! and the configuration's weights.
+//! Which users share an account, their past usage, and the priority of a new job under each of the user's
+//! accounts, from `sshare` and the configuration's weights.
 
 use crate::site::{Config, PartitionLimits};
 use crate::{CommandLine, amount};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_queue::{Branch, QueueAccount, Shares};
 
-/// The part of the users whose factors must follow from what is shown for that to be believed.
+/// Minimum fraction of users whose fair-share factors must agree with the computed ones.
 const MOST: f64 = 0.9;
 
-/// Returns the command line that prints all accounts and users with what they have used.
+/// Returns the command line that prints all accounts and users with their usage.
 pub fn shares_command() -> CommandLine {
     CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
 }
 
 /// A line of `sshare`.
 struct ShareRow<'a> {
-    /// How far below the top it is.
+    /// Depth below the root.
     depth: usize,
     account: &'a str,
     user: Option<&'a str>,
-    /// `None`: as much as its siblings, or not said.
+    /// `None`: as many as its siblings, or not printed.
     shares: Option<f64>,
     usage: f64,
     factor: Option<f64>,
@@ -46,8 +46,8 @@ fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
     })
 }
 
-/// Returns who shares with whom; `None` where fair share does not count, or its factors do not follow from what is shown: others
-/// are hidden, or the site shares by another rule.
+/// Returns the share tree; `None` if fair share has no weight or its factors do not follow from the output,
+/// because other users are hidden or the site uses another rule.
 pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> {
     let weight = to_f64(config.number("PriorityWeightFairShare").filter(|weight| *weight > 0)?);
     let (mut branches, mut above): (Vec<Branch>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
@@ -78,14 +78,16 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
         .filter_map(|(share, told)| Some((share, told?)))
         .collect();
     let users = to_f64(known.len());
-    // Half a rank: what is shown is rounded, and may be some minutes older than the factors.
+    // The tolerance is half a rank, because printed values are rounded and may be some minutes older than the
+    // factors.
     let alike = to_f64(known.iter().filter(|(computed, told)| (computed - told).abs() * users < 0.5).count());
     (users > 1.0 && alike >= MOST * users).then_some(shares)
 }
 
-/// Returns each account once, with the priority of a job in the default partition, where priorities follow from weights.
+/// Returns each account once, with the priority of a job in the default partition if priorities follow from
+/// weights.
 ///
-/// What a job's size, its QOS and the site's own factor add is not known before it is submitted.
+/// The contribution of a job's size, its QOS and the site's own factor is unknown before submission.
 pub(super) fn accounts(
     text: &str,
     user: &str,
@@ -109,7 +111,7 @@ pub(super) fn accounts(
     found
 }
 
-/// Returns the sum of the weighted factors of a job that has just been submitted.
+/// Returns the sum of the weighted factors of a newly submitted job.
 fn priority(factor: f64, config: &Config, partitions: &[PartitionLimits]) -> Option<u64> {
     if !config.get("PriorityType")?.ends_with("multifactor") {
         return None;
@@ -173,7 +175,7 @@ mod tests {
             seen[2..6],
             [(Some(1), 90.0, true), (Some(1), 10.0, false), (Some(0), 200.0, false), (Some(4), 200.0, true)]
         );
-        // Another rule, or the others are not shown; or it does not count.
+        // Another rule, hidden users, or no weight for fair share.
         assert_eq!(shares(&text.replace("0.75", "0.40"), "me", &Config::parse(config)), None);
         assert_eq!(shares("root|||9|\n a||2|9|\n  a|me|1|9|0.01\n", "me", &Config::parse(config)), None);
         assert_eq!(shares(text, "me", &Config::parse("PriorityWeightFairShare = 0\n")), None);

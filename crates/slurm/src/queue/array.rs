@@ -1,17 +1,18 @@
-//! The tasks of a job array in the id that Slurm shows: `11_[2-5,9%2]`.
+//! The tasks of a job array in the id that Slurm prints: `11_[2-5,9%2]`.
 
-/// What an id says of an array.
+/// The content of an array's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobArray {
     /// The array's own id.
     pub id: String,
-    /// Waiting tasks that the id stands for; those that Slurm leaves out of a long list are not counted.
+    /// Number of pending tasks that the id represents; tasks that Slurm omits from a long list are not
+    /// counted.
     pub tasks: u32,
-    /// Most of its tasks that run at once.
+    /// Maximum number of its tasks that run at the same time.
     pub at_once: Option<u32>,
 }
 
-/// Returns what a shown id says; `None` for a job that is of no array.
+/// Parses a printed id; `None` for a job that is not an array.
 pub(super) fn array(shown_id: &str) -> Option<JobArray> {
     let (id, tasks) = shown_id.split_once('_')?;
     let Some(list) = tasks.strip_prefix('[') else {
@@ -23,7 +24,7 @@ pub(super) fn array(shown_id: &str) -> Option<JobArray> {
     Some(JobArray { id: id.to_owned(), tasks: tasks.max(1), at_once })
 }
 
-/// Returns how many tasks `7`, `2-5` or `0-10:5` are; 0 where that cannot be read.
+/// Returns the number of tasks in `7`, `2-5` or `0-10:5`; 0 if it cannot be read.
 fn count(part: &str) -> u32 {
     let (range, step) = part.split_once(':').unwrap_or((part, "1"));
     let (first, last) = range.split_once('-').unwrap_or((range, range));

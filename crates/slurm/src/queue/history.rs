@@ -1,4 +1,4 @@
-//! What became of everybody's jobs of the last days, as one `sacct` prints it.
+//! The ended jobs of all users in the last days, from one call of `sacct`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{Asks, Ended, GpuAsk};
 
-/// The fields asked for; Slurm 20.11 and later have them all, and none is free text.
+/// The requested fields; Slurm 20.11 and later have them all, and none is free text.
 pub(crate) const FIELDS: [&str; 13] = [
     "User",
     "Account",
@@ -27,7 +27,7 @@ pub(crate) const FIELDS: [&str; 13] = [
     "NodeList",
 ];
 
-/// How far back it is asked for.
+/// Number of days covered.
 const DAYS: i64 = 7;
 
 /// Returns the command line that prints all users' jobs of the last seven days, in these partitions or in all.
@@ -35,7 +35,7 @@ pub fn command(now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     jobs_of(TimeDelta::days(DAYS), now, partitions)
 }
 
-/// Returns the command line that prints those of the last so many seconds.
+/// Returns the command line that prints those of the last `time`.
 pub fn later_command(time: Seconds, now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     let time = Duration::try_from_secs_f64(time.0).ok().and_then(|time| TimeDelta::from_std(time).ok());
     jobs_of(time.unwrap_or_default(), now, partitions)
@@ -56,7 +56,7 @@ fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> Comman
 /// Returns the jobs that have ended, and notes on lines that could not be read.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If nothing at all can be read although something was printed.
 pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>), ParseError> {
     let (mut ended, mut unread) = (Vec::new(), Vec::new());
     let mut lines = 0_usize;
@@ -82,16 +82,16 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>),
     Ok((ended, notes))
 }
 
-/// Returns from when on the history that was asked for at `at` has all submissions: no earlier than the first of its jobs.
+/// Returns from when on the history requested at `at` has all submissions: no earlier than its first job.
 ///
-/// Jobs that were submitted before the days asked for are in it only where they ran so long.
+/// Jobs submitted before that period are included only if they ran long enough.
 pub(super) fn since(ended: &[Ended], at: Time) -> Time {
     let asked = at.0 - to_f64(DAYS) * 86400.0;
     let first = ended.iter().map(|job| job.submitted.0).fold(f64::INFINITY, f64::min);
     Time(if first.is_finite() { first.max(asked) } else { asked })
 }
 
-/// Returns a job that has ended; `None` while it has not.
+/// Returns a job that has ended; `None` if it has not.
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] =
         *fields;
@@ -101,7 +101,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     let date = |text: &str| time::unix(text).map(Time);
     let owned = |text: &str| value(text).map(str::to_owned);
     let (started, ended) = (date(start), date(end)?);
-    // Jobs that never started were given nothing.
+    // Jobs that never started have no allocated resources.
     let given = Tres::parse(if value(given).is_some() { given } else { asked });
     let count = given.nodes.or_else(|| amount::count(nodes)).unwrap_or(1).max(1);
     let cpus = given.cpus.or_else(|| amount::count(cpus));
@@ -124,7 +124,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     })
 }
 
-/// Returns the GPUs on each node; those without a type have that of the first node, where it has only one.
+/// Returns the GPUs on each node; untyped ones get the type of the first node if it has only one.
 fn gpus(given: &Tres, nodes: u64, names: &str, cluster: &Cluster) -> Vec<GpuAsk> {
     let first = hostlist::expand(names).ok().and_then(|names| NodeName::new(names.first()?).ok());
     let stocks = first.and_then(|name| cluster.node(&name)).map_or(&[][..], |node| &node.gpus);

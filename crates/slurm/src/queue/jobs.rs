@@ -1,17 +1,18 @@
-//! The jobs of everybody, running and waiting, as one `squeue` prints them.
+//! The running and pending jobs of all users, from one call of `squeue`.
 
 use std::collections::BTreeSet;
 
-use crate::holdings::{self, Given};
+use crate::holdings::{self, PrintedHoldings};
 use crate::notes::Notes;
 use crate::queue::array::array;
 use crate::queue::waiting::competes;
 use crate::record::{excerpt, format, records, unreadable, value};
 use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
-use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
+use hsched_queue::{Asks, GpuAsk, GpuCount, NodeHolding, QueueJob, Running};
 
-/// The fields asked for; Slurm 22.05 and later have them all. Which nodes a job excludes squeue does not print with them.
+/// The requested fields; Slurm 22.05 and later have them all. `squeue` prints the nodes that a job excludes
+/// only in another call.
 pub(crate) const FIELDS: [&str; 26] = [
     "JobArrayID",
     "State",
@@ -41,53 +42,55 @@ pub(crate) const FIELDS: [&str; 26] = [
     "Nice",
 ];
 
-/// The first of them, which is what earlier versions of hsched asked for and may have kept.
+/// Number of basic fields: those that earlier versions of hsched requested and may have cached.
 const BASIC: usize = 23;
 
-/// Who looks, and when.
+/// The user and the time of a look at the queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct QueueLook<'a> {
     pub at: Time,
-    /// The user whose jobs are ours.
+    /// The user whose jobs count as own.
     pub user: &'a str,
 }
 
-/// The column that says whether a job has its nodes for itself, and its name from 26.05 on. A colon stands behind the values of
-/// the newer one, for `NO` means the opposite there.
+/// The column that shows whether a job has its nodes exclusively, and its name from 26.05 on. Values of the
+/// newer column end with a colon, because `NO` has the opposite meaning there.
 const OLD_EXCLUSIVE: &str = "OverSubscribe";
 const NEW_EXCLUSIVE: &str = "Exclusive:";
 const EXCLUSIVE_SINCE: (u32, u32) = (26, 5);
 
-/// Returns the command line that prints the running and waiting jobs of all users and partitions, for a release of Slurm.
+/// Returns the command line that prints the running and pending jobs of all users and partitions, for a
+/// release of Slurm.
 pub fn command(release: Option<(u32, u32)>) -> CommandLine {
     let is_new = release.is_some_and(|release| release >= EXCLUSIVE_SINCE);
     let fields = FIELDS.map(|field| if is_new && field == OLD_EXCLUSIVE { NEW_EXCLUSIVE } else { field });
-    // Without `--all` jobs in hidden partitions are left out.
+    // Without `--all`, jobs in hidden partitions are omitted.
     CommandLine::new("squeue", ["--all", "-h", "-O", &format(&fields)])
 }
 
-/// Returns whether a job has its nodes for itself.
+/// Returns whether a job has its nodes exclusively.
 fn is_exclusive(shared: &str) -> bool {
     match shared.trim().strip_suffix(':') {
         Some(new) => new.eq_ignore_ascii_case("node"),
-        // `NO` is what `--exclusive` asks for.
+        // `NO` corresponds to `--exclusive`.
         None => shared.trim().eq_ignore_ascii_case("no"),
     }
 }
 
-/// Returns the jobs in printed order, and notes on what could not be read or had to be assumed.
+/// Returns the jobs in printed order, and notes on unreadable or assumed values.
 ///
 /// # Errors
-/// When nothing at all can be read although something was printed.
+/// If no record can be read although the output is not empty.
 pub fn parse(
     text: &str,
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
         let basic = record.split_first_chunk::<BASIC>();
-        // An answer of an earlier hsched has the basic columns alone. One less means that squeue left out one, and nobody knows which.
+        // An answer cached by an earlier hsched has only the basic columns. If one column is missing, squeue
+        // dropped an unknown one.
         let is_whole = |more: &[&str]| more.is_empty() || more.len() == FIELDS.len() - BASIC;
         if let Some((fields, more)) = basic.filter(|(_, more)| is_whole(more)) {
             jobs.extend(job(fields, more, cluster, look, &mut notes));
@@ -103,12 +106,12 @@ pub fn parse(
     Ok((jobs, unread))
 }
 
-/// Returns a job that runs or waits; those that have ended, and are still shown, are left out.
+/// Returns a running or pending job; ended jobs that are still shown are skipped.
 fn job(
     fields: &[&str; BASIC],
     more: &[&str],
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
     notes: &mut Notes,
 ) -> Option<QueueJob> {
     let [id, state, user, account, qos, partitions, priority, submit, start, limit, ..] = *fields;
@@ -118,7 +121,7 @@ fn job(
     let id = id.trim();
     let array = array(id);
     let state = SlurmState::parse(state);
-    let request = Request::of(fields);
+    let request = PrintedRequest::of(fields);
     let [dependency, required, nice] = <[&str; 3]>::try_from(more).unwrap_or([""; 3]);
     let asks = Asks { nodelist: names(required), ..request.asks(features) };
     let running = state.holds_nodes(nodes).then(|| {
@@ -129,7 +132,7 @@ fn job(
         return None;
     }
     let limit_s = match &running {
-        // It is done but for what Slurm does after a job: nothing of its limit is left.
+        // Only Slurm's cleanup remains, so none of its time limit is left.
         Some(run) if state == SlurmState::Completing => Some(look.at.since(run.since)),
         _ => amount::duration(limit),
     };
@@ -166,8 +169,9 @@ fn names(hostlist: &str) -> BTreeSet<NodeName> {
     names.iter().filter_map(|name| NodeName::new(name).ok()).collect()
 }
 
-/// Returns the ids of the jobs whose ends a dependency waits for: `afterok:12(unfulfilled),afterany:13_*(unfulfilled)`. Nothing where
-/// it waits for something else, too, or for any of several.
+/// Returns the ids of the jobs whose ends a dependency waits for:
+/// `afterok:12(unfulfilled),afterany:13_*(unfulfilled)`. Empty if it also waits for something else, or for
+/// any one of several jobs.
 fn after(dependency: &str) -> Vec<String> {
     let id = |item: &str| {
         let (kind, rest) = item.trim().split_once(':')?;
@@ -179,8 +183,8 @@ fn after(dependency: &str) -> Vec<String> {
     all.filter(|_| !dependency.contains('?')).unwrap_or_default()
 }
 
-/// What a job asks for, as printed.
-struct Request<'a> {
+/// A job's request, as printed.
+struct PrintedRequest<'a> {
     nodes: u32,
     cpus: Option<u64>,
     tasks: u32,
@@ -192,12 +196,12 @@ struct Request<'a> {
     exclusive: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PrintedRequest<'a> {
     fn of(fields: &[&'a str; BASIC]) -> Self {
         let [.., nodes, cpus, tasks, tres, per_node, per_job, per_task, _, _, _, _, shared, _] = *fields;
         let printed_tres = tres;
         let tres = Tres::parse(tres);
-        // Of a range of nodes (`-N 1-2`) the column has the most and the TRES have the fewest.
+        // For a range of nodes (`-N 1-2`), the column has the maximum and the TRES have the minimum.
         let nodes = tres.nodes.or_else(|| amount::count(nodes.split('-').next().unwrap_or_default()));
         Self {
             nodes: u32::try_from(nodes.unwrap_or(1)).unwrap_or(u32::MAX).max(1),
@@ -225,7 +229,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the GPUs on each node: as they were asked for, which the accounting's TRES have without what was left open.
+    /// Returns the GPUs per node as requested; the accounting TRES omit what was left open.
     fn gpus(&self) -> Vec<GpuAsk> {
         let known = |gres: &Gres| gres.gpu_total() > 0;
         let per_node = Gres::parse(self.per_node);
@@ -240,9 +244,9 @@ impl<'a> Request<'a> {
         gpu_asks(if known(&per_job) { &per_job } else { &self.tres.gres }, 1, self.nodes)
     }
 
-    /// Returns what a running job holds; what is not printed by node is taken as evenly spread.
-    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<Held> {
-        let given = Given {
+    /// Returns what a running job holds; totals are assumed to be spread evenly over its nodes.
+    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<NodeHolding> {
+        let given = PrintedHoldings {
             nodes,
             tres: self.printed_tres,
             cpus: self.cpus,
@@ -275,20 +279,20 @@ fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
 }
 
-fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
+fn of_share(node: NodeName, held: hsched_model::Held) -> NodeHolding {
     let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
-    Held { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
+    NodeHolding { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
 }
 
-/// Returns what a job asks for on a node as held there; GPUs of any type are the node's first.
-fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> Held {
+/// Returns a job's request on a node as held there; for GPUs of any type, the node's first type.
+fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> NodeHolding {
     let first = cluster.node(&node).and_then(|node| node.gpus.first()).map(|stock| stock.gpu_type.clone());
     let count = |ask: &GpuAsk| {
         let gpu_type = ask.gpu_type.clone().or_else(|| first.clone())?;
         Some(GpuCount { gpu_type, count: ask.count })
     };
     let gpus = asks.gpus.iter().filter_map(count).collect();
-    Held { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
+    NodeHolding { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
 }
 
 #[cfg(test)]

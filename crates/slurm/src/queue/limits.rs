@@ -6,7 +6,7 @@ use crate::{CommandLine, amount};
 use hsched_model::number::to_f64;
 use hsched_queue::Limit;
 
-/// The fields of associations asked for, in this order.
+/// The requested fields of associations, in this order.
 pub(crate) const ASSOCIATION_FIELDS: [&str; 19] = [
     "Cluster",
     "Account",
@@ -29,7 +29,7 @@ pub(crate) const ASSOCIATION_FIELDS: [&str; 19] = [
     "GrpWall",
 ];
 
-/// The fields of QOS asked for, in this order.
+/// The requested fields of QOS, in this order.
 pub(crate) const QOS_FIELDS: [&str; 21] = [
     "Name",
     "Flags",
@@ -54,7 +54,7 @@ pub(crate) const QOS_FIELDS: [&str; 21] = [
     "GrpWall",
 ];
 
-/// Limits on TRES: the name of the column in lower case, and Slurm's own.
+/// Limits on TRES: the column's name in lower case, and Slurm's name.
 const TRES_LIMITS: [(&str, &str); 12] = [
     ("grptres", "GrpTRES"),
     ("grptresmins", "GrpTRESMins"),
@@ -70,7 +70,7 @@ const TRES_LIMITS: [(&str, &str); 12] = [
     ("maxtresperjob", "MaxTRES"),
 ];
 
-/// Limits on numbers of jobs, in the same way.
+/// Limits on numbers of jobs, in the same form.
 const JOB_LIMITS: [(&str, &str); 8] = [
     ("grpjobs", "GrpJobs"),
     ("maxjobs", "MaxJobs"),
@@ -82,23 +82,23 @@ const JOB_LIMITS: [(&str, &str); 8] = [
     ("maxsubmitpa", "MaxSubmitJobsPerAccount"),
 ];
 
-/// Limits on wall-clock time, in the same way.
+/// Limits on wall-clock time, in the same form.
 const WALL_LIMITS: [(&str, &str); 2] = [("maxwall", "MaxWall"), ("grpwall", "GrpWall")];
 
-/// What `sacctmgr` printed: the names of the columns, and lines with `|` between the values.
+/// Output of `sacctmgr`: the column names, and lines with `|` between the values.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
+pub struct AccountTable<'a> {
     pub fields: &'a [&'a str],
     pub text: &'a str,
 }
 
-/// The limits of a site, and what they depend on.
+/// The limits of a site and the data needed to apply them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     pub limits: Vec<Limit>,
-    /// The account above each account.
+    /// The parent account of each account.
     pub parent_accounts: BTreeMap<String, String>,
-    /// The flags of each QOS that has some.
+    /// The flags of each QOS that has any.
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
     /// The priority of each QOS.
     pub qos_priority: BTreeMap<String, f64>,
@@ -123,8 +123,8 @@ fn show(what: &'static str, fields: &[&str]) -> CommandLine {
     CommandLine::new("sacctmgr", ["-n", "-P", "show", what, format.as_str()])
 }
 
-/// Returns the limits that two tables of `sacctmgr` show for a cluster; with `None` those of all clusters.
-pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> SiteLimits {
+/// Returns the limits in two tables of `sacctmgr` for a cluster; `None` means all clusters.
+pub fn parse(associations: AccountTable<'_>, qos: AccountTable<'_>, cluster: Option<&str>) -> SiteLimits {
     let mut site = SiteLimits::default();
     for row in associations.rows() {
         site.take_association(&row, cluster);
@@ -144,7 +144,7 @@ pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> 
     site
 }
 
-/// A line of a table, by column in lower case; empty values are left out.
+/// A line of a table, by column in lower case; empty values are omitted.
 struct LimitRow<'a>(BTreeMap<String, &'a str>);
 
 impl<'a> LimitRow<'a> {
@@ -153,7 +153,7 @@ impl<'a> LimitRow<'a> {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> AccountTable<'a> {
     fn rows(self) -> impl Iterator<Item = LimitRow<'a>> {
         self.text.lines().map(move |line| {
             let values = self.fields.iter().zip(line.split('|').map(str::trim));
@@ -173,7 +173,7 @@ impl SiteLimits {
         let is_other = |name: &str| {
             row.get("cluster").is_some_and(|row_cluster| !row_cluster.eq_ignore_ascii_case(name))
         };
-        // An association for one partition does not hold for the user's other jobs.
+        // An association for one partition does not apply to the user's other jobs.
         if cluster.is_some_and(is_other) || row.get("partition").is_some() {
             return;
         }
@@ -215,7 +215,7 @@ impl SiteLimits {
     }
 }
 
-/// Returns the QOS of jobs that name none: the default, else `normal` or the first of those that the user may use.
+/// Returns the QOS of jobs that name none: the default, else `normal` or the first QOS that the user may use.
 fn default_qos<'a>(row: &LimitRow<'a>) -> Option<&'a str> {
     let normal = || allowed_qos(row).find(|name| *name == "normal");
     row.get("defaultqos").or_else(normal).or_else(|| allowed_qos(row).next())
@@ -225,7 +225,7 @@ fn allowed_qos<'a>(row: &LimitRow<'a>) -> impl Iterator<Item = &'a str> {
     row.get("qos").into_iter().flat_map(|list| list.split(',')).filter(|name| !name.is_empty())
 }
 
-/// Returns `gres/gpu=4` as a name and an amount, memory in MiB.
+/// Parses `gres/gpu=4` into a name and an amount; memory is in MiB.
 fn tres(item: &str) -> Option<(&str, f64)> {
     let (name, value) = item.rsplit_once('=')?;
     let max = match name {
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn read(associations: &str, qos: &str) -> SiteLimits {
-        let associations = Table {
+        let associations = AccountTable {
             fields: &[
                 "account",
                 "user",
@@ -256,7 +256,7 @@ mod tests {
             text: associations,
         };
         let fields = &["name", "flags", "maxtrespu", "maxtres", "grpjobs"];
-        parse(associations, Table { fields, text: qos }, None)
+        parse(associations, AccountTable { fields, text: qos }, None)
     }
 
     #[test]
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     fn only_associations_of_the_cluster_count() {
         let text = "one|bio|gres/gpu=4\ntwo|bio|gres/gpu=8\n";
-        let table = Table { fields: &["Cluster", "Account", "GrpTRES"], text };
-        let limits = |cluster| parse(table, Table { fields: &["Name"], text: "" }, cluster).limits;
+        let table = AccountTable { fields: &["Cluster", "Account", "GrpTRES"], text };
+        let limits = |cluster| parse(table, AccountTable { fields: &["Name"], text: "" }, cluster).limits;
         assert_eq!(limits(Some("two")).iter().map(|limit| limit.max).collect::<Vec<_>>(), [8.0]);
         assert_eq!(limits(None).len(), 2);
     }

@@ -1,6 +1,7 @@
-//! Parsers for Slurm's queue: a [`Snapshot`](hsched_queue::Snapshot) with the jobs of all users, nodes, partitions and the past.
+//! Parsers for Slurm's queue: a [`Snapshot`](hsched_queue::Snapshot) with the jobs of all users, nodes,
+//! partitions and past jobs.
 //!
-//! One command line and one pure parser for each question. Who may be asked how often is not decided here.
+//! Each query has one command line and one pure parser. How often a server may be asked is not decided here.
 
 mod accounts;
 mod array;
@@ -16,7 +17,7 @@ mod waiting;
 mod whole;
 
 pub use self::accounts::shares_command;
-pub use self::jobs::Look;
+pub use self::jobs::QueueLook;
 pub use self::reservations::reservations_command;
 pub use self::site_limits::{SiteTexts, add_site, enforced};
 pub use self::waiting::competes;

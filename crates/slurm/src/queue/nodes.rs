@@ -1,4 +1,4 @@
-//! Nodes as jobs of the queue compete for them, from `sinfo`.
+//! Nodes for which queued jobs compete, from `sinfo`.
 
 use hsched_model::{Availability, Cluster, GpuType, Node};
 use hsched_queue::{GpuCount, NodeUse, QueueJob, QueueNode};
@@ -18,7 +18,7 @@ fn node(node: &Node) -> QueueNode {
         memory_mib: node.memory.map(|memory| memory.total >> 20),
         features: node.features.iter().cloned().collect(),
         usable: match node.state.availability() {
-            // Who a reserved node is for, and until when, is said by the reservations.
+            // The reservations say for whom a node is reserved, and until when.
             Availability::Up | Availability::Reserved => NodeUse::Up,
             Availability::Drained => NodeUse::Drained,
             Availability::Down | Availability::Unknown => NodeUse::Down,
@@ -26,12 +26,12 @@ fn node(node: &Node) -> QueueNode {
     }
 }
 
-/// Returns a note where more GPUs are in use than the jobs that are shown hold: somebody's jobs are hidden.
+/// Returns a note if more GPUs are in use than the listed jobs hold, which means that jobs are hidden.
 pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
     let held: u64 = holds.flat_map(|held| &held.gpus).map(|gpus| u64::from(gpus.count)).sum();
-    // Between the two questions a few jobs start and end.
+    // A few jobs start and end between the two calls.
     let many = used > held && (used - held) * 10 > used.max(10);
     many.then(|| {
         format!("{used} GPUs are in use, but the visible jobs have only {held}: other jobs are hidden")
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::sinfo;
     use hsched_model::{NodeName, Time};
-    use hsched_queue::{Held, Running, Snapshot};
+    use hsched_queue::{NodeHolding, Running, Snapshot};
 
     fn cluster(used: &str) -> Cluster {
         let line = format!("v1|gpu*|1:00|mixed|gpu:v100:20|{used}|8/8/0/16|64000|1000|v100,ib|none\u{1e}\n");
@@ -71,7 +71,8 @@ mod tests {
         let held = |count| {
             let gpu_type = GpuType::new("v100").expect("a type");
             let node = NodeName::new("v1").expect("a name");
-            let held = Held { node, gpus: vec![GpuCount { gpu_type, count }], cpus: None, memory_mib: None };
+            let held =
+                NodeHolding { node, gpus: vec![GpuCount { gpu_type, count }], cpus: None, memory_mib: None };
             QueueJob { running: Some(Running { since: Time(0.0), holds: vec![held] }), ..bare_job() }
         };
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(20)]), None);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::site::{Config, PartitionLimits};
 use hsched_queue::{Billing, QueuePartition, Weigh};
 
-/// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
+/// Returns the partitions that accept jobs; `config` has the rules for billing and preemption.
 pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
     let highest = limits.iter().filter_map(|partition_limits| partition_limits.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));
@@ -28,12 +28,13 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
     .collect()
 }
 
-/// Returns the names, or `None` where all may.
+/// Returns the names, or `None` if all are allowed.
 fn named(list: &[String]) -> Option<BTreeSet<String>> {
     (!list.is_empty()).then(|| list.iter().cloned().collect())
 }
 
-/// Returns `CPU=1.0,Mem=0.25G,GRES/gpu:a100=4` by name in lower case; `mem` for one GiB, without a unit it is for one MiB.
+/// Parses `CPU=1.0,Mem=0.25G,GRES/gpu:a100=4` into weights by lower-case name; `mem` is per GiB, and without
+/// a unit per MiB.
 fn weights(text: &str) -> Option<BTreeMap<String, f64>> {
     let one = |item: &str| {
         let (name, value) = item.trim().split_once('=')?;

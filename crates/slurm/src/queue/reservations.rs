@@ -1,4 +1,4 @@
-//! Nodes kept for maintenance or for somebody, from `scontrol show reservation`.
+//! Nodes reserved for maintenance or for users, from `scontrol show reservation`.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use crate::{CommandLine, time};
 use hsched_model::{NodeName, Time, hostlist};
 use hsched_queue::Reservation;
 
-/// Returns the command line that prints all reservations, one a line.
+/// Returns the command line that prints all reservations, one per line.
 pub fn reservations_command() -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "reservation"])
 }
 
-/// Returns the reservations, and notes on those that could not be read.
+/// Returns the reservations, and notes on unreadable ones.
 pub(super) fn reservations(text: &str) -> (Vec<Reservation>, Vec<String>) {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| line.contains("ReservationName=")) {
@@ -31,7 +31,7 @@ fn reservation(line: &str) -> Option<Reservation> {
     };
     let nodes = hostlist::expand(field("Nodes").unwrap_or_default()).ok()?;
     let nodes = nodes.iter().map(|name| NodeName::new(name).ok()).collect::<Option<BTreeSet<_>>>()?;
-    // Maintenance names its administrators: nobody submits to it.
+    // Maintenance reservations name administrators, but nobody submits to them.
     let is_maintenance = field("Flags").is_some_and(|flags| flags.split(',').any(|flag| flag == "MAINT"));
     let names = |key: &str| -> BTreeSet<String> {
         let list = field(key).filter(|_| !is_maintenance).unwrap_or_default();

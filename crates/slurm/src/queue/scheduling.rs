@@ -1,4 +1,5 @@
-//! How the cluster schedules and what it hides, from its configuration; how priorities grow, from two looks.
+//! How the cluster schedules and what it hides, from its configuration; how priorities grow, from two looks
+//! at the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,11 @@ use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_queue::{AgeWeight, QueueJob, Scheduling};
 
-/// The shortest time between two looks from which growth is read: Slurm counts priorities anew every five minutes.
+/// The shortest time between two looks that gives a growth rate: Slurm recomputes priorities every five
+/// minutes.
 const APART: Seconds = Seconds(900.0);
 
-/// Returns what the configuration says of scheduling.
+/// Returns the scheduling parameters in the configuration.
 pub(super) fn scheduling(config: &Config) -> Scheduling {
     let parameter = |key: &str| {
         let list = config.get("SchedulerParameters").unwrap_or_default();
@@ -23,7 +25,7 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
     let seconds = |value: Option<u32>, usual: u32| Some(Seconds(f64::from(value.unwrap_or(usual))));
     let known = backfill == Some(true);
     Scheduling {
-        // Slurm's own defaults where the site says nothing.
+        // Slurm's defaults apply if the site sets no value.
         interval_s: seconds(parameter("bf_interval"), 30).filter(|_| known),
         depth: Some(parameter("bf_max_job_test").unwrap_or(500)).filter(|_| known),
         window_s: seconds(parameter("bf_window").map(|minutes| minutes.saturating_mul(60)), 86400)
@@ -36,24 +38,25 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
     }
 }
 
-/// Returns `5 min` as a time; `None` for `UNLIMITED`.
+/// Parses `5 min` as a time; `None` for `UNLIMITED`.
 fn overtime(text: &str) -> Option<Seconds> {
     let minutes: u32 = text.split_whitespace().next()?.parse().ok()?;
     Some(Seconds(f64::from(minutes) * 60.0))
 }
 
-/// Returns a note where jobs may be stopped for those of others, which no estimate takes into account.
+/// Returns a note if jobs may be preempted by those of others, which estimates ignore.
 pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Option<String> {
     let kind = config.get("PreemptType").filter(|kind| !kind.ends_with("none"))?;
     let is_off = config.get("PreemptMode").is_some_and(|mode| mode.eq_ignore_ascii_case("off"));
     let is_on = !is_off || partitions.iter().any(|partition| partition.preempted);
-    // Without tiers nobody is before anybody.
+    // Without different tiers, no job preempts another.
     let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
     let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
     (is_on && !is_needless).then(|| format!("jobs here may be preempted (PreemptType={kind}): not counted"))
 }
 
-/// Returns what each QOS adds to the priority of its jobs, by their own priorities; nothing where QOS have no weight.
+/// Returns what each QOS adds to the priority of its jobs, from the QOS priorities; empty if QOS has no
+/// weight.
 pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
     let weight = config.number("PriorityWeightQOS").filter(|weight| is_weighed && *weight > 0);
@@ -62,7 +65,7 @@ pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTre
     qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
-/// Returns what age adds to priorities; `None` where they do not follow from weights.
+/// Returns the weight of age in priorities; `None` if they do not follow from weights.
 fn age(config: &Config) -> Option<AgeWeight> {
     let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
     let max_s = config.get("PriorityMaxAge").and_then(amount::duration).filter(|age| age.0 > 0.0)?;
@@ -70,7 +73,7 @@ fn age(config: &Config) -> Option<AgeWeight> {
     Some(AgeWeight { weight: to_f64(weight), max_s })
 }
 
-/// Returns what a site hides from users, as notes.
+/// Returns notes on what a site hides from users.
 pub(super) fn hidden(config: &Config) -> Vec<String> {
     let told = [
         ("jobs", "other users' jobs are hidden (PrivateData=jobs)"),
@@ -85,15 +88,16 @@ pub(super) fn hidden(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Returns by how much the priority of a waiting job grows in an hour: the median of the jobs that waited at both looks.
+/// Returns the hourly growth of a pending job's priority: the median over jobs that were pending at both
+/// looks.
 ///
-/// `None` where the looks are too close, or no job waited at both.
+/// `None` if the looks are too close together, or if no job was pending at both.
 pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob], now: Time) -> Option<f64> {
     let apart = now.since(at);
     if apart < APART {
         return None;
     }
-    // Of jobs that gather no age the priority says nothing of those that do.
+    // Jobs that gain no age say nothing about jobs that do.
     let waiting = jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
     let grown = |job: &QueueJob| Some(to_f64(job.priority?) - to_f64(*earlier.get(&job.id)?));
     let mut grown: Vec<f64> = waiting.filter_map(grown).collect();

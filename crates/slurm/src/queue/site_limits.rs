@@ -1,20 +1,20 @@
-//! What a site shows of its limits, added to a snapshot.
+//! The limits that a site shows, added to a snapshot.
 
-use crate::queue::limits::{self, Table};
+use crate::queue::limits::{self, AccountTable};
 use crate::queue::scheduling;
 use crate::site::{self, Config};
 use hsched_queue::Snapshot;
 
-/// What a site's commands printed of its limits.
+/// Output of the commands about a site's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteTexts<'a> {
     pub config: &'a str,
     pub partitions: &'a str,
-    pub associations: Table<'a>,
-    pub qos: Table<'a>,
+    pub associations: AccountTable<'a>,
+    pub qos: AccountTable<'a>,
 }
 
-/// Adds the limits of a site to a snapshot, and how age weighs.
+/// Adds the limits of a site and the weight of age to a snapshot.
 pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
     let config = Config::parse(texts.config);
     let partitions = site::partitions(texts.partitions);
@@ -28,8 +28,12 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
     add_limits(snapshot, &config, Some((texts.associations, texts.qos)));
 }
 
-/// Adds the limits that two tables show to a snapshot; none if Slurm enforces none.
-pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Option<(Table<'_>, Table<'_>)>) {
+/// Adds the limits in two tables to a snapshot; none if Slurm does not enforce limits.
+pub(super) fn add_limits(
+    snapshot: &mut Snapshot,
+    config: &Config,
+    tables: Option<(AccountTable<'_>, AccountTable<'_>)>,
+) {
     if !enforced(config) {
         snapshot.limits = Some(Vec::new());
     }
@@ -50,7 +54,7 @@ pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Optio
     snapshot.qos_flags = site.qos_flags;
 }
 
-/// Returns whether Slurm enforces limits of associations and QOS; if the configuration does not say, it may.
+/// Returns whether Slurm enforces limits of associations and QOS; if the configuration does not say, true.
 pub fn enforced(config: &Config) -> bool {
     let key = "AccountingStorageEnforce";
     config.get(key).is_none() || ["limits", "safe", "all"].iter().any(|word| config.lists(key, word))

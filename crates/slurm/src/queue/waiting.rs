@@ -1,11 +1,11 @@
-//! Why jobs wait, in Slurm's words: for room, or for something else.
+//! Pending reasons of jobs, in Slurm's words: for room, or for something else.
 
 use hsched_queue::{LiftedBy, Reason};
 
-/// Returns whether a job with this reason competes for room: where there is some, it starts.
+/// Returns whether a job with this reason competes for room: it starts as soon as there is some.
 ///
-/// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down), tasks beyond the `%` of an array, and reasons that
-/// this version does not know are about room.
+/// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down), tasks beyond the `%` of
+/// an array, and unknown reasons count as waiting for room.
 pub fn competes(reason: &str) -> bool {
     let reason = Reason::read(reason);
     let is_known = reason.lifted_by != LiftedBy::Unknown || !reason.way_out.is_empty();

@@ -1,48 +1,48 @@
-//! All that Slurm was asked, put together as one snapshot.
+//! All answers from Slurm, combined into one snapshot.
 
 use std::collections::BTreeMap;
 
 use crate::ParseError;
-use crate::queue::jobs::{self, Look};
-use crate::queue::limits::{self, Table};
+use crate::queue::jobs::{self, QueueLook};
+use crate::queue::limits::{self, AccountTable};
 use crate::queue::site_limits::add_limits;
 use crate::queue::{accounts, history, nodes, partitions, reservations, scheduling};
 use crate::site::{self, Config};
 use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
 
-/// What Slurm's commands printed; `None` where one gave no answer.
+/// Output of Slurm's commands; `None` if one gave no answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
     pub squeue: &'a str,
-    /// The nodes as `sinfo` printed them, with types for GPUs that have none.
+    /// The nodes printed by `sinfo`, with types for untyped GPUs.
     pub cluster: &'a Cluster,
     pub config: Option<&'a str>,
     pub partitions: Option<&'a str>,
     pub reservations: Option<&'a str>,
-    /// What accounts and users have used, and when that was asked for.
+    /// Usage of accounts and users, with the time of the query.
     pub shares: Option<(Time, &'a str)>,
     /// The associations and the QOS, with their limits.
     pub limits: Option<(&'a str, &'a str)>,
-    /// Ended jobs, and when they were asked for.
+    /// Ended jobs, with the time of the query.
     pub history: Option<(Time, &'a str)>,
-    /// Those that ended after that, and when they were asked for.
+    /// Jobs that ended after that, with the time of the query.
     pub later: Option<(Time, &'a str)>,
-    /// An earlier `squeue` and its time, to see priorities grow.
+    /// An earlier `squeue` output with its time, to measure the growth of priorities.
     pub earlier: Option<(Time, &'a str)>,
 }
 
-/// Returns the queue as it was at the look, with notes on what is hidden or could not be read.
+/// Returns the queue at the time of the look, with notes on what is hidden or unreadable.
 ///
 /// # Errors
-/// When the jobs cannot be read at all.
-pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
+/// If the jobs cannot be read at all.
+pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, ParseError> {
     let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
     let config = Config::parse(texts.config.unwrap_or_default());
     let partition_limits = site::partitions(texts.partitions.unwrap_or_default());
     let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
     notes.extend(unread);
-    // Operators see what is hidden from others.
+    // Operators can see what is hidden from other users.
     let none_of_others = found.iter().all(|job| job.ours);
     if none_of_others {
         notes.extend(scheduling::hidden(&config));
@@ -72,7 +72,7 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     let (shares_at, shares) = texts.shares.unwrap_or((look.at, ""));
     let mut scheduling = scheduling::scheduling(&config);
     scheduling.priority_per_hour = texts.earlier.and_then(|(at, text)| {
-        let (earlier, _) = jobs::parse(text, texts.cluster, Look { at, ..look }).ok()?;
+        let (earlier, _) = jobs::parse(text, texts.cluster, QueueLook { at, ..look }).ok()?;
         let waiting = earlier.into_iter().filter(|job| job.running.is_none());
         let priorities: BTreeMap<String, u64> =
             waiting.filter_map(|job| Some((job.id, job.priority?))).collect();
@@ -96,8 +96,8 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     };
     seen.user = Some(look.user.to_owned());
     let tables = texts.limits.map(|(associations, qos)| {
-        let associations = Table { fields: &limits::ASSOCIATION_FIELDS, text: associations };
-        (associations, Table { fields: &limits::QOS_FIELDS, text: qos })
+        let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
+        (associations, AccountTable { fields: &limits::QOS_FIELDS, text: qos })
     });
     add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
@@ -118,7 +118,7 @@ mod tests {
         let job = "7|PENDING|man|bio|normal|gpu|PRIORITY|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|cpu=1|gres:gpu:1|N/A|N/A|N/A||(null)|(null)|OK|Priority\u{1e}\n"
             .replace('|', "\u{1f}");
         let at = Time(time::unix("2026-11-22T12:00:00").expect("a date"));
-        let look = Look { at, user: "me" };
+        let look = QueueLook { at, user: "me" };
         let (now, before) = (job.replace("PRIORITY", "300"), job.replace("PRIORITY", "100"));
         let earlier = Some((Time(at.0 - 7200.0), before.as_str()));
         let squeue = now.as_str();
@@ -174,14 +174,14 @@ mod tests {
             later: Some((time("11:40:00"), &later)),
             earlier: None,
         };
-        let look = Look { at: time("12:00:00"), user: "me" };
+        let look = QueueLook { at: time("12:00:00"), user: "me" };
         let ends = |texts| {
             let seen = snapshot(texts, look).expect("a snapshot");
             let ends: Vec<Time> = seen.history.iter().flatten().map(|job| job.ended).collect();
             (ends, seen.history_until)
         };
         assert_eq!(ends(texts), (vec![time("10:00:00"), time("11:30:00")], Some(time("11:40:00"))));
-        // An answer that is older than the history adds nothing.
+        // An answer older than the history adds nothing.
         let old = Texts { later: Some((time("10:20:00"), &later)), ..texts };
         assert_eq!(ends(old), (vec![time("10:00:00")], Some(time("10:30:00"))));
     }

@@ -1,63 +1,64 @@
-//! How much to ask for, by what past runs used and by which of them were stopped for it.
+//! Recommended requests, from the use of past runs and from the runs that a limit stopped.
 
 use crate::review::quantiles::quantile;
 use hsched_model::number::{to_f64, to_usize};
 
-/// With fewer runs of a name, nothing is recommended.
+/// The minimum number of runs of a name for a recommendation.
 pub const ENOUGH: usize = 10;
 
-/// The part of the past runs that a recommendation may have cut.
+/// Maximum fraction of the past runs that a recommendation may cut.
 const CUT: f64 = 0.02;
 
-/// What a recommendation asks for at most, as a part of what was asked: less is no gain.
+/// A lower recommendation must be at most this fraction of the request; less is no gain.
 pub(super) const GAIN: f64 = 0.9;
 
-/// The part of the gap between what was asked and the [`USUAL`] use that a recommendation gives back at least. Less is not
-/// worth a change.
+/// Minimum fraction of the gap between the request and the [`USUAL`] use that a recommendation releases. A
+/// smaller change is not worthwhile.
 const GIVEN_BACK: f64 = 0.6;
-/// The same where a few runs used far more than the rest, and the recommendation has room for them.
+/// The same fraction if a few runs used far more than the rest, and the recommendation includes them.
 const GIVEN_BACK_FAR: f64 = 0.3;
-/// How many times the usual use is far more.
+/// Ratio to the usual use that counts as far more.
 const FAR: f64 = 1.5;
-/// The quantile of use that is called usual: by any definition of a quantile, no more than the one at 98 %.
+/// The quantile of use that counts as usual: by any definition of quantiles, no more than the one at 98 %.
 pub(super) const USUAL: f64 = 0.97;
 
-/// The part of the room above the largest use that a recommendation must have.
+/// Minimum fraction of the usual margin above the largest use that a recommendation must keep.
 const LEAST_ROOM: f64 = 0.3;
 
-/// What to multiply what was asked with where hardly any run was stopped.
+/// Factor for raising a request if hardly any run was stopped.
 const SLIGHTLY: f64 = 1.1;
 
-/// And what to multiply it with at most.
+/// Maximum factor for raising a request.
 const MOST_RAISED: f64 = 3.0;
 
-/// Runs that stopped at the limit although the usual run takes less than this part of it hung.
+/// Runs that stopped at the limit count as hung if the usual run takes less than this fraction of it.
 const HANGS: f64 = 0.6;
 
-/// What past runs needed of one resource.
-pub(super) struct Needs {
+/// The needs of past runs for one resource.
+pub(super) struct ResourceNeeds {
     pub asked: f64,
-    /// What each run needed, in ascending order. Of runs that were stopped at less than what is asked for now, slightly more
-    /// than that.
+    /// The need of each run, in ascending order. For a run stopped at less than the present request, slightly
+    /// more than it had.
     pub uses: Vec<f64>,
-    /// Runs that were stopped because they needed more than what is asked for now.
+    /// Number of runs stopped because they needed more than the present request.
     pub stopped: usize,
 }
 
-/// How a recommendation is rounded: up to a step that depends on its size, or down to the smallest one.
+/// Rounding of a recommendation: up to a step that depends on its size, or down to the smallest step.
 #[derive(Clone, Copy)]
 pub(super) struct Rounding {
     pub up: fn(f64) -> f64,
     pub down: fn(f64) -> f64,
 }
 
-/// Returns how many of so many runs a recommendation may have cut.
+/// Returns how many of `runs` a recommendation may cut.
 pub(super) fn may_cut(runs: usize) -> usize {
     to_usize(CUT * to_f64(runs))
 }
 
-/// Returns what to ask for, which would have cut at most `may_cut` of the runs; `None` where nothing should change.
-pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> Option<f64> {
+/// Returns the recommended request, which would have cut at most `may_cut` of the runs; `None` if no change
+/// is recommended.
+pub(super) fn recommended(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> Option<f64> {
     if needs.uses.len() + needs.stopped < ENOUGH {
         return None;
     }
@@ -70,9 +71,10 @@ pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> 
     }
 }
 
-/// Returns less than what was asked: the largest use and some room, after leaving out at most `may_cut` of the largest uses.
-fn lowered(needs: &Needs, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
-    let Needs { asked, uses, .. } = needs;
+/// Returns a lower request: the largest use plus a margin, after dropping up to `may_cut` of the largest
+/// uses.
+fn lowered(needs: &ResourceNeeds, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
+    let ResourceNeeds { asked, uses, .. } = needs;
     let largest_first = uses.iter().rev().take(may_cut + 1);
     largest_first.zip(0..).find_map(|(largest, left_out)| {
         let far = (left_out == 0 && *largest > FAR * usual).then_some(GIVEN_BACK_FAR);
@@ -85,7 +87,7 @@ fn lowered(needs: &Needs, usual: f64, may_cut: usize, rounding: Rounding) -> Opt
     })
 }
 
-/// Returns the most that is worth asking for instead of what was asked, where runs usually use so much.
+/// Returns the largest request that is a worthwhile reduction, given the usual use.
 pub(super) fn worth_it(asked: f64, usual: f64) -> f64 {
     most(asked, usual, GIVEN_BACK)
 }
@@ -94,15 +96,15 @@ fn most(asked: f64, usual: f64, given_back: f64) -> f64 {
     (asked - given_back * (asked - usual)).min(GAIN * asked)
 }
 
-/// Returns what to multiply the largest of so many uses with: the fewer they are, the more the next runs may exceed them.
+/// Returns the factor for the largest of `runs` uses: with fewer runs, later runs may exceed it more.
 fn room(runs: usize) -> f64 {
     1.1 + 1.0 / to_f64(runs).sqrt() + 7.0 / to_f64(runs)
 }
 
-/// Returns more than what was asked. Nobody knows how much more the stopped runs needed: the more of them there are, the
-/// further below the usual need was what they got.
-fn raised(needs: &Needs, may_cut: usize, rounding: Rounding) -> f64 {
-    let Needs { asked, uses, stopped } = needs;
+/// Returns a higher request. The need of the stopped runs is unknown: the more of them there are, the further
+/// their limit was below the usual need.
+fn raised(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> f64 {
+    let ResourceNeeds { asked, uses, stopped } = needs;
     if *stopped <= may_cut {
         return (rounding.down)(SLIGHTLY * asked);
     }

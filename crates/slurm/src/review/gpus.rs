@@ -1,18 +1,18 @@
 //! How many GPUs runs kept busy.
 
-use crate::accounting::Run;
+use crate::accounting::AccountedRun;
 use crate::review::advice::{ENOUGH, GAIN};
 use crate::review::quantiles::{quantile, sorted};
 use hsched_model::number::{to_f64, to_u32};
 
-/// The run whose use has to be held: more busy runs than this are rare.
+/// The quantile of runs whose use must fit: busier runs are rare.
 const BUSY: f64 = 0.95;
 
-/// Use of a GPU that is no use: what the clock of a measurement adds.
+/// GPU use below this fraction is measurement noise.
 const NOISE: f64 = 0.02;
 
-/// Returns the part of the GPUs that was idle, runs weighed by their time; `None` where it was not measured.
-pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
+/// Returns the idle fraction of the GPUs, with runs weighted by duration; `None` if it was not measured.
+pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a AccountedRun>) -> Option<f64> {
     let (mut idle, mut seconds) = (0.0, 0.0);
     for run in runs {
         if let Some(share) = run.idle_share() {
@@ -23,8 +23,8 @@ pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64>
     (seconds > 0.0).then(|| idle / seconds)
 }
 
-/// Returns the least number of GPUs that holds what runs kept busy, if it is less than what is asked for.
-pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a Run>) -> Option<u32> {
+/// Returns the smallest number of GPUs that covers the use of the runs, if it is smaller than the request.
+pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a AccountedRun>) -> Option<u32> {
     let busy = sorted(runs.filter_map(|run| {
         Some((1.0 - run.idle_share()?) * f64::from(run.gpus.filter(|gpus| *gpus == asked)?))
     }));

@@ -1,11 +1,11 @@
 //! A recommendation as options of `sbatch`.
 
-use crate::accounting::Run;
+use crate::accounting::AccountedRun;
 use crate::review::name::NameReview;
 use hsched_model::number::{to_f64, to_u64};
 
-/// Returns the options that change, as they stand behind `#SBATCH`.
-pub(super) fn options(review: &NameReview, latest: &Run) -> Vec<String> {
+/// Returns the changed options, as written after `#SBATCH`.
+pub(super) fn options(review: &NameReview, latest: &AccountedRun) -> Vec<String> {
     let time = review.time.recommended.map(|seconds| format!("--time={}", clock(seconds)));
     let cpus = review.cpus.recommended.map(|cpus| format!("--cpus-per-task={}", cpus_per_task(cpus, latest)));
     let gpus = review.gpus.recommended.map(|gpus| gpu_option(to_u64(gpus), latest));
@@ -13,7 +13,7 @@ pub(super) fn options(review: &NameReview, latest: &Run) -> Vec<String> {
     time.into_iter().chain(memory).chain(cpus).chain(gpus).collect()
 }
 
-/// Returns a time limit as `sbatch` reads it: whole minutes, the last one begun.
+/// Returns a time limit in the format of `sbatch`, rounded up to whole minutes.
 fn clock(seconds: f64) -> String {
     let minutes = to_u64((seconds / 60.0).ceil());
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
@@ -24,7 +24,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-fn memory_option(mib: f64, review: &NameReview, latest: &Run) -> String {
+fn memory_option(mib: f64, review: &NameReview, latest: &AccountedRun) -> String {
     let cpus = review.cpus.recommended.or(latest.cpus.map(to_f64));
     let (option, mib) = match (latest.memory, cpus) {
         (Some(memory), Some(cpus)) if memory.is_per_cpu => {
@@ -36,17 +36,17 @@ fn memory_option(mib: f64, review: &NameReview, latest: &Run) -> String {
     if mib.is_multiple_of(1024) { format!("{option}={}G", mib / 1024) } else { format!("{option}={mib}M") }
 }
 
-/// Returns the CPUs of each task; tasks are those of the largest step.
-fn cpus_per_task(cpus: f64, latest: &Run) -> u64 {
+/// Returns the CPUs per task, for the number of tasks of the largest step.
+fn cpus_per_task(cpus: f64, latest: &AccountedRun) -> u64 {
     to_u64((cpus / to_f64(tasks(latest))).ceil())
 }
 
-/// Returns the tasks of a run: a node has at least one.
-pub(super) fn tasks(run: &Run) -> u64 {
+/// Returns the number of tasks of a run; a node has at least one.
+pub(super) fn tasks(run: &AccountedRun) -> u64 {
     run.tasks.max(run.nodes)
 }
 
-fn gpu_option(gpus: u64, latest: &Run) -> String {
+fn gpu_option(gpus: u64, latest: &AccountedRun) -> String {
     let gpu_type = latest.gpu_type.as_ref().map_or(String::new(), |gpu_type| format!("{gpu_type}:"));
     if gpus.is_multiple_of(latest.nodes) {
         format!("--gres=gpu:{gpu_type}{}", gpus / latest.nodes)

@@ -1,6 +1,6 @@
-//! What jobs should have asked for: past runs by name, what they used of what they asked for, and a better request.
+//! Reviews of past requests: past runs by name, their use of the requested resources, and a better request.
 //!
-//! Pure: runs go in, reviews come out. `accounting` reads the runs.
+//! Pure: it turns runs into reviews. `accounting` reads the runs.
 
 mod advice;
 mod gpus;

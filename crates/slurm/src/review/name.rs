@@ -1,15 +1,15 @@
-//! The runs of one script name, and what they say.
+//! The runs of one script name, and their review.
 
 use std::collections::BTreeMap;
 
 use crate::SlurmState;
-use crate::accounting::Run;
-use crate::review::advice::{self, ENOUGH, Needs, Rounding};
+use crate::accounting::AccountedRun;
+use crate::review::advice::{self, ENOUGH, ResourceNeeds, Rounding};
 use crate::review::quantiles::{quantile, sorted};
 use crate::review::{gpus, lines};
 use hsched_model::number::to_f64;
 
-/// What is known of the runs of one name.
+/// The review of all runs of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameReview {
     /// The job's name as printed.
@@ -17,40 +17,41 @@ pub struct NameReview {
     pub runs: usize,
     /// In seconds.
     pub time: Quantity,
-    /// In MiB on each node.
+    /// In MiB per node.
     pub memory: Quantity,
-    /// Of the whole job.
+    /// For the whole job.
     pub cpus: Quantity,
-    /// Of the whole job; their use is in `idle_share`.
+    /// For the whole job; its use is in `idle_share`.
     pub gpus: Quantity,
-    /// The part of the GPUs that was idle; `None` where it was not measured.
+    /// The idle fraction of the GPUs; `None` if it was not measured.
     pub idle_share: Option<f64>,
     /// The runs that did not complete, by their state in lower case.
     pub failures: BTreeMap<String, usize>,
-    /// The runs that completed or ended for their time or memory: a recommendation could have cut them.
+    /// Number of runs that completed or ended because of their time or memory limit: a recommendation could
+    /// have cut them.
     pub ended: usize,
-    /// Those that the recommendations would have cut.
+    /// Number of those that the recommendations would have cut.
     pub cut: usize,
     pub waited_h: f64,
-    /// The options of `sbatch` that should change.
+    /// The recommended options of `sbatch`.
     pub sbatch: Vec<String>,
-    /// The newest run, whose request counts as what is asked for.
-    pub latest: Run,
+    /// The newest run, whose request counts as the present one.
+    pub latest: AccountedRun,
 }
 
-/// What was asked for, used and should be asked for of one resource.
+/// Request, use and recommendation for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quantity {
     pub asked: Option<f64>,
     pub used_p50: Option<f64>,
     pub used_p95: Option<f64>,
-    /// `None` where nothing should change.
+    /// `None` if no change is recommended.
     pub recommended: Option<f64>,
 }
 
-/// Returns what past runs say, by name; names with more runs first.
-pub fn review(runs: &[Run]) -> Vec<NameReview> {
-    let mut by_name: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
+/// Returns reviews of past runs by name; names with more runs come first.
+pub fn review(runs: &[AccountedRun]) -> Vec<NameReview> {
+    let mut by_name: BTreeMap<&str, Vec<&AccountedRun>> = BTreeMap::new();
     for run in runs {
         by_name.entry(&run.name).or_default().push(run);
     }
@@ -59,21 +60,21 @@ pub fn review(runs: &[Run]) -> Vec<NameReview> {
     reviews
 }
 
-/// How much sooner than its limit Slurm may end a run, and how much of its memory a run may have seemed to use before it was
-/// ended: what a run that was stopped had, as a part of what is asked for now, if it was the same.
+/// Slurm may end a run slightly before its limit, and memory use may appear slightly lower than at the kill.
+/// A stopped run's limit of at least this fraction of the present request therefore counts as equal to it.
 const SAME: f64 = 0.98;
 
-/// What a run needs at least that was stopped: more than it had.
+/// Minimum need of a stopped run, relative to its limit.
 const MORE: f64 = 1.0;
 
-fn of_name(runs: &[&Run]) -> Option<NameReview> {
+fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
     let latest =
         *runs.iter().max_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(std::cmp::Ordering::Equal))?;
     let mut failures = BTreeMap::new();
     for run in runs.iter().filter(|run| run.state != SlurmState::Completed) {
         *failures.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
     }
-    let ended: Vec<&Run> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
+    let ended: Vec<&AccountedRun> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
     let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
     let waited = runs.iter().map(|run| run.waited().0).sum::<f64>();
     let mut review = NameReview {
@@ -81,7 +82,7 @@ fn of_name(runs: &[&Run]) -> Option<NameReview> {
         runs: runs.len(),
         time: used(latest.limit.map(|limit| limit.0), whole().map(|run| run.elapsed().0)),
         memory: used(latest.memory.map(|memory| memory.mib), ended.iter().filter_map(|run| run.used_mib())),
-        cpus: used(latest.cpus.map(to_f64), whole().filter_map(Run::used_cpus)),
+        cpus: used(latest.cpus.map(to_f64), whole().filter_map(AccountedRun::used_cpus)),
         gpus: Quantity { asked: latest.gpus.map(f64::from), ..Quantity::default() },
         idle_share: gpus::idle_share(whole()),
         failures,
@@ -98,12 +99,12 @@ fn of_name(runs: &[&Run]) -> Option<NameReview> {
     Some(review)
 }
 
-/// Returns the place of a run among those of its name.
-fn order(run: &Run) -> (f64, f64) {
+/// Returns the sort key of a run among those of its name.
+fn order(run: &AccountedRun) -> (f64, f64) {
     (run.submitted.unwrap_or(run.started).0, run.started.0)
 }
 
-fn could_be_cut(run: &Run) -> bool {
+fn could_be_cut(run: &AccountedRun) -> bool {
     matches!(run.state, SlurmState::Completed | SlurmState::Timeout | SlurmState::OutOfMemory)
 }
 
@@ -113,13 +114,13 @@ fn used(asked: Option<f64>, uses: impl Iterator<Item = f64>) -> Quantity {
 }
 
 impl NameReview {
-    /// Returns the part of the runs that could have been cut and that the recommendations would have cut.
+    /// Returns the fraction of the runs that the recommendations would have cut.
     pub fn cut_share(&self) -> f64 {
         to_f64(self.cut) / to_f64(self.ended.max(1))
     }
 
-    /// Adds what to ask for, by the runs that could have been cut.
-    fn recommend(&mut self, ended: &[&Run]) {
+    /// Adds the recommendations, from the runs that could have been cut.
+    fn recommend(&mut self, ended: &[&AccountedRun]) {
         let may_cut = advice::may_cut(ended.len());
         let time = self.time.asked.map(|asked| time_needs(asked, ended));
         self.time.recommended = time.and_then(|needs| advice::recommended(&needs, may_cut, TIME));
@@ -128,7 +129,7 @@ impl NameReview {
         let memory = self.memory.asked.map(|asked| memory_needs(asked, ended));
         self.memory.recommended = memory.and_then(|needs| advice::recommended(&needs, left, MEMORY));
         self.cut = self.count_cut(ended);
-        // What nobody could foresee, such as a request that has become smaller, may cut more.
+        // Unforeseeable cases, such as a request that was reduced since, may cut more runs.
         if self.cut > may_cut {
             self.memory.recommended = None;
             self.cut = self.count_cut(ended);
@@ -138,19 +139,19 @@ impl NameReview {
             self.cut = self.count_cut(ended);
         }
         let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
-        let cores = sorted(whole().filter_map(Run::used_cpus));
+        let cores = sorted(whole().filter_map(AccountedRun::used_cpus));
         self.cpus.recommended =
             self.latest.cpus.and_then(|asked| cpus(asked, lines::tasks(&self.latest), &cores));
         self.gpus.recommended =
             self.latest.gpus.and_then(|asked| gpus::recommended(asked, whole())).map(f64::from);
     }
 
-    fn count_cut(&self, ended: &[&Run]) -> usize {
+    fn count_cut(&self, ended: &[&AccountedRun]) -> usize {
         ended.iter().filter(|run| self.cuts(run)).count()
     }
 
     /// Returns whether the recommended time or memory would have ended a run.
-    fn cuts(&self, run: &Run) -> bool {
+    fn cuts(&self, run: &AccountedRun) -> bool {
         let elapsed = run.elapsed().0;
         let by_time = self
             .time
@@ -165,33 +166,33 @@ impl NameReview {
     }
 }
 
-fn time_needs(asked: f64, ended: &[&Run]) -> Needs {
-    let timed_out = |run: &&&Run| run.state == SlurmState::Timeout;
-    let at_limit = |run: &&&Run| timed_out(run) && run.elapsed().0 >= SAME * asked;
+fn time_needs(asked: f64, ended: &[&AccountedRun]) -> ResourceNeeds {
+    let timed_out = |run: &&&AccountedRun| run.state == SlurmState::Timeout;
+    let at_limit = |run: &&&AccountedRun| timed_out(run) && run.elapsed().0 >= SAME * asked;
     let whole = ended.iter().filter(|run| run.state != SlurmState::OutOfMemory && !at_limit(run));
-    Needs {
+    ResourceNeeds {
         asked,
         uses: sorted(whole.map(|run| run.elapsed().0 + if timed_out(&run) { MORE } else { 0.0 })),
         stopped: ended.iter().filter(at_limit).count(),
     }
 }
 
-fn memory_needs(asked: f64, ended: &[&Run]) -> Needs {
-    let had = |run: &Run| run.memory.map_or(0.0, |memory| memory.mib);
-    let ran_out = |run: &&&Run| run.state == SlurmState::OutOfMemory;
-    let at_limit = |run: &&&Run| ran_out(run) && had(run) >= SAME * asked;
+fn memory_needs(asked: f64, ended: &[&AccountedRun]) -> ResourceNeeds {
+    let had = |run: &AccountedRun| run.memory.map_or(0.0, |memory| memory.mib);
+    let ran_out = |run: &&&AccountedRun| run.state == SlurmState::OutOfMemory;
+    let at_limit = |run: &&&AccountedRun| ran_out(run) && had(run) >= SAME * asked;
     let uses = ended.iter().filter(|run| !at_limit(run)).filter_map(|run| {
         let more = ran_out(&run).then(|| had(run) + MORE);
         run.used_mib().into_iter().chain(more).reduce(f64::max)
     });
-    Needs { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
+    ResourceNeeds { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
 }
 
-/// Room for runs that keep more CPUs busy for a while.
+/// Margin for runs that temporarily use more CPUs.
 const CPU_ROOM: f64 = 1.2;
 
-/// Returns how many CPUs to ask for, the same number for each task; `None` where nothing should change. Fewer CPUs end no run,
-/// so the rare ones do not count.
+/// Returns the recommended CPUs, the same number per task; `None` if no change is recommended. Fewer CPUs do
+/// not end a run, so rare peaks are ignored.
 fn cpus(asked: u64, tasks: u64, cores: &[f64]) -> Option<f64> {
     let usual = quantile(cores, advice::USUAL).filter(|_| cores.len() >= ENOUGH)?;
     let (asked, tasks) = (to_f64(asked), to_f64(tasks));
@@ -199,7 +200,7 @@ fn cpus(asked: u64, tasks: u64, cores: &[f64]) -> Option<f64> {
     (wanted <= advice::worth_it(asked, usual)).then_some(wanted)
 }
 
-/// Limits are whole minutes, longer ones rounder.
+/// Limits are whole minutes; longer ones are rounded more coarsely.
 const TIME: Rounding = Rounding {
     up: |seconds| {
         up(seconds, &[(1800.0, 60.0), (7200.0, 300.0), (43_200.0, 900.0), (172_800.0, 1800.0)], 3600.0)
@@ -207,11 +208,11 @@ const TIME: Rounding = Rounding {
     down: |seconds| (seconds / 60.0).floor() * 60.0,
 };
 
-/// Memory is whole MiB, and whole GiB from 8 GiB on.
+/// Memory is in whole MiB, and in whole GiB from 8 GiB.
 const MEMORY: Rounding =
     Rounding { up: |mib| up(mib, &[(2048.0, 64.0), (8192.0, 512.0)], 1024.0), down: f64::floor };
 
-/// Rounds up to the step of the first limit that is not reached.
+/// Rounds up to the step of the first range that contains the value.
 fn up(value: f64, steps: &[(f64, f64)], last: f64) -> f64 {
     let step = steps.iter().find(|(below, _)| value < *below).map_or(last, |(_, step)| *step);
     (value / step).ceil() * step

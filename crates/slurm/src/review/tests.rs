@@ -1,18 +1,18 @@
-//! What runs of a name say, on runs whose use is known.
+//! Reviews of runs with known use.
 
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::accounting::{Accounting, Run};
+use crate::accounting::{AccountedRun, Accounting};
 use crate::time;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
 const COLUMNS: &str = "JobIDRaw|JobName|State|Submit|Start|End|Timelimit|ReqTRES|AllocTRES|NNodes|NTasks|ReqMem|MaxRSS|TotalCPU|TRESUsageInAve";
 
-/// A run: its state, seconds, MiB, cores, and percent of its GPUs in use.
+/// A run: its state, seconds, MiB, cores, and GPU use in percent.
 #[derive(Clone, Debug)]
 struct Made {
     state: &'static str,
@@ -24,8 +24,8 @@ struct Made {
 
 const USUAL: Made = Made { state: "COMPLETED", seconds: 3600, mib: 4096, cores: 4, percent: 90 };
 
-/// Returns runs that asked for one day, 64 GiB, 16 CPUs and 4 GPUs on one node.
-fn runs(made: &[Made]) -> Vec<Run> {
+/// Returns runs that requested one day, 64 GiB, 16 CPUs and 4 GPUs on one node.
+fn runs(made: &[Made]) -> Vec<AccountedRun> {
     let mut text = format!("{COLUMNS}\n");
     for (number, run) in (1..).zip(made) {
         let start = 1_795_000_000 + 100_000 * i64::from(number);
@@ -100,7 +100,8 @@ fn failures_and_waits_are_counted() {
 }
 
 proptest! {
-    /// Whatever ran: no more is cut than may be, what is lowered is worth it, what is raised stays near what was asked.
+    /// For any runs: no more of them are cut than allowed, a reduction is worthwhile, and an increase stays
+    /// near the request.
     #[test]
     fn recommendations_keep_their_promises(
         made in proptest::collection::vec(
@@ -112,7 +113,7 @@ proptest! {
         ),
         scale in 1_u32..20,
     ) {
-        // Smaller uses leave something to recommend.
+        // Smaller uses allow a recommendation.
         let made: Vec<Made> =
             made.into_iter().map(|made| Made { seconds: made.seconds / scale + 1, mib: made.mib / scale + 1, ..made }).collect();
         let name_review = one(&made);

@@ -1,6 +1,8 @@
-//! Bundles: the output of all calls by which hsched reads from Slurm, as one compressed archive (`hsched.bundle/1`).
+//! Bundles: the output of all of hsched's reading calls to Slurm, as one compressed archive
+//! (`hsched.bundle/1`).
 //!
-//! `manifest.json` lists the calls; the output of each is in `NAME.txt`. All files are in the folder `hsched-bundle`.
+//! `manifest.json` lists the calls; each output is in `NAME.txt`. All files are in the folder
+//! `hsched-bundle`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -17,21 +19,21 @@ const SCHEMA: &str = "hsched.bundle/1";
 const FOLDER: &str = "hsched-bundle";
 const MANIFEST: &str = "manifest.json";
 
-/// The most bytes that all files of a bundle may have together.
+/// Maximum total size of a bundle's files in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// What begins every compressed file.
+/// First bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What a bundle holds.
+/// The content of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bundle {
+pub struct SavedBundle {
     pub schema: String,
-    /// The version of hsched that made it.
+    /// The version of hsched that created it.
     pub hsched: String,
     /// The version of Slurm's commands, if they print one.
     pub slurm: Option<String>,
-    /// When it was made, in seconds since 1970.
+    /// When it was created, in Unix seconds.
     pub taken_at: f64,
     pub calls: Vec<BundledCall>,
 }
@@ -47,7 +49,7 @@ pub struct BundledCall {
     pub output: String,
 }
 
-/// Why a bundle could not be read.
+/// Why a bundle cannot be read.
 #[derive(Debug, Error)]
 pub enum BundleError {
     #[error("is compressed, but not a bundle of hsched doctor --bundle: {0}")]
@@ -64,14 +66,14 @@ pub enum BundleError {
     Missing(&'static str, String),
 }
 
-impl Bundle {
+impl SavedBundle {
     /// Returns a bundle of calls.
     pub fn new(slurm: Option<String>, taken_at: f64, calls: Vec<BundledCall>) -> Self {
         let hsched = env!("CARGO_PKG_VERSION").to_owned();
         Self { schema: SCHEMA.to_owned(), hsched, slurm, taken_at, calls }
     }
 
-    /// Returns whether these are the bytes of a compressed file.
+    /// Returns whether these bytes are a gzip file.
     pub fn is_bundle(bytes: &[u8]) -> bool {
         bytes.starts_with(&GZIP)
     }
@@ -79,7 +81,7 @@ impl Bundle {
     /// Returns the bytes of the archive.
     ///
     /// # Errors
-    /// When the archive cannot hold something of it, such as a name that is too long.
+    /// If the archive cannot store a part of it, such as a name that is too long.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
         let manifest = serde_json::to_string_pretty(self)? + "\n";
@@ -96,10 +98,10 @@ impl Bundle {
         compressed.finish()
     }
 
-    /// Returns the bundle that an archive holds. Nothing is unpacked.
+    /// Returns the bundle in an archive. Nothing is unpacked to disk.
     ///
     /// # Errors
-    /// When it is no archive, no bundle, or of a later version.
+    /// If it is not an archive, not a bundle, or from a later version.
     pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(LIMIT));
         let mut files = BTreeMap::new();
@@ -124,7 +126,7 @@ impl Bundle {
     /// Returns the output of a call.
     ///
     /// # Errors
-    /// When the bundle lacks it; says why.
+    /// If the bundle lacks it; the error says why.
     pub fn output(&self, name: &'static str) -> Result<&str, BundleError> {
         let call = self.calls.iter().find(|call| call.name == name);
         let call = call.ok_or_else(|| BundleError::Missing(name, "the call was not made".to_owned()))?;
@@ -139,14 +141,14 @@ impl Bundle {
 mod tests {
     use super::*;
 
-    fn bundle() -> Bundle {
+    fn bundle() -> SavedBundle {
         let call = |name: &str, error: Option<&str>| BundledCall {
             name: name.to_owned(),
             command: format!("{name} -h"),
             error: error.map(str::to_owned),
             output: if error.is_none() { format!("{name}\u{1f}1\u{1e}\n") } else { String::new() },
         };
-        Bundle::new(
+        SavedBundle::new(
             Some("22.05.8".to_owned()),
             1_795_000_000.0,
             vec![call("sinfo", None), call("sshare", Some("denied"))],
@@ -156,9 +158,9 @@ mod tests {
     #[test]
     fn a_bundle_is_read_as_it_was_written() {
         let bytes = bundle().to_bytes().expect("an archive");
-        assert!(Bundle::is_bundle(&bytes) && !Bundle::is_bundle(b"NODELIST"));
+        assert!(SavedBundle::is_bundle(&bytes) && !SavedBundle::is_bundle(b"NODELIST"));
         assert_eq!(bytes, bundle().to_bytes().expect("an archive"), "the same bundle, other bytes");
-        let read = Bundle::parse(&bytes).expect("a bundle");
+        let read = SavedBundle::parse(&bytes).expect("a bundle");
         assert_eq!(read, bundle());
         assert_eq!(read.output("sinfo").ok(), Some("sinfo\u{1f}1\u{1e}\n"));
         let why = |name| read.output(name).expect_err("no output").to_string();
@@ -169,14 +171,14 @@ mod tests {
     #[test]
     fn other_archives_and_broken_ones_are_refused() {
         let bytes = bundle().to_bytes().expect("an archive");
-        assert!(matches!(Bundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
+        assert!(matches!(SavedBundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
         let empty = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         let empty = empty.into_inner().and_then(GzEncoder::finish).expect("an archive");
-        assert!(matches!(Bundle::parse(&empty), Err(BundleError::NoManifest)));
+        assert!(matches!(SavedBundle::parse(&empty), Err(BundleError::NoManifest)));
         let later =
-            Bundle { schema: "hsched.bundle/2".to_owned(), ..bundle() }.to_bytes().expect("an archive");
+            SavedBundle { schema: "hsched.bundle/2".to_owned(), ..bundle() }.to_bytes().expect("an archive");
         assert!(
-            matches!(Bundle::parse(&later), Err(BundleError::Schema(schema)) if schema == "hsched.bundle/2")
+            matches!(SavedBundle::parse(&later), Err(BundleError::Schema(schema)) if schema == "hsched.bundle/2")
         );
     }
 }

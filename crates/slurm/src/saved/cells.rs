@@ -1,4 +1,4 @@
-//! How the lines of a table fall into the cells of its columns.
+//! How the lines of a table are split into the cells of its columns.
 
 use super::fields::What;
 use super::header::{CellLayout, Column, Header};
@@ -6,11 +6,11 @@ use super::looks;
 use crate::amount;
 use crate::record::value;
 
-/// Most marks inside of the values of a line.
+/// Maximum number of separators inside the values of a line.
 const MOST_MARKS: usize = 12;
 
 impl Column {
-    /// Returns whether parts of a line that a mark separates may be one value of this column.
+    /// Returns whether parts of a line between separators may form one value of this column.
     fn may_join(&self, parts: &[(usize, &str)], mark: char) -> bool {
         match self.what() {
             _ if self.is_text() => true,
@@ -27,7 +27,7 @@ impl Column {
 }
 
 impl Header {
-    /// Returns the cells of a line, or `None` where it does not fall into these columns.
+    /// Returns the cells of a line, or `None` if it does not match these columns.
     pub(super) fn cells<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         match self.layout {
             CellLayout::Separated(mark) => self.separated_cells(line, mark),
@@ -45,7 +45,7 @@ impl Header {
         if mark == ',' && parts.len() > count {
             self.join(line, mark, &parts, Vec::new(), &mut found);
         }
-        // Marks may end a line, and begin it too.
+        // Separators may also end and begin a line.
         if parts.len() > count && is_empty(parts.last()) {
             parts.pop();
         }
@@ -55,14 +55,15 @@ impl Header {
         if parts.len() == count && mark != ',' {
             return Some(parts.iter().map(|&(_, part)| part).collect());
         }
-        // The mark stands inside of values, too: of all ways to join them only one must fit.
+        // The separator may also occur inside values; exactly one way to join the parts must be plausible.
         self.join(line, mark, &parts, Vec::new(), &mut found);
         found.dedup();
         found.truncate(2);
         found.pop().filter(|_| found.is_empty())
     }
 
-    /// Adds to `found` all ways in which parts of a line, joined where a value may hold the mark, are likely cells.
+    /// Adds to `found` all ways to join parts of a line into plausible cells, where a value may contain the
+    /// separator.
     fn join<'a>(
         &self,
         line: &'a str,
@@ -91,13 +92,13 @@ impl Header {
         }
     }
 
-    /// Returns the words of a line as cells: one by one where there are as many, else by what tells more.
+    /// Returns the words of a line as cells: one by one if the numbers are equal, else by further rules.
     fn words<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         let (found, count) = (words(line), self.columns.len());
         let likely = |cells: &Vec<&'a str>| self.is_likely(cells);
         let one_by_one = || (found.len() == count).then(|| found.iter().map(|&(_, word)| word).collect());
         let below_names = || self.below_names(line, &found).filter(likely);
-        // Most nodes have no reservation: then the number of words says nothing, beside free text at least.
+        // Most nodes have no reservation, so with a free-text column the number of words is ambiguous.
         let may_lack = self.columns.iter().any(|column| column.name() == "RESERVATION");
         if may_lack && self.columns.iter().any(Column::is_text) {
             return below_names();
@@ -110,7 +111,7 @@ impl Header {
             .or_else(|| self.with_a_gap(&found).filter(likely))
     }
 
-    /// Returns the cells where the only column of free text has several words, or none at the end.
+    /// Returns the cells if the only free-text column has several words, or none at the end of the line.
     fn with_text<'a>(&self, line: &'a str, found: &[(usize, &'a str)]) -> Option<Vec<&'a str>> {
         let count = self.columns.len();
         let index = self.columns.iter().position(Column::is_text)?;
@@ -125,7 +126,7 @@ impl Header {
         Some(before.chain([text]).chain(found.iter().skip(last + 1).map(|&(_, word)| word)).collect())
     }
 
-    /// Returns the cells where each word stands above or below a name of the header line: some are empty.
+    /// Returns the cells if each word stands below a name of the header line; some cells are empty.
     fn below_names<'a>(&self, line: &'a str, found: &[(usize, &'a str)]) -> Option<Vec<&'a str>> {
         let mut cells = vec![""; self.columns.len()];
         let mut starts = vec![0; self.columns.len()];
@@ -135,7 +136,7 @@ impl Header {
             let behind = |column: &Column| column.has_name() && column.word.1 <= start;
             let index = match self.columns.iter().filter(meets).count() {
                 1 => self.columns.iter().position(|column| meets(&column))?,
-                // Texts are longer than the names of their columns.
+                // Values are longer than the names of their columns.
                 0 => self.columns.iter().rposition(behind).filter(|&index| self.columns[index].is_text())?,
                 _ => return None,
             };
@@ -149,7 +150,7 @@ impl Header {
         self.is_whole(&cells).then_some(cells)
     }
 
-    /// Returns whether only cells of fields are empty that may be.
+    /// Returns whether only cells of optional fields are empty.
     fn is_whole(&self, cells: &[&str]) -> bool {
         let is_zero = self.position(What::Count).is_some_and(|count| cells[count].trim() == "0");
         let may_lack = |column: &Column| match column.what() {
@@ -160,8 +161,7 @@ impl Header {
         cells.iter().zip(&self.columns).all(|(cell, column)| !cell.trim().is_empty() || may_lack(column))
     }
 
-    /// Returns the cells where one is empty: the reservation of most nodes, or the nodes of a partition
-    /// without any.
+    /// Returns the cells if one is empty: the reservation of most nodes, or the nodes of an empty partition.
     fn with_a_gap<'a>(&self, found: &[(usize, &'a str)]) -> Option<Vec<&'a str>> {
         let gap = self.columns.iter().position(|column| column.name() == "RESERVATION");
         let last = self.columns.len() - 1;
@@ -174,7 +174,8 @@ impl Header {
         self.is_whole(&cells).then_some(cells)
     }
 
-    /// Returns the cells between the places where the columns begin, or `None` where the line is not like that.
+    /// Returns the cells between the columns' start positions, or `None` if the line does not have that
+    /// layout.
     pub(super) fn slices<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         let ends = self.columns.iter().skip(1).map(|column| column.word.0).chain([usize::MAX]);
         let cell = |(column, end): (&Column, usize)| {
@@ -183,7 +184,7 @@ impl Header {
         };
         let cells: Vec<&str> = self.columns.iter().zip(ends).map(cell).collect::<Option<_>>()?;
         let fits = |(cell, column): (&&str, &Column)| {
-            // Where the widths are known, values may stand at the right.
+            // With known widths, values may be right-aligned.
             let begins = !column.has_name() || !cell.starts_with(' ') || cell.trim().is_empty();
             begins && (column.is_text() || !cell.trim().contains(char::is_whitespace))
         };
@@ -191,7 +192,7 @@ impl Header {
         (fits && self.is_whole(&cells) && self.is_likely(&cells)).then_some(cells)
     }
 
-    /// Returns whether every cell looks like what its column holds.
+    /// Returns whether every cell is plausible for its column.
     pub(super) fn is_likely(&self, cells: &[&str]) -> bool {
         let named = self.names().is_some_and(|index| cells[index].contains(|c: char| c.is_ascii_digit()));
         cells.iter().zip(&self.columns).all(|(cell, column)| {
@@ -200,7 +201,7 @@ impl Header {
             match column.what() {
                 What::Count => amount::count(text).is_some(),
                 What::NodesState | What::CpusState => text.contains('/') || text == "?",
-                // A word that is not known may be a new state, or this is no line of the table.
+                // An unknown word may be a new state, or the line may not belong to the table.
                 What::State => {
                     let is_one = |c: char| c.is_ascii_alphanumeric() || "_+-*~#!%$@^".contains(c);
                     text.chars().all(is_one) && !looks::is_job_state(text) && (named || looks::is_state(text))
@@ -222,7 +223,8 @@ impl Header {
     }
 }
 
-/// Returns the parts of a line between marks with the bytes at which they begin; a comma inside of brackets is none.
+/// Returns the parts of a line between separators with their byte offsets; commas inside brackets do not
+/// separate.
 fn split(line: &str, mark: char) -> Vec<(usize, &str)> {
     let mut depth = 0_i32;
     let is_mark = |c: char| {
@@ -238,7 +240,7 @@ fn split(line: &str, mark: char) -> Vec<(usize, &str)> {
     line.split(is_mark).map(place).collect()
 }
 
-/// Returns the words of a line with the bytes at which they begin.
+/// Returns the words of a line with their byte offsets.
 pub(super) fn words(line: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut rest = line;

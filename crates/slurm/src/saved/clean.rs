@@ -1,4 +1,4 @@
-//! The lines of a saved text without what terminals, pagers, mail and chat put around them.
+//! The lines of a saved text, without the additions of terminals, pagers, mail and chat.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use crate::record::{FIELD_END, RECORD_END};
 pub(super) struct CleanLine<'a> {
     pub number: usize,
     pub text: Cow<'a, str>,
-    /// What somebody typed, where the line is a shell's prompt; empty where nothing was typed.
+    /// The typed command, if the line is a shell prompt; empty if nothing was typed.
     pub command: Option<String>,
 }
 
-/// First words of commands that people type around the output of Slurm.
+/// First words of commands that people type to process Slurm's output.
 const COMMANDS: [&str; 11] =
     ["sinfo", "scontrol", "squeue", "sacct", "srun", "sbatch", "salloc", "ssh", "hsched", "exit", "logout"];
 
-/// Beginnings of lines, in lower case, that terminals, shells and pagers write.
+/// Beginnings of lines that terminals, shells and pagers write, in lower case.
 const NOISE: [&str; 22] = [
     "connection to ",
     "connection refused",
@@ -43,7 +43,7 @@ const NOISE: [&str; 22] = [
     "welcome to",
 ];
 
-/// Returns the text without a terminal's colours and other control sequences, and with plain blanks.
+/// Returns the text without terminal colours and other control sequences, and with ordinary blanks.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     let text = text.trim_start_matches('\u{feff}');
     let odd =
@@ -55,7 +55,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(anstream::adapter::strip_str(&text).to_string())
 }
 
-/// Returns the lines that may be somebody's output or prompts, and those that surely are neither.
+/// Returns the lines that may be output or prompts, and the lines that certainly are neither.
 pub(super) fn lines(text: &str) -> (Vec<CleanLine<'_>>, Vec<CleanLine<'_>>) {
     let (mut kept, mut noise) = (Vec::new(), Vec::new());
     for (index, raw) in text.split('\n').enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn lines(text: &str) -> (Vec<CleanLine<'_>>, Vec<CleanLine<'_>>) {
     (kept, noise)
 }
 
-/// Returns what is left of a line without what was overwritten, marks of quotation and a pager's prompt.
+/// Returns a line without overwritten text, quotation marks of mail and a pager's prompt.
 fn bare(line: &str) -> &str {
     let mut line = line.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or("");
     while let Some(quoted) = line.trim_start().strip_prefix('>') {
@@ -87,7 +87,7 @@ fn bare(line: &str) -> &str {
     }
 }
 
-/// Returns whether a line is the edge of a block of code, a rule, or the time that `sinfo -l` prints first.
+/// Returns whether a line is the edge of a code block, a rule, or the time that `sinfo -l` prints first.
 fn is_frame(line: &str) -> bool {
     let line = line.trim();
     let days = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
@@ -96,14 +96,14 @@ fn is_frame(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~") || is_rule || is_date
 }
 
-/// Returns what was typed, where a line is a prompt (`[user@host ~]$ sinfo`) or a command alone.
+/// Returns the typed text if a line is a prompt (`[user@host ~]$ sinfo`) or a command alone.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim();
     let is_command = |text: &str| text.split_whitespace().next().is_some_and(|word| COMMANDS.contains(&word));
     if is_command(line) {
         return Some(line);
     }
-    // An environment's name may stand first: (base) user@host:~$
+    // The name of an environment may come first: (base) user@host:~$
     let prompt = line.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(line, |(_, rest)| rest);
     prompt.match_indices(['$', '#', '%', '>', '❯', '➜', 'λ']).find_map(|(at, mark)| {
         let (before, after) = (prompt[..at].trim_end(), &prompt[at + mark.len()..]);
@@ -124,11 +124,11 @@ fn names_somebody(text: &str) -> bool {
     !user.is_empty() && user.chars().all(is_name) && rest.starts_with(is_name)
 }
 
-/// Returns whether a line is what a terminal, shell or pager writes: none of it is ever in a table.
+/// Returns whether a terminal, shell or pager wrote a line; no table contains such lines.
 fn is_noise(line: &str) -> bool {
     let line = line.trim();
     let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-    // `sinfo: error: …`, `bash: …`; but `CLUSTER: name` is sinfo's.
+    // `sinfo: error: …` and `bash: …` are messages, but sinfo prints `CLUSTER: name`.
     let says = first.strip_suffix(':').is_some_and(|word| {
         let is_program = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-');
         !word.is_empty() && word.chars().all(is_program) && word != "CLUSTER" && !rest.is_empty()

@@ -1,4 +1,4 @@
-//! The columns of a table without its header line, as the user gives them: the format of `sinfo -o` or `-O`.
+//! The columns of a table without a header line, as given by the user: the format of `sinfo -o` or `-O`.
 
 use std::str::FromStr;
 
@@ -8,17 +8,17 @@ use super::fields::{Field, of_letter, of_name};
 use super::header::{CellLayout, Column, Header};
 use crate::record::excerpt;
 
-/// Width of the columns of `-O`, unless requested otherwise.
+/// Width of the columns of `-O` without an explicit width.
 const WIDTH: usize = 20;
 
-/// Programs behind a pipe that leave a line as it is.
+/// Programs after a pipe that leave lines unchanged.
 const FILTERS: [&str; 9] = ["sort", "head", "tail", "grep", "egrep", "less", "more", "cat", "tee"];
 
-/// The columns of a table, and what stands between them.
+/// The columns of a table, and their separator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(Header);
 
-/// Why a text is no format of sinfo that says how its lines fall into columns.
+/// Why a text is not a sinfo format that defines how lines are split into columns.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ColumnsError {
     #[error("sinfo has no field {field:?}")]
@@ -35,7 +35,7 @@ pub enum ColumnsError {
     NoNodes,
 }
 
-/// A field of the format, with its width and what stands behind it.
+/// A field of the format, with its width and the text after it.
 struct FormatField<'a> {
     field: &'static Field,
     width: Option<usize>,
@@ -47,7 +47,7 @@ impl Columns {
         &self.0
     }
 
-    /// Returns the columns of what a typed command prints, where it is a sinfo with a format.
+    /// Returns the columns printed by a typed command, if it is a sinfo with a format.
     pub(super) fn of_command(command: &str) -> Option<Self> {
         let words = shell_words::split(command).ok()?;
         let mut words =
@@ -57,7 +57,7 @@ impl Columns {
         while let Some(word) = words.next() {
             let short = word.strip_prefix('-').filter(|word| !word.starts_with('-'));
             if word == "|" {
-                // `uniq -c` adds a column, awk and cut take some away.
+                // `uniq -c` adds a column; awk and cut remove some.
                 if !words.next().is_some_and(|program| FILTERS.contains(&program)) {
                     return None;
                 }
@@ -100,7 +100,7 @@ impl FromStr for Columns {
     }
 }
 
-/// Returns the fields of a format of `-o`: `%[[.]width]letter` with any text between.
+/// Returns the fields of a format of `-o`: `%[[.]width]letter` with any text between them.
 fn short(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     let (before, fields) = format.split_once('%').unwrap_or((format, ""));
     if !before.trim().is_empty() {
@@ -121,7 +121,7 @@ fn short(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
         .collect()
 }
 
-/// Returns the fields of a format of `-O`: `name[:[.][width][text]]` with commas between.
+/// Parses the fields of a format of `-O`: `name[:[.][width][text]]`, separated by commas.
 fn long(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     let asked = |text| {
         let (name, rest) = match str::split_once(text, ':') {
@@ -136,7 +136,7 @@ fn long(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     format.split(',').map(asked).collect()
 }
 
-/// Splits off a width, which a point may precede; 0 is none.
+/// Splits off a width, which a dot may precede; 0 means no width.
 fn width(text: &str) -> (Option<usize>, &str) {
     let text = text.strip_prefix('.').unwrap_or(text);
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -1,17 +1,17 @@
-//! Why a saved text shows no cluster.
+//! Why a saved text contains no cluster.
 
 use thiserror::Error;
 
-/// What can be read, for hints.
+/// A list of readable texts, for hints.
 pub const READABLE: &str = "hsched reads saved output of `scontrol show node`, `sinfo --json`, \
     `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster \
     file, or `hsched inventory --format json`";
 
-/// A question to sinfo whose answer says all that counts, for hints.
+/// A sinfo command whose output has all necessary data, for hints.
 pub(super) const ASK: &str =
     "`sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'`";
 
-/// Why a saved text shows no cluster.
+/// Why a saved text contains no cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SavedError {
     #[error("is empty")]
@@ -67,7 +67,7 @@ pub enum SavedError {
 }
 
 impl SavedError {
-    /// Returns whether it helps to know what can be read.
+    /// Returns whether a list of readable texts helps.
     pub fn is_of_another_kind(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What a saved text says of one node, and the node made of it.
+//! The data in a saved text about one node, and the node built from it.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use crate::stock::stocks;
 use crate::{Gres, Tres};
 use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeState, Usage};
 
-/// What one place says of a node; `None` where it says nothing.
+/// Data about a node from one place; `None` if missing there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct NodeFacts {
     pub state: Option<String>,
-    /// Whether the node is one of several of which not all are up, and nothing says which.
+    /// Whether the node belongs to a group of which some unknown nodes are not up.
     pub is_vague: bool,
     pub reason: Option<String>,
-    /// The node's GRES and what of it is in use.
+    /// The node's GRES, and those in use.
     pub gres: Option<String>,
     pub gres_used: Option<String>,
-    /// Whether more may be in use than is said: the text was cut off.
+    /// Whether the text about use was cut off, so that more may be in use.
     pub is_used_cut: bool,
-    /// The node's TRES and what of them is in use.
+    /// The node's TRES, and those in use.
     pub tres: Option<String>,
     pub tres_used: Option<String>,
     pub cpus: Option<u64>,
@@ -31,12 +31,12 @@ pub(super) struct Facts {
     pub partitions: BTreeSet<String>,
 }
 
-/// How much of a node a state leaves for new work: the more, the less.
+/// Returns how far a state restricts new work on a node; higher is more restrictive.
 fn severity(state: &str) -> (Availability, bool) {
     (NodeState::parse(state).availability(), is_busy(state))
 }
 
-/// Returns whether a node in this state has work.
+/// Returns whether a node in this state runs jobs.
 fn is_busy(state: &str) -> bool {
     let state = state.to_ascii_lowercase();
     let busy = |word: &str| {
@@ -52,10 +52,10 @@ fn is_full(state: &str) -> bool {
     words.any(|word| matches!(word, "alloc" | "allocated"))
 }
 
-impl Facts {
-    /// Takes over what is not known yet, and returns notes on what the other place says otherwise.
+impl NodeFacts {
+    /// Adds missing data from another place; returns notes on contradictions.
     ///
-    /// What leaves less free counts.
+    /// The data with fewer free resources win.
     pub(super) fn fill(&mut self, other: &Self) -> Vec<&'static str> {
         let mut notes = Vec::new();
         if let (Some(state), Some(said)) = (&self.state, &other.state)
@@ -101,7 +101,7 @@ impl Facts {
         notes
     }
 
-    /// Makes the node one where no job can start.
+    /// Marks the node so that no job can start there.
     pub(super) fn take_down(&mut self) {
         self.state = Some(match self.state.take() {
             Some(state) if NodeState::parse(&state).availability() == Availability::Down => state,
@@ -110,7 +110,7 @@ impl Facts {
         });
     }
 
-    /// Returns whether it says how many GPUs are in use, but not how many there are.
+    /// Returns whether the number of GPUs in use is known, but not their total.
     pub(super) fn says_only_use(&self) -> bool {
         let count = |text: &Option<String>| Gres::parse(text.as_deref().unwrap_or_default()).gpu_total();
         let tres = Tres::parse(self.tres.as_deref().unwrap_or_default());
@@ -118,7 +118,7 @@ impl Facts {
     }
 
     pub(super) fn node(mut self, name: NodeName, notes: &mut Notes) -> Node {
-        // Who has no idle CPU has no GPU to give, although some may be in no job.
+        // A node without an idle CPU has no GPU to offer, even if no job holds some of them.
         let is_full = self.state.as_deref().is_some_and(is_full);
         if is_full {
             self.cpus_used = self.cpus;
@@ -162,9 +162,9 @@ impl Facts {
         }
     }
 
-    /// Returns the GPUs with their use, and other resources.
+    /// Returns the GPUs with their use, and the other resources.
     ///
-    /// On a node with work, GPUs of which nothing says that they are free are in use.
+    /// On a node that runs jobs, GPUs not known to be free count as in use.
     fn gpus(&self, name: &NodeName, is_up: bool, notes: &mut Notes) -> (Vec<GpuStock>, Vec<String>) {
         let gres = |text: &Option<String>| Gres::parse(text.as_deref().unwrap_or_default());
         let tres = |text: &Option<String>| Tres::parse(text.as_deref().unwrap_or_default()).gres;
@@ -176,7 +176,7 @@ impl Facts {
         }
         let held = gres(&self.gres_used);
         let tracked = tres(&self.tres_used);
-        // TRES name GPUs only where the site tracks them; then silence about their use is a zero.
+        // TRES list GPUs only if the site tracks them; in that case a missing use means zero.
         let used = if !held.gpus.is_empty() {
             Some(held.gpus)
         } else if tracked.gpu_total() > 0 || (configured.gpu_total() > 0 && self.tres_used.is_some()) {
@@ -206,7 +206,7 @@ impl Facts {
         (stocks, other.iter().map(|part| one_line(part)).collect())
     }
 
-    /// Notes what a node with work does not say of its use.
+    /// Adds a note on unknown use of a node that runs jobs.
     fn note_unsaid(&self, name: &NodeName, says_gpus: bool, notes: &mut Notes) {
         if !says_gpus {
             notes.of(name, "has jobs, but their GPUs are not shown: hsched counts none as free".to_owned());
@@ -223,7 +223,7 @@ impl Facts {
         }
     }
 
-    /// Returns whether the node has surely no job, or nothing says that it has one.
+    /// Returns whether the node certainly runs no job, or no data show one.
     fn is_without_work(&self) -> bool {
         match (&self.state, self.cpus_used) {
             (_, Some(0)) => true,

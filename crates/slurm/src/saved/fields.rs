@@ -1,13 +1,13 @@
-//! The fields of sinfo: their names in header lines and in the formats of `-o` and `-O`.
+//! The fields of sinfo: their names in header lines, and in the formats of `-o` and `-O`.
 
-/// What a column says of a node.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Nodes,
-    /// A node's host name, which is its name where there is no better.
+    /// A node's host name, used as its name if there is no better one.
     Host,
     Count,
-    /// Nodes as allocated/idle/other/total, or as allocated/idle.
+    /// Node counts as allocated/idle/other/total, or as allocated/idle.
     NodesState,
     Partition,
     /// Whether the partition is up.
@@ -17,7 +17,7 @@ pub(super) enum What {
     Gres,
     GresUsed,
     Cpus,
-    /// CPUs as allocated/idle/other/total.
+    /// CPU counts as allocated/idle/other/total.
     CpusState,
     Memory,
     AllocMemory,
@@ -25,9 +25,9 @@ pub(super) enum What {
     AvailableFeatures,
     Reason,
     Cluster,
-    /// Text with blanks of which nothing is kept.
+    /// Free text with blanks, which is ignored.
     Text,
-    /// Known to sinfo, and nothing of it is kept.
+    /// A known field of sinfo that is ignored.
     Other,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum What {
 pub(super) struct Field {
     /// Its name in header lines.
     pub header: &'static str,
-    /// Its letter for `-o`; a blank where it has none.
+    /// Its letter for `-o`; a blank if it has none.
     letter: char,
     /// Its name for `-O`.
     long: &'static str,
@@ -102,8 +102,8 @@ static FIELDS: [Field; 52] = [
     field("WEIGHT", 'w', "Weight", What::Other),
 ];
 
-/// Returns the field that a header's word names in full, or cut to at least four characters that begin
-/// no other kind of field.
+/// Returns the field named by a word of a header line, either in full or truncated to at least four
+/// characters that match no other kind of field.
 pub(super) fn in_header(word: &str) -> Option<&'static Field> {
     if let Some(exact) = FIELDS.iter().find(|field| field.header == word) {
         return Some(exact);
@@ -118,12 +118,12 @@ pub(super) fn begins_field(word: &str) -> bool {
     FIELDS.iter().any(|field| word.starts_with(field.header))
 }
 
-/// Returns the field of a letter of `-o`.
+/// Returns the field with a letter of `-o`.
 pub(super) fn of_letter(letter: char) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.letter == letter && letter != ' ')
 }
 
-/// Returns the field of a name of `-O`.
+/// Returns the field with a name of `-O`.
 pub(super) fn of_name(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| !name.is_empty() && field.long.eq_ignore_ascii_case(name))
 }

@@ -1,62 +1,62 @@
-//! What a saved text says of each node, gathered from all its places, and the cluster made of it.
+//! The data in a saved text about each node, gathered from all places, and the cluster built from them.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::error::{ASK, SavedError};
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use crate::amount;
 use crate::notes::Notes;
 use crate::record::{excerpt, partition, value};
 use hsched_model::hostlist::{self, natural_order};
 use hsched_model::{Cluster, Node, NodeName, Partition};
 
-/// What tables are called: they tell themselves whether they have a column of GPUs.
+/// Description of tables, which state themselves whether they have a GPU column.
 pub(super) const TABLE: &str = "a table of sinfo";
 
-/// Most nodes of a cluster: a hostlist writes many in a few characters.
+/// Maximum number of nodes in a cluster, because a short hostlist can expand to very many.
 const NODE_LIMIT: usize = 100_000;
-/// Most times that nodes are named: one by one, each in all its partitions.
+/// Maximum number of node mentions: each node in each of its partitions.
 const NAMED_LIMIT: usize = 10_000_000;
-/// Most GPUs of a cluster; more are no count but a fault.
+/// Maximum number of GPUs in a cluster; a larger count is an error.
 const GPU_LIMIT: u64 = 1_000_000;
-/// Most lines that a note repeats.
+/// Maximum number of lines that a note quotes.
 const LINES_SHOWN: usize = 3;
 
-/// All that was said so far.
+/// All data gathered so far.
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct NodeStatements {
     pub notes: Notes,
-    /// What shows nodes.
+    /// The kind of text that contains nodes.
     what: Option<&'static str>,
-    nodes: BTreeMap<NodeName, Facts>,
+    nodes: BTreeMap<NodeName, NodeFacts>,
     partitions: BTreeMap<String, Limits>,
-    /// Lines of which nothing was read, by number, and why where that helps.
+    /// Ignored lines by number, with the reason if it is informative.
     left_out: BTreeMap<usize, (String, String)>,
-    /// Why what was read must not be believed.
+    /// Why the data cannot be trusted.
     fault: Option<SavedError>,
     cluster: Option<String>,
-    /// How many of the nodes have no name in the text.
+    /// Number of nodes without a name in the text.
     unnamed: u64,
-    /// How often nodes were named.
+    /// Number of node mentions.
     named: usize,
 }
 
-/// Facts about a partition.
+/// Properties of a partition.
 #[derive(Default)]
 struct Limits {
     default: bool,
     /// The time limit as printed.
     time: Option<String>,
-    /// Why no job can start there: its state, where that is not `up`.
+    /// Why no job can start there: its state, unless it is `up`.
     closed: Option<String>,
 }
 
-impl Gathering {
-    /// Adds what `place` says of the nodes that a hostlist names, and returns their names.
+impl NodeStatements {
+    /// Adds the data that `place` has about the nodes of a hostlist, and returns their names.
     ///
-    /// Names that cannot be read are an error for people.
-    pub(super) fn add(&mut self, names: &str, facts: &Facts) -> Result<Vec<NodeName>, String> {
+    /// A message if the names cannot be parsed.
+    pub(super) fn add(&mut self, names: &str, facts: &NodeFacts) -> Result<Vec<NodeName>, String> {
         let text = |error: &dyn Display| error.to_string();
         let names = hostlist::expand(names).map_err(|error| text(&error))?;
         let names: Vec<NodeName> = names
@@ -65,7 +65,7 @@ impl Gathering {
             .collect::<Result<_, _>>()
             .map_err(|error| text(&error))?;
         self.named += names.len();
-        // Most are known already where a line names many and is one of many.
+        // If a line names many nodes and there are many such lines, most nodes are already known.
         let grows = names.len() <= NODE_LIMIT && self.nodes.len() <= NODE_LIMIT;
         if !grows || self.named > NAMED_LIMIT {
             self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
@@ -79,8 +79,8 @@ impl Gathering {
         Ok(names)
     }
 
-    /// Adds what is said of that many nodes without names, and returns the names that they get here.
-    pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
+    /// Adds data about `count` nodes without names, and returns their generated names.
+    pub(super) fn add_unnamed(&mut self, count: u64, facts: &NodeFacts) -> Vec<NodeName> {
         let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
         if last > NODE_LIMIT as u64 {
             self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
@@ -92,7 +92,7 @@ impl Gathering {
         self.add(&format!("unnamed[{first}-{last}]"), facts).unwrap_or_default()
     }
 
-    /// Remembers the name of the cluster of which is spoken: there must be one alone.
+    /// Records the name of the cluster; a text may be about only one.
     pub(super) fn cluster(&mut self, name: &str) {
         let first = self.cluster.get_or_insert_with(|| excerpt(name)).clone();
         if first != excerpt(name) {
@@ -100,22 +100,22 @@ impl Gathering {
         }
     }
 
-    /// Remembers why what is read must not be believed; the first reason stays.
+    /// Records why the data cannot be trusted; the first reason is kept.
     pub(super) fn fail(&mut self, fault: SavedError) {
         self.fault.get_or_insert(fault);
     }
 
-    /// Remembers a line of which nothing was read.
+    /// Records a line that could not be used.
     pub(super) fn leave_out(&mut self, number: usize, line: &str, why: &str) {
         self.left_out.insert(number, (excerpt(line), why.to_owned()));
     }
 
-    /// Remembers that the text has records or tables of nodes, of this kind.
+    /// Records that the text has node records or tables of this kind.
     pub(super) fn found(&mut self, what: &'static str) {
         self.what.get_or_insert(what);
     }
 
-    /// Returns whether nothing was found that could be nodes.
+    /// Returns whether the text contained no possible nodes.
     pub(super) fn is_empty(&self) -> bool {
         self.what.is_none()
     }
@@ -126,19 +126,19 @@ impl Gathering {
         self.nodes.values().any(|facts| says(&facts.gres) || says(&facts.tres))
     }
 
-    /// Returns whether a node of that name was added.
+    /// Returns whether a node with that name was added.
     pub(super) fn knows(&self, name: &str) -> bool {
         NodeName::new(name).is_ok_and(|name| self.nodes.contains_key(&name))
     }
 
-    /// Returns whether all nodes that a hostlist names were added.
+    /// Returns whether all nodes of a hostlist were added.
     pub(super) fn knows_all(&self, names: &str) -> bool {
         hostlist::expand(names).is_ok_and(|names| names.iter().all(|name| self.knows(name)))
     }
 
-    /// Remembers a partition as printed (`gpu*` is the default), and returns its name.
+    /// Records a printed partition (`gpu*` is the default), and returns its name.
     ///
-    /// `state` is the partition's: `up`, or why no job starts there.
+    /// `state` is `up`, or why no job starts in the partition.
     pub(super) fn partition(
         &mut self,
         printed: &str,
@@ -164,7 +164,7 @@ impl Gathering {
     /// Returns the cluster and the notes.
     ///
     /// # Errors
-    /// When there is no node, or what was read must not be believed.
+    /// If there is no node, or the data cannot be trusted.
     pub(super) fn finish(mut self) -> Result<(Cluster, Vec<String>), SavedError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -172,7 +172,7 @@ impl Gathering {
         self.note_left_out();
         self.note_without_gres();
         self.close_partitions();
-        let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
+        let mut all: Vec<(NodeName, NodeFacts)> = std::mem::take(&mut self.nodes).into_iter().collect();
         if all.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
@@ -195,7 +195,7 @@ impl Gathering {
         Ok((Cluster { nodes, partitions, ..Cluster::default() }, notes))
     }
 
-    /// Says how many lines were left out, and which: first those that may have been rows.
+    /// Adds a note with the number of ignored lines and some examples, first those that may have been rows.
     fn note_left_out(&mut self) {
         let count = self.left_out.len();
         let (rows, others): (Vec<_>, Vec<_>) =
@@ -212,15 +212,15 @@ impl Gathering {
         }
     }
 
-    /// Says that nothing tells of GPUs, unless every node says that it has none.
+    /// Adds a note that GPUs are unknown, unless every node is known to have none.
     fn note_without_gres(&mut self) {
-        let is_silent = |facts: &Facts| facts.gres.is_none() && facts.tres.is_none();
+        let is_silent = |facts: &NodeFacts| facts.gres.is_none() && facts.tres.is_none();
         if !self.nodes.is_empty() && self.what != Some(TABLE) && self.nodes.values().all(is_silent) {
             self.notes.say(format!("no GRES: nodes count as having no GPUs; {ASK} prints them"));
         }
     }
 
-    /// Takes the nodes down of which all partitions are closed: no job starts there.
+    /// Marks nodes down if all of their partitions are closed, because no job starts there.
     fn close_partitions(&mut self) {
         let closed = |name: &String| self.partitions.get(name).is_some_and(|limits| limits.closed.is_some());
         for facts in self.nodes.values_mut() {
@@ -236,7 +236,7 @@ impl Gathering {
         }
     }
 
-    /// Returns the partitions of which more than the name is known, the default first.
+    /// Returns the partitions with known properties besides the name, the default first.
     fn read_partitions(&mut self) -> Vec<Partition> {
         let mut partitions = Vec::new();
         for (name, limits) in std::mem::take(&mut self.partitions) {

@@ -1,10 +1,10 @@
-//! A table's columns, as its header line names them.
+//! The columns of a table, as named by its header line.
 
 use super::cells::words;
 use super::fields::{Field, What, in_header};
 use super::refusal;
 
-/// Width of reasons in sinfo's own formats.
+/// Width of reasons in sinfo's default formats.
 const REASON_WIDTH: usize = 20;
 
 /// A column of a table.
@@ -12,19 +12,19 @@ const REASON_WIDTH: usize = 20;
 pub(super) struct Column {
     /// `None` if its content is unknown.
     pub field: Option<&'static Field>,
-    /// Bytes at which the header's word begins and ends; 0 and 0 without a header line.
+    /// Byte range of the header's word; 0 and 0 without a header line.
     pub word: (usize, usize),
-    /// Width, where it is known.
+    /// Width, if known.
     pub width: Option<usize>,
 }
 
-/// How a table's lines fall into cells.
+/// How a table's lines are split into cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CellLayout {
     Separated(char),
-    /// Blanks between the cells.
+    /// By blanks.
     Blanks,
-    /// Columns of fixed width that may touch.
+    /// By fixed column widths; columns may touch.
     Fixed,
 }
 
@@ -40,12 +40,12 @@ impl Column {
         self.field.map_or(What::Other, |field| field.what)
     }
 
-    /// Returns whether its values may have blanks.
+    /// Returns whether its values may contain blanks.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.what(), What::Reason | What::Text)
     }
 
-    /// Returns whether a header line names it.
+    /// Returns whether it is named in a header line.
     pub(super) fn has_name(&self) -> bool {
         self.word.0 < self.word.1
     }
@@ -56,8 +56,8 @@ impl Column {
 }
 
 impl Header {
-    /// Returns the header that a line is, or `None`: every word of it must name a field, or most of them where
-    /// marks stand between the cells.
+    /// Parses a line as a header, or returns `None`: every word must name a field, or most words if the cells
+    /// have separators.
     pub(super) fn read(line: &str) -> Option<Self> {
         let separated = ['|', ';', '\t', ','].into_iter().find_map(|mark| Self::separated(line, mark));
         separated.or_else(|| Self::blank(line))
@@ -72,7 +72,7 @@ impl Header {
             columns.push(Column { field: in_header(cell.trim()), word, width });
             start += cell.len() + mark.len_utf8();
         }
-        // Marks may end the line, and begin it too.
+        // Separators may also end and begin the line.
         let is_empty = |column: &Column| {
             line.get(column.word.0..column.word.1).is_none_or(|word| word.trim().is_empty())
         };
@@ -92,7 +92,7 @@ impl Header {
         for (start, word) in words(line) {
             let field = in_header(word)?;
             let end = start + word.len();
-            // A name that is cut, or that has blanks behind it at the end, shows how wide its column is.
+            // A truncated name, or blanks after the last name, show the width of the column.
             let is_cut = word.len() < field.header.len();
             let is_padded = end < line.len() && line[end..].trim().is_empty();
             let width = if is_padded { Some(line.len() - start) } else { is_cut.then_some(word.len()) };
@@ -101,7 +101,7 @@ impl Header {
         (!columns.is_empty()).then_some(Self { columns, layout: CellLayout::Blanks })
     }
 
-    /// Returns the number of a column.
+    /// Returns the index of a column.
     pub(super) fn position(&self, what: What) -> Option<usize> {
         self.columns.iter().position(|column| column.what() == what)
     }
@@ -111,17 +111,17 @@ impl Header {
         self.position(what).is_some()
     }
 
-    /// Returns the column of node names.
+    /// Returns the index of the column with node names.
     pub(super) fn names(&self) -> Option<usize> {
         self.position(What::Nodes).or_else(|| self.position(What::Host))
     }
 
-    /// Returns whether it says how many nodes a line stands for; NODES(A/I) leaves some out.
+    /// Returns whether it has the number of nodes that a line represents; NODES(A/I) omits some.
     pub(super) fn counts_nodes(&self) -> bool {
         self.has(What::Count) || self.columns.iter().any(|column| column.name() == "NODES(A/I/O/T)")
     }
 
-    /// Returns whether it says what nodes there are, and not only why some are down (`sinfo -R`).
+    /// Returns whether it lists nodes, and not only reasons why some are down (`sinfo -R`).
     pub(super) fn shows_nodes(&self) -> bool {
         let has_stamp = self.columns.iter().any(|column| column.name() == "TIMESTAMP");
         let is_reasons =
@@ -129,7 +129,7 @@ impl Header {
         (self.names().is_some() && !is_reasons) || (self.counts_nodes() && self.columns.len() > 1)
     }
 
-    /// Returns whether a line is surely meant for these columns, although it does not fall into them.
+    /// Returns whether a line certainly belongs to these columns although it does not match them.
     pub(super) fn is_meant(&self, line: &str) -> bool {
         match self.layout {
             CellLayout::Separated(mark) => line.matches(mark).count() + 1 >= self.columns.len(),
@@ -137,17 +137,16 @@ impl Header {
         }
     }
 
-    /// Returns whether a value of a line fills its column, so that more of it may have been cut off.
+    /// Returns whether a value fills its column, so that the rest may have been cut off.
     pub(super) fn is_full(&self, index: usize, cell: &str, line: &str) -> bool {
         let Some(column) = self.columns.get(index) else { return false };
-        // sinfo makes these columns as wide as the longest of their values.
+        // sinfo makes these columns as wide as their longest value.
         if self.is_sinfos_own() && matches!(column.what(), What::Partition | What::Nodes) {
             return false;
         }
         let next = self.columns.get(index + 1).map(|next| next.word.0).filter(|&next| next > 0);
         let distance = next.map(|next| next - column.word.0);
-        // A blank stands between columns. Where the name fills its column, nothing tells a column of that
-        // width from one without any.
+        // A blank separates columns. If the name fills its column, the width of the column is ambiguous.
         let between = distance.map(|distance| distance - 1).filter(|&width| width > column.name().len());
         let shown = match self.layout {
             CellLayout::Fixed => distance,
@@ -161,7 +160,7 @@ impl Header {
             Some(width)
                 if self.layout == CellLayout::Blanks && column.has_name() && reason_width.is_none() =>
             {
-                // Values at the right of their columns begin elsewhere.
+                // Right-aligned values begin elsewhere.
                 line.get(column.word.0..column.word.0 + width) == Some(cell)
             }
             Some(width) => whole && cell.len() == width,
@@ -169,9 +168,9 @@ impl Header {
         }
     }
 
-    /// Returns whether a value of a line may be the beginning of a longer one.
+    /// Returns whether a value may be the beginning of a longer one.
     ///
-    /// A column cuts its name as it cuts its values: one that is shorter than its column's name is whole.
+    /// A column truncates its name like its values, so a value shorter than the column's name is complete.
     pub(super) fn may_be_cut(&self, index: usize, cell: &str, line: &str) -> bool {
         let Some(column) = self.columns.get(index) else { return false };
         if self.is_sinfos_own() && column.what() == What::Nodes {
@@ -188,7 +187,7 @@ impl Header {
         is_open || self.is_full(index, cell, line)
     }
 
-    /// Returns whether sinfo prints these columns when nobody asks for others.
+    /// Returns whether these are sinfo's default columns.
     fn is_sinfos_own(&self) -> bool {
         let begins = |names: &[&str]| {
             names.len() <= self.columns.len()

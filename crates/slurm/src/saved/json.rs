@@ -1,4 +1,4 @@
-//! Values of Slurm's JSON, which spells the same thing differently from version to version.
+//! Values in Slurm's JSON, whose notation differs between versions.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) fn number(value: &Value) -> Option<u64> {
         Value::Object(_) => {
             let is = |key: &str| value[key].as_bool();
             let known = is("set") != Some(false) && is("infinite") != Some(true);
-            // One level only: a number is no object itself.
+            // Only one level, because a number is not an object itself.
             value.get("number").filter(|inner| known && !inner.is_object()).and_then(number)
         }
         _ => None,
@@ -25,7 +25,7 @@ fn whole(number: f64) -> Option<u64> {
     (number.is_finite() && number >= 0.0).then_some(to_u64(number))
 }
 
-/// Returns a text; numbers as they are written.
+/// Returns a text; numbers are converted as written.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

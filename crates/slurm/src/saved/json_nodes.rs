@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::facts::Facts;
-use super::gather::Gathering;
+use super::facts::NodeFacts;
+use super::gather::NodeStatements;
 use super::json::{number, set, text, words};
 use crate::record::excerpt;
 use hsched_model::Bytes;
 
-/// Adds what a value says that holds nodes one by one (`nodes`) or in groups (`sinfo`).
-pub(super) fn read(value: &Value, gathering: &mut Gathering) {
+/// Adds the data of a value with single nodes (`nodes`) or groups (`sinfo`).
+pub(super) fn read(value: &Value, gathering: &mut NodeStatements) {
     gathering.found("Slurm's nodes as JSON");
     let of = |key: &str| value.get(key).and_then(Value::as_array);
     for (index, group) in of("sinfo").into_iter().flatten().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn read(value: &Value, gathering: &mut Gathering) {
     }
 }
 
-fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
+fn read_node(node: &Value, place: &str, gathering: &mut NodeStatements) {
     let name = ["name", "hostname"].iter().find_map(|key| text(&node[*key]).filter(|name| !name.is_empty()));
     let (Some(name), true) = (name, node.is_object()) else {
         return unread(place, node, "it has no name", gathering);
@@ -36,7 +36,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     }
     let get = |key: &str| text(&node[key]);
     let count = |key: &str| number(&node[key]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(node),
         reason: get("reason"),
         gres: get("gres"),
@@ -49,7 +49,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: count("alloc_memory").map(mebibytes),
         features: set(&node["active_features"]).or_else(|| set(&node["features"])),
         partitions: set(&node["partitions"]).unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     if facts.state.is_none() && facts.cpus.is_none() && facts.gres.is_none() {
         return unread(&place, node, "it has no state, cpus or gres", gathering);
@@ -59,11 +59,11 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     }
 }
 
-/// Reads an entry of `sinfo --json` since 23.11, which stands for all nodes that look the same.
-fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
+/// Reads an entry of `sinfo --json` since 23.11, which represents all nodes with equal data.
+fn read_group(group: &Value, place: &str, gathering: &mut NodeStatements) {
     let lists = ["nodes", "hostnames"].map(|key| words(&group["nodes"][key]).unwrap_or_default());
     let Some(names) = lists.into_iter().find(|names| !names.is_empty()) else {
-        // A partition without nodes has an entry too.
+        // Partitions without nodes also have an entry.
         if number(&group["nodes"]["total"]) != Some(0) {
             unread(place, group, "it names no nodes", gathering);
         }
@@ -72,19 +72,19 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     let count = names.len() as u64;
     let (cpus, memory) = (&group["cpus"], &group["memory"]);
     let used = number(&cpus["allocated"]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(&group["node"]),
         reason: text(&group["reason"]["description"]),
         gres: text(&group["gres"]["total"]),
         gres_used: text(&group["gres"]["used"]),
         cpus: number(&cpus["minimum"]),
-        // The group's sum; what each node has of it is not said.
+        // This is the group's sum; the share of each node is unknown.
         cpus_used: used.map(|used| used.div_ceil(count)),
         memory: number(&memory["minimum"]).map(mebibytes),
         memory_used: number(&memory["allocated"]).map(mebibytes),
         features: set(&group["features"]["active"]),
         partitions: partition(&group["partition"], gathering).into_iter().collect(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     let certain = count == 1 || used == Some(0) || used == number(&cpus["total"]);
     if !certain {
@@ -103,8 +103,8 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     }
 }
 
-/// Remembers the partition of a group and returns its name.
-fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
+/// Records the partition of a group and returns its name.
+fn partition(partition: &Value, gathering: &mut NodeStatements) -> Option<String> {
     let name = text(&partition["name"])?;
     let time = &partition["maximums"]["time"];
     let infinite = time["infinite"] == Value::Bool(true);
@@ -115,7 +115,7 @@ fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
     gathering.partition(&name, limit.as_deref(), state.as_deref())
 }
 
-/// Returns the state: a list, or a text beside a list of flags.
+/// Returns the state: a list, or a text with a separate list of flags.
 fn state(node: &Value) -> Option<String> {
     let mut all = match &node["state"] {
         Value::String(text) => vec![text.clone()],
@@ -129,11 +129,11 @@ fn mebibytes(count: u64) -> Bytes {
     Bytes(count.saturating_mul(1 << 20))
 }
 
-fn unread(place: &str, value: &Value, why: &str, gathering: &mut Gathering) {
+fn unread(place: &str, value: &Value, why: &str, gathering: &mut NodeStatements) {
     gathering.notes.say(format!("{place} was not read: {why}: {}", excerpt(&value.to_string())));
 }
 
-/// Returns whether an entry of a list `nodes`, or a value alone, is a node of Slurm's.
+/// Returns whether an entry of a list `nodes`, or a single value, is a node of Slurm.
 pub(super) fn is_node(value: &Value) -> bool {
     const KEYS: [&str; 7] =
         ["gres", "real_memory", "tres", "architecture", "alloc_cpus", "gres_used", "state"];
@@ -142,7 +142,8 @@ pub(super) fn is_node(value: &Value) -> bool {
     named && known && value.get("gpus").is_none() && !is_foreign(value)
 }
 
-/// Returns whether a node says its GPUs neither as Slurm does (`gres`) nor as a cluster file does (a map `gpus`).
+/// Returns whether a node has its GPUs neither in Slurm's form (`gres`) nor in that of a cluster file (a map
+/// `gpus`).
 pub(super) fn is_foreign(node: &Value) -> bool {
     let names_gpus =
         || node.as_object().is_some_and(|node| node.keys().any(|key| key.to_lowercase().contains("gpu")));

@@ -1,13 +1,13 @@
-//! JSON in a saved text: where it begins and ends, and what it shows.
+//! JSON in a saved text: where it begins and ends, and its content.
 
 use serde_json::Value;
 
 use super::clean::CleanLine;
 use super::error::SavedError;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::{CLUSTER_KEYS, Saved, json_nodes, refusal};
 
-/// Returns what the first JSON among the lines shows, or `None` where there is none.
+/// Returns the content of the first JSON among the lines, or `None` if there is none.
 pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<Result<Saved, SavedError>> {
     let first = lines.iter().position(begins)?;
     let text = lines[first..].iter().map(|line| line.text.as_ref()).collect::<Vec<_>>().join("\n");
@@ -25,7 +25,7 @@ pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<R
     let around = lines[..first].iter().chain(lines.get(after..).unwrap_or_default()).chain(noise);
     Some(match shown(values, &text[..end]) {
         Ok(Shown::Nodes(value)) => {
-            let mut gathering = Gathering::default();
+            let mut gathering = NodeStatements::default();
             json_nodes::read(&value, &mut gathering);
             around.for_each(|line| gathering.leave_out(line.number, &line.text, ""));
             gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))
@@ -35,7 +35,7 @@ pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<R
     })
 }
 
-/// Returns whether JSON may begin with a line: `[` may also begin a date or a prompt.
+/// Returns whether JSON may begin with this line; `[` may also begin a date or a prompt.
 fn begins(line: &CleanLine<'_>) -> bool {
     let text = line.text.trim();
     let inside = text.strip_prefix('[').map(str::trim_start);
@@ -43,8 +43,8 @@ fn begins(line: &CleanLine<'_>) -> bool {
     line.command.is_none() && (text.starts_with('{') || is_list)
 }
 
-/// Returns what a text is that begins like JSON: a cluster file may be in YAML's short form, and braces may
-/// stand in other texts, too.
+/// Classifies an unreadable text that begins like JSON: a cluster file may use YAML's flow style, and braces
+/// occur in other texts as well.
 fn unreadable(text: &str, is_whole: bool, error: &serde_json::Error) -> Option<Result<Saved, SavedError>> {
     let inside = text.trim_start_matches(['{', ' ', '\n']);
     if CLUSTER_KEYS.iter().any(|key| inside.starts_with(key)) {
@@ -56,13 +56,13 @@ fn unreadable(text: &str, is_whole: bool, error: &serde_json::Error) -> Option<R
     is_whole.then(|| Err(SavedError::Json { message: error.to_string() }))
 }
 
-/// What JSON shows.
+/// The content of JSON.
 enum Shown {
     Nodes(Value),
     Other(Saved),
 }
 
-/// Returns what values, written one after the other, show; `text` is theirs.
+/// Returns the content of consecutive values; `text` is their source.
 fn shown(mut values: Vec<Value>, text: &str) -> Result<Shown, SavedError> {
     if values.iter().all(json_nodes::is_node) {
         return Ok(Shown::Nodes(Value::Array(values)));

@@ -1,9 +1,9 @@
-//! What values without a name look like.
+//! Recognition of values without a column name.
 
 use crate::{Gres, amount};
 use hsched_model::{Availability, NodeState};
 
-/// States of jobs, in full and short, which no node has.
+/// States of jobs, in full and short, that nodes do not have.
 const JOB_STATES: [&str; 23] = [
     "RUNNING",
     "PENDING",
@@ -30,18 +30,18 @@ const JOB_STATES: [&str; 23] = [
     "S",
 ];
 
-/// Returns the counts of `allocated/idle/other/total`, or of `allocated/idle`.
+/// Returns the counts in `allocated/idle/other/total` or `allocated/idle`.
 pub(super) fn counts(text: &str) -> Option<Vec<u64>> {
     let counts = text.trim().split('/').map(amount::count).collect::<Option<Vec<_>>>()?;
     matches!(counts.len(), 2 | 4).then_some(counts)
 }
 
-/// Returns whether the text is a job's state, which no node has.
+/// Returns whether the text is a job state that nodes do not have.
 pub(super) fn is_job_state(text: &str) -> bool {
     JOB_STATES.contains(&text.trim().trim_end_matches('+'))
 }
 
-/// Returns whether every word of a node's state is a known one.
+/// Returns whether every word of a node's state is known.
 pub(super) fn is_state(text: &str) -> bool {
     text.trim_end_matches('+').split('+').all(|word| {
         let base = word.trim_end_matches(['*', '~', '#', '!', '%', '$', '@', '^', '-']);
@@ -50,7 +50,7 @@ pub(super) fn is_state(text: &str) -> bool {
     })
 }
 
-/// Returns whether every part is a resource with a count, of whatever name.
+/// Returns whether every part is a resource with a count, with any name.
 pub(super) fn is_gres(text: &str) -> bool {
     let gres = Gres::parse(text);
     let is_counted = |part: &str| {
@@ -63,7 +63,7 @@ pub(super) fn is_gres(text: &str) -> bool {
     // The last part may be cut off.
     let counted = gres.other.iter().filter(|part| is_counted(part)).count();
     let whole = counted + usize::from(counted > 0 || !gres.gpus.is_empty()) >= gres.other.len();
-    // A lone word is no resource, although `gpu` may be asked for without a count.
+    // A single word is not a resource, although a request may contain `gpu` without a count.
     let some = !gres.gpus.is_empty() || counted > 0;
     some && whole && text.contains(':')
 }

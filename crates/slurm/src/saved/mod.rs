@@ -1,8 +1,8 @@
-//! Saved output of Slurm's commands: recognises what kind of text it is, and reads the cluster in it.
+//! Saved output of Slurm's commands: detects the kind of a text and reads the cluster in it.
 //!
-//! A user without access plans for a cluster with what somebody else printed there, and a bug report
-//! carries its cluster along. Everything here is a pure function of text. A line that cannot be read is
-//! left out, and a note says so; what cannot be read for certain is refused, with what is missing.
+//! This lets a user without access plan for a cluster from output printed by someone else, and lets a bug
+//! report include its cluster. All functions are pure. An unreadable line is skipped with a note; a text that
+//! cannot be read with certainty is refused, and the error says what is missing.
 
 mod bundle;
 mod cells;
@@ -27,32 +27,32 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use self::bundle::{Bundle, BundleError, BundledCall};
+pub use self::bundle::{BundleError, BundledCall, SavedBundle};
 pub use self::columns::{Columns, ColumnsError};
 pub use self::error::{READABLE, SavedError};
-use self::gather::Gathering;
+use self::gather::NodeStatements;
 use crate::record::{FIELD_END, RECORD_END};
 use crate::sinfo;
 use hsched_model::Cluster;
 
-/// What a saved text is.
+/// The kind of a saved text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Saved {
     /// hsched's cluster file (YAML).
     ClusterFile,
     /// The JSON of `hsched inventory`.
     Inventory(String),
-    /// What one of Slurm's programs printed, with notes on what is assumed or could not be read.
+    /// Output of one of Slurm's programs, with notes on assumptions and unreadable parts.
     Printed(Cluster, Vec<String>),
 }
 
-/// Keys of a cluster file, one of which it must have.
+/// Keys of a cluster file, of which at least one is required.
 const CLUSTER_KEYS: [&str; 3] = ["nodes:", "network_gbps:", "intra_node_gbps:"];
 
-/// Returns what a text shows; `columns` are those of its lines, where it is a table without a header line.
+/// Reads a text; `columns` are those of a table without a header line.
 ///
 /// # Errors
-/// When it shows no cluster, or not for certain; known kinds are named.
+/// If it contains no cluster, or is ambiguous; known kinds of text are named.
 pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> {
     if text.contains(FIELD_END) && text.contains(RECORD_END) {
         return framed(text);
@@ -74,7 +74,7 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     if let (Some(known), true) = (&known, lines.iter().any(|line| refusal::is_configuration(&line.text))) {
         return Err(known.clone());
     }
-    let mut gathering = Gathering::default();
+    let mut gathering = NodeStatements::default();
     let rest = scontrol::read(&lines, &mut gathering);
     let headerless = table::read(&rest, columns, &mut gathering).map(|line| SavedError::Headerless { line });
     if gathering.is_empty() {
@@ -93,7 +93,7 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))
 }
 
-/// Reads records with control characters between the fields, as hsched asks sinfo for.
+/// Reads records in the format in which hsched calls sinfo, with control characters between the fields.
 fn framed(text: &str) -> Result<Saved, SavedError> {
     let what = "hsched's own question to sinfo";
     match sinfo::parse(text) {

@@ -1,4 +1,4 @@
-//! Texts that are not read, by their names.
+//! Texts that are refused, with their names.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::looks::{counts, is_job_state, is_state};
 use crate::record::{excerpt, one_line};
 use hsched_model::hostlist;
 
-/// Keys of JSON values and what they come from.
+/// Keys of JSON values, and their origin.
 const JSON: [(&str, &str); 11] = [
     ("jobs", "jobs (squeue, sacct or scontrol show jobs, as JSON)"),
     ("job_id", "a job (as JSON)"),
@@ -24,7 +24,7 @@ const JSON: [(&str, &str); 11] = [
     ("schema", "an hsched file without a cluster"),
 ];
 
-/// Beginnings of lines and what they come from.
+/// Beginnings of lines, and their origin.
 const TEXTS: [(&str, &str); 31] = [
     ("JobId=", "jobs (scontrol show job)"),
     ("PartitionName=", "partitions (scontrol show partition)"),
@@ -59,7 +59,7 @@ const TEXTS: [(&str, &str); 31] = [
     ("<html", "an HTML page"),
 ];
 
-/// Words in headers of other tables and what they come from.
+/// Words in the headers of other tables, and their origin.
 const HEADERS: [(&str, &str); 11] = [
     ("JOBID", "jobs (squeue)"),
     ("NODELIST(REASON)", "jobs (squeue)"),
@@ -74,13 +74,13 @@ const HEADERS: [(&str, &str); 11] = [
     ("QUEUE", "a table of partitions (spart)"),
 ];
 
-/// Columns that `sinfo -R` does not have: with one of these a table is another.
+/// Columns that `sinfo -R` never has, so that a table with one of them is another table.
 const NOT_OF_REASONS: [&str; 5] = ["GRES", "GRES_USED", "PARTITION", "CPUS", "MEMORY"];
 
-/// What stands between words.
+/// Characters between words.
 const SEPARATORS: [char; 6] = ['|', ' ', '\t', ',', ';', '\u{1f}'];
 
-/// Most lines that are looked at.
+/// Maximum number of lines examined.
 const HEAD: usize = 20;
 
 /// Returns whether a line names the columns of a table of jobs.
@@ -91,14 +91,14 @@ pub(super) fn is_header_of_jobs(line: &str) -> bool {
     words().count() > 1 && words().any(named)
 }
 
-/// The lines by which a text is told: those that nobody typed, or what a program complained of.
+/// Returns the lines that identify a text: those not typed by a person, or the messages of a program.
 fn told<'a>(lines: &'a [CleanLine<'_>], noise: &'a [CleanLine<'_>]) -> Vec<&'a str> {
     let printed = lines.iter().filter(|line| line.command.is_none() || line.text.starts_with('#'));
     let told: Vec<&str> = printed.take(HEAD).map(|line| line.text.trim()).collect();
     if told.is_empty() { noise.iter().take(HEAD).map(|line| line.text.trim()).collect() } else { told }
 }
 
-/// Returns why lines are refused that surely are of another kind.
+/// Returns why lines are refused that certainly have another kind.
 pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<SavedError> {
     let all = told(lines, noise);
     let words = |line: &&'_ str| -> Vec<String> { line.split(SEPARATORS).map(str::to_owned).collect() };
@@ -109,7 +109,7 @@ pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<
         let has = |text: &str| all.iter().any(|line| words(line).iter().any(|word| word == text));
         HEADERS.iter().find(|(candidate, _)| has(candidate) && !is_other_table(candidate, &all))
     };
-    // R may be a job's state, and anything else.
+    // `R` may be a job's state or something else.
     let in_words = || all.iter().any(|line| words(line).iter().any(|word| word.len() > 3 && is_state(word)));
     let in_letters = || all.iter().all(|line| numbered(line) && words(line).iter().any(is_state));
     let what = if lines.iter().any(|line| is_configuration(&line.text)) {
@@ -125,7 +125,7 @@ pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<
     Some(SavedError::Other { what: what.to_owned(), first_line })
 }
 
-/// Returns why lines are refused that are of no kind that is surely known.
+/// Returns why lines of unknown kind are refused.
 pub(super) fn of_text(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> SavedError {
     let all = told(lines, noise);
     let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
@@ -142,19 +142,19 @@ pub(super) fn of_text(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Saved
     })
 }
 
-/// Returns whether a header line has this word, and others that tables with this word do not have.
+/// Returns whether a header line has this word and others that tables with this word lack.
 fn is_other_table(word: &str, lines: &[&str]) -> bool {
     let is_own = |line: &&&str| line.split(SEPARATORS).any(|candidate| candidate == word);
     let is_other = |line: &&str| line.split(SEPARATORS).any(|candidate| NOT_OF_REASONS.contains(&candidate));
     word == "TIMESTAMP" && lines.iter().filter(is_own).any(is_other)
 }
 
-/// Returns whether a line has a word that begins as a field does in header lines of sinfo.
+/// Returns whether a line has a word that begins like a field name of sinfo.
 pub(super) fn has_field(line: &str) -> bool {
     line.split(SEPARATORS).any(begins_field)
 }
 
-/// Returns what a header line lacks that has fields of sinfo.
+/// Returns what is missing in a header line with fields of sinfo.
 fn of_sinfo(line: &str) -> Option<String> {
     if !has_field(line) {
         return None;
@@ -171,13 +171,13 @@ fn of_sinfo(line: &str) -> Option<String> {
     })
 }
 
-/// Returns why a text with characters that no text has is refused.
+/// Returns why a text with non-text characters is refused.
 pub(super) fn of_binary(text: &str) -> SavedError {
     SavedError::Other { what: "a binary file".to_owned(), first_line: excerpt(text) }
 }
 
-/// Returns whether lines look like a table of sinfo without its header line: half of them or more have several
-/// values, one of which only such a table has.
+/// Returns whether lines look like a table of sinfo without a header line: at least half of them have several
+/// values, one of which occurs only in such a table.
 pub(super) fn is_headerless(lines: &[&str]) -> bool {
     let is_told = |word: &str| {
         word.starts_with("gpu:")
@@ -194,7 +194,7 @@ pub(super) fn is_headerless(lines: &[&str]) -> bool {
     rows > 0 && rows * 2 >= lines.len()
 }
 
-/// Returns what lines of no known words are, by their shape.
+/// Classifies lines without known words by their shape.
 fn shape(lines: &[&str]) -> Option<&'static str> {
     let all = |fits: &dyn Fn(&str) -> bool| lines.iter().all(|line| fits(line));
     let is_word = |line: &str| !line.contains(SEPARATORS) && !line.contains(['{', ':', '=']);
@@ -218,7 +218,7 @@ fn shape(lines: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a line is one of a configuration file: such lines name nodes too.
+/// Returns whether a line belongs to a configuration file, which also names nodes.
 pub(super) fn is_configuration(line: &str) -> bool {
     const KEYS: [&str; 5] =
         ["ClusterName=", "SlurmctldHost=", "ControlMachine=", "SlurmdPort=", "AutoDetect="];

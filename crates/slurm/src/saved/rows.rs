@@ -1,37 +1,37 @@
-//! One line of a table of `sinfo`: what it says of each of its nodes.
+//! One line of a `sinfo` table: its data about each of its nodes.
 
 use super::clean::CleanLine;
 use super::error::SavedError;
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use super::fields::What;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::header::Header;
 use super::looks;
 use crate::record::{excerpt, value};
 use crate::{Gres, amount, gres};
 use hsched_model::{Availability, NodeName, NodeState, hostlist};
 
-/// Most GPUs of one kind in a node: more are no count, but the number in the name of a model that is cut off
+/// Maximum number of GPUs of one type in a node: a larger number belongs to a truncated model name
 /// (`gpu:2080`).
 const MOST_GPUS: u32 = 128;
 
-/// What a line says of its nodes as a whole.
+/// A line's data about its nodes.
 struct NodeRow<'a> {
     header: &'a Header,
     cells: Vec<&'a str>,
     line: &'a str,
 }
 
-/// How many of a line's nodes, or of their CPUs, are in use, free and not up.
-struct Split {
+/// How many of a line's nodes, or of their CPUs, are in use, free, and not up.
+struct UseCounts {
     used: u64,
     idle: u64,
     other: u64,
     total: u64,
 }
 
-/// Adds what a line says of its nodes, or leaves it out and says why; returns whether it was read.
-pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) -> bool {
+/// Adds the data of a line, or skips it and records why; returns whether it was read.
+pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) -> bool {
     let added = match header.cells(&line.text) {
         None => Err(format!("it does not match the {} columns", header.columns.len())),
         Some(cells) => {
@@ -59,8 +59,8 @@ impl<'a> NodeRow<'a> {
         index.is_some_and(|index| self.header.is_full(index, self.cells[index], self.line))
     }
 
-    /// Adds the line's nodes and returns their names; the error says why there is none.
-    fn add(&self, gathering: &mut Gathering) -> Result<Vec<NodeName>, String> {
+    /// Adds the line's nodes and returns their names; the error says why there are none.
+    fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, String> {
         if let Some(cluster) = self.get(What::Cluster) {
             gathering.cluster(cluster);
         }
@@ -76,17 +76,17 @@ impl<'a> NodeRow<'a> {
         if names.is_none() && count == Some(0) {
             return Ok(Vec::new());
         }
-        // A line's CPUs are sums over its nodes, counted or not.
+        // A line's CPUs are sums over its nodes, whether or not their number is printed.
         let listed = names.and_then(|names| hostlist::expand(names).ok()).map(|names| names.len() as u64);
         let several = count.or(listed).unwrap_or(1).max(1);
         let mut facts = self.facts(several);
         facts.partitions.extend(partition.clone());
         self.check_cut(listed, count, gathering);
-        let nodes = nodes.and_then(|counts| Split::new(&counts, several));
+        let nodes = nodes.and_then(|counts| UseCounts::new(&counts, several));
         if let (None, Some(nodes), None, Some(_)) = (&facts.state, &nodes, self.header.names(), count) {
             return Ok(nodes.unnamed(&facts, gathering));
         }
-        // CPUs tell draining nodes from others with work.
+        // CPUs distinguish draining nodes from other nodes with work.
         match (&facts.state, self.cpu_split().or(nodes)) {
             (None, Some(split)) => {
                 facts.state = split.state(several).map(str::to_owned);
@@ -105,10 +105,10 @@ impl<'a> NodeRow<'a> {
         }
     }
 
-    /// Returns what the line says of each of its `several` nodes.
-    fn facts(&self, several: u64) -> Facts {
+    /// Returns the line's data for each of its `several` nodes.
+    fn facts(&self, several: u64) -> NodeFacts {
         let owned = |what| self.get(what).map(str::to_owned);
-        // A plus marks the least of several nodes.
+        // A plus sign marks the minimum over several nodes.
         let least = |what| self.get(what).map(|text| text.trim_end_matches('+'));
         let list = |what| {
             let words = self.get(what)?.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -116,7 +116,7 @@ impl<'a> NodeRow<'a> {
         };
         let cpus = self.cpu_split();
         let state = self.cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
-        Facts {
+        NodeFacts {
             state: state.map(str::to_owned),
             reason: owned(What::Reason),
             gres: owned(What::Gres),
@@ -133,16 +133,16 @@ impl<'a> NodeRow<'a> {
             memory: least(What::Memory).and_then(amount::memory),
             memory_used: least(What::AllocMemory).and_then(amount::memory),
             features: list(What::ActiveFeatures).or_else(|| list(What::AvailableFeatures)),
-            ..Facts::default()
+            ..NodeFacts::default()
         }
     }
 
-    fn cpu_split(&self) -> Option<Split> {
-        Split::new(&looks::counts(self.get(What::CpusState)?)?, 0)
+    fn cpu_split(&self) -> Option<UseCounts> {
+        UseCounts::new(&looks::counts(self.get(What::CpusState)?)?, 0)
     }
 
-    /// Refuses names and GPUs of which the column's width surely cut something off.
-    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut Gathering) {
+    /// Refuses names and GPUs that the column's width has certainly truncated.
+    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut NodeStatements) {
         let cut = |column, text: &str| SavedError::Cut { column, text: excerpt(text) };
         if let Some(gres) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
             gathering.fail(cut("GRES", gres));
@@ -158,8 +158,8 @@ impl<'a> NodeRow<'a> {
         }
     }
 
-    /// Notes what the line says that could not be read, or that may be cut off.
-    fn note(&self, added: &[NodeName], gathering: &mut Gathering) {
+    /// Adds notes on the line's unreadable or possibly truncated parts.
+    fn note(&self, added: &[NodeName], gathering: &mut NodeStatements) {
         let mut say = |note: &str| added.iter().for_each(|node| gathering.notes.of(node, note.to_owned()));
         for what in [What::CpusState, What::Cpus, What::Memory, What::AllocMemory] {
             let Some(text) = self.get(what) else { continue };
@@ -199,8 +199,8 @@ impl<'a> NodeRow<'a> {
     }
 }
 
-impl Split {
-    /// Returns the parts of `allocated/idle/other/total`, or of `allocated/idle` of so many.
+impl UseCounts {
+    /// Parses the parts of `allocated/idle/other/total`, or of `allocated/idle` for `several` nodes.
     fn new(counts: &[u64], several: u64) -> Option<Self> {
         match *counts {
             [used, idle, other, total] => Some(Self { used, idle, other, total }),
@@ -212,61 +212,61 @@ impl Split {
         }
     }
 
-    /// Returns whether nothing of it is up.
+    /// Returns whether all of them are down.
     fn is_down(&self) -> bool {
         self.other == self.total && self.total > 0
     }
 
-    /// Returns the state of each of so many nodes, or `None` where they differ and nothing says which is which.
+    /// Returns the state of each of `several` nodes, or `None` if they differ and cannot be told apart.
     fn state(&self, several: u64) -> Option<&'static str> {
         match self {
             Self { idle, total, .. } if idle == total => Some("idle"),
             _ if self.is_down() => Some("down"),
             Self { used, total, .. } if used == total => Some("allocated"),
             Self { other, .. } if several == 1 && *other > 0 => Some("draining"),
-            // Some of several may be idle; on all of them what is in use must be said.
+            // Some of the nodes may be idle; use must be known on all of them.
             Self { other, .. } if *other == 0 => Some("mixed"),
             _ => None,
         }
     }
 
-    /// Adds so many nodes without names in each state.
-    fn unnamed(&self, facts: &Facts, gathering: &mut Gathering) -> Vec<NodeName> {
+    /// Adds nodes without names in each state.
+    fn unnamed(&self, facts: &NodeFacts, gathering: &mut NodeStatements) -> Vec<NodeName> {
         let parts = [("allocated", self.used), ("idle", self.idle), ("down", self.other)];
         let add = |(state, count): (&str, u64)| {
             let state = Some(state.to_owned());
-            gathering.add_unnamed(count, &Facts { state, ..facts.clone() })
+            gathering.add_unnamed(count, &NodeFacts { state, ..facts.clone() })
         };
         parts.into_iter().flat_map(add).collect()
     }
 }
 
-/// Returns whether work may start on nodes of this state.
+/// Returns whether jobs may start on nodes in this state.
 fn is_up(state: &str) -> bool {
     NodeState::parse(state).availability() == Availability::Up
 }
 
-/// Returns a GRES text up to where it was surely cut off: sinfo prints no GPUs without their number.
+/// Returns a GRES text up to where it was certainly cut off: sinfo always prints GPUs with their number.
 fn counted(text: &str) -> &str {
     let silly = Gres::parse(text).gpus.iter().any(|(_, count)| *count > MOST_GPUS);
     let end = if silly { Some(0) } else { gres::uncounted(text).and_then(|part| text.find(part)) };
     end.map_or(text, |end| &text[..end])
 }
 
-/// Returns whether a value ends in the middle.
+/// Returns whether a value is truncated.
 fn is_cut(text: &str) -> bool {
     let text = text.trim();
     let open = |start: char, end: char| text.matches(start).count() > text.matches(end).count();
     open('(', ')') || open('[', ']') || text.ends_with([',', ':'])
 }
 
-/// Reads a line of `sinfo -R`: it adds a reason to nodes that another table has.
-pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) {
+/// Reads a line of `sinfo -R`, which adds a reason to nodes of another table.
+pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) {
     let cells = header.cells(&line.text);
     let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
     let (names, reason) = (get(header.names()), get(header.position(What::Reason)));
     let known = names.filter(|names| gathering.knows_all(names));
-    let added = known.map(|names| gathering.add(&names, &Facts { reason, ..Facts::default() }));
+    let added = known.map(|names| gathering.add(&names, &NodeFacts { reason, ..NodeFacts::default() }));
     if !matches!(added, Some(Ok(_))) {
         gathering.leave_out(line.number, &line.text, "its node is not in another table");
     }

@@ -1,4 +1,4 @@
-//! Outputs of real clusters, where they lie beside the project.
+//! Outputs of real clusters, if they are present beside the project.
 
 #![expect(clippy::disallowed_methods, reason = "tests use files")]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Columns, Saved, SavedError};
 use hsched_model::Cluster;
 
-/// Parts of the names of files that show a cluster.
+/// Parts of the names of files that contain a cluster.
 const READ: [&str; 12] = [
     "scontrol_show_node",
     "scontrol_nodes",
@@ -27,7 +27,8 @@ const READ: [&str; 12] = [
     "human.txt",
 ];
 
-/// Nodes and GPUs of tables, counted by scripts that know each file's columns, and the format of those without a header line.
+/// Nodes and GPUs of tables, counted by scripts that know each file's columns; and the format of tables
+/// without a header line.
 const TABLES: [(&str, &str, usize, u64); 13] = [
     ("bih_sinfo_na_partitions.txt", "", 4, 0),
     ("gsi_sinfo.txt", "%N,%T", 709, 0),
@@ -49,7 +50,7 @@ const TABLES: [(&str, &str, usize, u64); 13] = [
     ("uio-fox_partition_output.txt", "%P|%N|", 42, 0),
 ];
 
-/// Parts of the names of files that show something else, which the refusal names.
+/// Parts of the names of files with other content, which the refusal names.
 const NAMED: [&str; 10] = [
     "squeue",
     "sdiag",
@@ -63,7 +64,7 @@ const NAMED: [&str; 10] = [
     "show-job",
 ];
 
-/// Parts of the names of notes in plain words.
+/// Parts of the names of notes in prose.
 const NOTES: [&str; 1] = ["provenance"];
 
 fn read(bytes: &[u8], columns: Option<&Columns>) -> Result<Cluster, SavedError> {
@@ -73,7 +74,7 @@ fn read(bytes: &[u8], columns: Option<&Columns>) -> Result<Cluster, SavedError> 
     }
 }
 
-/// Counts nodes and their GPUs by other means than the readers do.
+/// Counts nodes and their GPUs independently of the readers.
 fn count(text: &str) -> Option<(usize, u64)> {
     let mut gpus: BTreeMap<String, u64> = BTreeMap::new();
     if let Ok(value) = serde_json::from_str::<Value>(text) {
@@ -94,7 +95,7 @@ fn count(text: &str) -> Option<(usize, u64)> {
     (!gpus.is_empty()).then(|| (gpus.len(), gpus.values().sum()))
 }
 
-/// Adds up the numbers behind `gpu:` and a type, up to the next comma or parenthesis.
+/// Adds up the numbers after `gpu:` and a type, up to the next comma or parenthesis.
 fn gpus_of(gres: &str) -> u64 {
     let part = |rest: &str| rest.split([',', '(']).next()?.rsplit(':').next()?.parse::<u64>().ok();
     let starts = gres.match_indices("gpu:").filter(|&(at, _)| at == 0 || gres[..at].ends_with(','));

@@ -1,28 +1,29 @@
-//! `scontrol show node`, in blocks or one line per node (`-o`), with or without `-d`.
+//! `scontrol show node`, in blocks or in one line per node (`-o`), with or without `-d`.
 
 use std::collections::BTreeMap;
 
 use super::clean::CleanLine;
-use super::facts::Facts;
-use super::gather::Gathering;
+use super::facts::NodeFacts;
+use super::gather::NodeStatements;
 use crate::amount;
 use crate::record::{excerpt, value};
 
-/// Keys whose values are free text, which may hold blanks and equal signs, and what may follow them.
+/// Keys with free-text values, which may contain blanks and equal signs, and the keys that may follow them.
 const FREE: [(&str, &[&str]); 4] =
     [("OS", &["RealMemory="]), ("Reason", BEHIND_TEXT), ("Comment", BEHIND_TEXT), ("Extra", BEHIND_TEXT)];
 
 const BEHIND_TEXT: &[&str] =
     &["Reason=", "Comment=", "Extra=", "ReservationName=", "InstanceId=", "InstanceType="];
 
-/// What begins records that say nothing of nodes.
+/// Beginnings of records that are not about nodes.
 const OTHERS: [&str; 6] =
     ["JobId=", "ReservationName=", "StepId=", "LicenseName=", "FrontendName=", "UserName="];
 
-/// Adds what the records `NodeName=…` say; those `PartitionName=…` between them say time limits and states.
+/// Adds the data of the records `NodeName=…`; records `PartitionName=…` between them give time limits and
+/// states.
 ///
-/// Returns the lines outside of the records.
-pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Vec<CleanLine<'a>> {
+/// Returns the lines outside records.
+pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut NodeStatements) -> Vec<CleanLine<'a>> {
     let (records, rest) = records(lines);
     let records: Vec<(usize, BTreeMap<String, String>)> =
         records.iter().map(|record| (record.line, fields(&record.text))).collect();
@@ -37,7 +38,7 @@ pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Ve
         }
         gathering.found("scontrol show node");
         let name = get("NodeName").unwrap_or_default();
-        // Where others have a state, one without is cut off.
+        // If other records have a state, a record without one is truncated.
         let needed = if says_states { "State" } else { "Gres" };
         let added = match () {
             () if gathering.knows(name) => Err("the node appears above".to_owned()),
@@ -60,34 +61,34 @@ pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Ve
 }
 
 /// The lines of one node or partition.
-struct Record {
-    /// Line on which it begins, from 1.
+struct ScontrolRecord {
+    /// Line number of its beginning, from 1.
     line: usize,
     text: String,
 }
 
-impl Record {
-    /// Returns whether its last line is free text, which may go on.
+impl ScontrolRecord {
+    /// Returns whether its last line is free text, which may continue.
     fn ends_in_text(&self) -> bool {
         let last = self.text.lines().next_back().unwrap_or("");
         FREE.iter().any(|(key, _)| last.starts_with(key)) || !starts_with_key(last)
     }
 }
 
-/// Returns the records, and the lines outside of them.
-fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
-    let (mut records, mut rest): (Vec<Record>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
+/// Returns the records, and the lines outside them.
+fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) {
+    let (mut records, mut rest): (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
     let mut is_open = false;
-    // A terminal breaks the long lines of -o at its width, in the middle of words.
+    // A terminal breaks the long lines of `-o` at its width, in the middle of words.
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
     let mut is_broken = false;
     for line in lines {
         let text = line.text.trim();
         let begins = |key: &&str| text.starts_with(*key);
         let indented = line.text.starts_with([' ', '\t']);
-        let goes_on = |record: &Record| starts_with_key(text) || (indented && record.ends_in_text());
+        let goes_on = |record: &ScontrolRecord| starts_with_key(text) || (indented && record.ends_in_text());
         if ["NodeName=", "PartitionName="].iter().any(begins) {
-            records.push(Record { line: line.number, text: text.to_owned() });
+            records.push(ScontrolRecord { line: line.number, text: text.to_owned() });
             (is_open, is_broken) = (true, line.text.len() == width);
         } else if let Some(record) =
             records.last_mut().filter(|_| is_broken && line.command.is_none() && !starts_with_key(text))
@@ -112,7 +113,7 @@ fn starts_with_key(line: &str) -> bool {
     line.split_whitespace().next().and_then(key).is_some()
 }
 
-/// Returns the key and the rest of a word such as `State=IDLE`.
+/// Splits a word such as `State=IDLE` into the key and the rest.
 fn key(word: &str) -> Option<(&str, &str)> {
     let (key, rest) = word.split_once('=')?;
     let well = key.starts_with(|c: char| c.is_ascii_uppercase())
@@ -120,10 +121,10 @@ fn key(word: &str) -> Option<(&str, &str)> {
     well.then_some((key, rest))
 }
 
-/// Returns the values by key; what comes first stays.
+/// Returns the values by key; the first value of a key is kept.
 fn fields(record: &str) -> BTreeMap<String, String> {
     let mut fields: BTreeMap<String, String> = BTreeMap::new();
-    // Lines of a reason that has several follow without a key.
+    // Later lines of a multi-line reason have no key.
     let mut last: Option<String> = None;
     for line in record.lines() {
         let mut rest = line.trim();
@@ -152,7 +153,7 @@ fn fields(record: &str) -> BTreeMap<String, String> {
     fields
 }
 
-/// Returns where the `[user@time]` of a reason ends: only there another key may follow it.
+/// Returns the end of a reason's `[user@time]`; another key may follow only after it.
 fn end_of_stamp(text: &str) -> Option<usize> {
     text.match_indices(']').map(|(at, _)| at + 1).find(|&end| {
         let closed = text[end..].is_empty() || text[end..].starts_with(char::is_whitespace);
@@ -161,20 +162,20 @@ fn end_of_stamp(text: &str) -> Option<usize> {
     })
 }
 
-/// Returns where the first of these keys begins, or the text's end.
+/// Returns where the first of these keys begins, or the end of the text.
 fn start_of_key(text: &str, keys: &[&str]) -> usize {
     let begins = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
     let places = keys.iter().flat_map(|key| text.match_indices(key).map(|(at, _)| at));
     places.filter(|&at| begins(at)).min().unwrap_or(text.len())
 }
 
-/// Returns whether the inside of brackets reads `user@time`.
+/// Returns whether the text inside brackets has the form `user@time`.
 fn is_stamp(inside: &str) -> bool {
     let words = inside.split_once('@');
     words.is_some_and(|(user, _)| !user.is_empty() && !inside.contains(char::is_whitespace))
 }
 
-fn facts(fields: &BTreeMap<String, String>) -> Facts {
+fn facts(fields: &BTreeMap<String, String>) -> NodeFacts {
     let get = |key: &str| fields.get(key).cloned();
     let count = |key: &str| fields.get(key).and_then(|text| amount::count(text));
     let memory = |key: &str| fields.get(key).and_then(|text| amount::memory(text));
@@ -182,32 +183,32 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         let text = value(fields.get(key)?).unwrap_or_default();
         Some(text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect())
     };
-    Facts {
+    NodeFacts {
         state: get("State"),
         reason: get("Reason").map(|reason| without_stamp(&reason).to_owned()),
         gres: get("Gres"),
         gres_used: get("GresUsed"),
         tres: get("CfgTRES"),
         tres_used: get("AllocTRES"),
-        // Cores kept for the system are no CPUs of jobs.
+        // Cores reserved for the system are not available to jobs.
         cpus: count("CPUEfctv").or_else(|| count("CPUTot")),
         cpus_used: count("CPUAlloc"),
         memory: memory("RealMemory"),
         memory_used: memory("AllocMem"),
         features: list("ActiveFeatures").or_else(|| list("AvailableFeatures")).or_else(|| list("Features")),
         partitions: list("Partitions").unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     }
 }
 
-/// Returns the counts and amounts of a record that are none.
+/// Returns the invalid counts and amounts of a record.
 fn unreadable(fields: &BTreeMap<String, String>) -> Vec<(&'static str, &str)> {
     let keys = ["CPUEfctv", "CPUTot", "CPUAlloc", "RealMemory", "AllocMem"];
     let text = |key| Some((key, value(fields.get(key)?)?));
     keys.into_iter().filter_map(text).filter(|(_, text)| amount::memory(text).is_none()).collect()
 }
 
-/// Returns a reason without who gave it and when, as sinfo prints it.
+/// Returns a reason without its author and time, as sinfo prints it.
 fn without_stamp(reason: &str) -> &str {
     match reason.rsplit_once('[') {
         Some((text, stamp)) if stamp.strip_suffix(']').is_some_and(is_stamp) => text.trim_end(),

@@ -1,5 +1,5 @@
-//! Tables of `sinfo`: by partition, by node (`-N`), long (`-l`), or as asked for with `-o` and `-O`; with
-//! their header lines, or with columns that the user or a prompt says.
+//! Tables of `sinfo`: by partition, by node (`-N`), long (`-l`), or in the formats of `-o` and `-O`; with
+//! header lines, or with columns given by the user or a prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use super::clean::CleanLine;
 use super::columns::Columns;
 use super::error::{ASK, SavedError};
 use super::fields::What;
-use super::gather::{Gathering, TABLE};
+use super::gather::{NodeStatements, TABLE};
 use super::header::{CellLayout, Header};
 use super::rows::{read_reason, read_row};
 use super::{looks, refusal};
 use crate::record::{excerpt, value};
 
-/// Most lines of a small table that may be none of its rows.
+/// Maximum number of lines in a small table that are not rows.
 const ODD_LINES: usize = 5;
 
-/// Columns that say something of partitions, not of nodes.
+/// Columns about partitions rather than nodes.
 const OF_PARTITIONS: [&str; 15] = [
     "PARTITION",
     "ALLOCNODES",
@@ -41,37 +41,37 @@ struct Section<'a> {
     lines: Vec<&'a CleanLine<'a>>,
 }
 
-/// What tables a text has.
+/// The tables in a text.
 #[derive(Default)]
-struct Tables<'a> {
+struct TableKinds<'a> {
     sections: Vec<Section<'a>>,
-    /// Lines in no table.
+    /// Lines outside all tables.
     rest: Vec<&'a CleanLine<'a>>,
-    /// The first line of a table whose columns nobody names.
+    /// The first line of a table whose columns are unknown.
     headerless: Option<usize>,
 }
 
-/// Adds what all tables among the lines say: what one of them leaves out another may say.
+/// Adds the data of all tables among the lines; tables complement each other.
 ///
-/// Returns the first line of a table that was not read, because nobody says what its columns hold.
+/// Returns the first line of a table that was not read because its columns are unknown.
 pub(super) fn read(
     lines: &[CleanLine<'_>],
     columns: Option<&Columns>,
-    gathering: &mut Gathering,
+    gathering: &mut NodeStatements,
 ) -> Option<usize> {
     let mut tables = match columns {
-        Some(columns) => Tables::of_columns(lines, columns),
-        None => Tables::find(lines, gathering),
+        Some(columns) => TableKinds::of_columns(lines, columns),
+        None => TableKinds::find(lines, gathering),
     };
     tables.find_touching();
     let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
-    // A user who names the columns means nodes, also where their states stand beside reasons.
+    // If the user names the columns, the lines are nodes even if their states are listed with reasons.
     let is_meant = |header: &Header| columns.is_some() && header.has(What::State);
     let (nodes, reasons): (Vec<_>, Vec<_>) =
         tables.sections.iter().partition(|section| is_meant(&section.header) || section.header.shows_nodes());
     let (named, counted): (Vec<_>, Vec<_>) =
         nodes.into_iter().partition(|section| section.header.names().is_some());
-    // Nodes without names may be those that have one elsewhere.
+    // Nodes without names may be the same as named ones elsewhere.
     let by_count = named.is_empty() || (has_gres(&counted) && !has_gres(&named));
     let (read, unread) = if by_count && gathering.is_empty() { (counted, named) } else { (named, counted) };
     if !read.is_empty() {
@@ -97,7 +97,7 @@ pub(super) fn read(
     tables.headerless
 }
 
-impl<'a> Tables<'a> {
+impl<'a> TableKinds<'a> {
     /// Returns all lines as one table.
     fn of_columns(lines: &'a [CleanLine<'a>], columns: &Columns) -> Self {
         let is_row = |line: &&CleanLine<'_>| line.command.is_none() && Header::read(&line.text).is_none();
@@ -106,9 +106,9 @@ impl<'a> Tables<'a> {
         Self { sections: vec![section], rest, headerless: None }
     }
 
-    fn find(lines: &'a [CleanLine<'a>], gathering: &mut Gathering) -> Self {
+    fn find(lines: &'a [CleanLine<'a>], gathering: &mut NodeStatements) -> Self {
         let mut tables = Self::default();
-        // Lines below no header line, and what a prompt says of their columns.
+        // Lines without a header line, and the columns according to a prompt.
         let (mut run, mut asked): (Vec<&CleanLine<'_>>, Option<Header>) = (Vec::new(), None);
         let mut is_open = false;
         for line in lines {
@@ -121,7 +121,7 @@ impl<'a> Tables<'a> {
                 asked = Columns::of_command(command).map(|columns| columns.header().clone());
                 is_open = false;
             } else if let Some(header) = header {
-                // A program that sorts its lines leaves the header line anywhere among them.
+                // A program that sorts lines may put the header line anywhere among them.
                 let lines = if fits(&header, &run) { std::mem::take(&mut run) } else { Vec::new() };
                 tables.close(&mut run, asked.take());
                 tables.sections.push(Section { header, lines });
@@ -137,7 +137,7 @@ impl<'a> Tables<'a> {
             }
         }
         tables.close(&mut run, asked);
-        // Tables of jobs may have no other columns than those of nodes.
+        // Tables of jobs may have the same columns as those of nodes.
         for section in std::mem::take(&mut tables.sections) {
             if section.is_of_jobs() {
                 tables.rest.extend(section.lines);
@@ -148,15 +148,15 @@ impl<'a> Tables<'a> {
         tables
     }
 
-    /// Makes a table of neighbouring lines that are under no header line, if a prompt says their columns.
+    /// Makes a table of adjacent lines without a header line, if a prompt gives their columns.
     fn close(&mut self, run: &mut Vec<&'a CleanLine<'a>>, asked: Option<Header>) {
         let lines = std::mem::take(run);
-        // What was typed may not be what printed these lines.
+        // The typed command may not be the one that printed these lines.
         if let Some(header) = asked.filter(|header| fits(header, &lines)) {
             return self.sections.push(Section { header, lines });
         }
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_ref()).collect();
-        // A header line that was not understood is no row, and those below are not without one.
+        // A header line that was not understood is not a row, and the lines below it do have a header.
         let is_headed = texts.iter().any(|text| refusal::has_field(text));
         if !is_headed && refusal::is_headerless(&texts) {
             self.headerless = self.headerless.or(lines.first().map(|line| line.number));
@@ -164,13 +164,14 @@ impl<'a> Tables<'a> {
         self.rest.extend(lines);
     }
 
-    /// Finds tables whose columns touch: their lines have fewer words, and lie as the header line does.
+    /// Finds tables with touching columns: their lines have fewer words, but match the layout of the header
+    /// line.
     fn find_touching(&mut self) {
         for Section { header, lines, .. } in &mut self.sections {
             let has_places = header.columns.get(1).is_some_and(|column| column.word.0 > 0);
             let words = |line: &CleanLine<'_>| line.text.split_whitespace().count();
             let touching = lines.iter().any(|line| words(line) < header.columns.len());
-            // One odd line does not tell how the others are laid out.
+            // A single odd line does not show how the others are laid out.
             let fitting = lines.iter().filter(|line| header.slices(&line.text).is_some()).count();
             if header.layout == CellLayout::Blanks && has_places && touching && fitting * 2 > lines.len() {
                 header.layout = CellLayout::Fixed;
@@ -179,14 +180,14 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns whether most lines fall into the columns.
+/// Returns whether most lines match the columns.
 fn fits(header: &Header, lines: &[&CleanLine<'_>]) -> bool {
     let fitting = lines.iter().filter(|line| header.cells(&line.text).is_some()).count();
     fitting > 0 && fitting * 2 >= lines.len()
 }
 
 impl Section<'_> {
-    fn read(&self, gathering: &mut Gathering) {
+    fn read(&self, gathering: &mut NodeStatements) {
         if self.header.names().is_none() {
             gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
             self.check_repeats(gathering);
@@ -195,7 +196,7 @@ impl Section<'_> {
         let (rows, others): (Vec<&CleanLine<'_>>, Vec<_>) =
             self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
         let read = rows.len();
-        // A few odd lines are what stands around a table; many, or those that are rows, are nodes that are lost.
+        // A few odd lines surround a table; many of them, or some that are rows, are lost nodes.
         let is_lost = others.iter().any(|line| self.header.is_meant(&line.text));
         if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
             gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });
@@ -209,9 +210,9 @@ impl Section<'_> {
         !self.lines.is_empty() && self.lines.iter().all(of_job)
     }
 
-    /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each
-    /// node once in a partition, and of all the same, so that these are the beginnings of several names.
-    fn check_names(&self, gathering: &mut Gathering) {
+    /// Refuses names that occur twice in a partition, or with contradictory data: sinfo prints each node once
+    /// per partition, always with the same data, so these are truncated names.
+    fn check_names(&self, gathering: &mut NodeStatements) {
         let Some(names) = self.header.names() else { return };
         let partition = self.header.position(What::Partition);
         let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
@@ -220,7 +221,7 @@ impl Section<'_> {
         let longest = rows().filter_map(|(_, cells)| value(cells[names])).map(str::len).max();
         for (line, cells) in rows() {
             let Some(name) = value(cells[names]) else { continue };
-            // A column that holds longer names does not cut off shorter ones.
+            // A column that holds longer names does not truncate shorter ones.
             if Some(name.len()) < longest || !self.header.may_be_cut(names, name, line) {
                 continue;
             }
@@ -234,9 +235,9 @@ impl Section<'_> {
         }
     }
 
-    /// Refuses nodes without names where the same GPUs stand in the lines of several partitions, or in the
-    /// same line twice (`-N`): they may be the same nodes.
-    fn check_repeats(&self, gathering: &mut Gathering) {
+    /// Refuses nodes without names if the same GPUs appear in the lines of several partitions, or twice in
+    /// the same line (`-N`), because they may be the same nodes.
+    fn check_repeats(&self, gathering: &mut NodeStatements) {
         let gres = self.header.position(What::Gres);
         let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());
         let of_partition: Vec<usize> = (0..self.header.columns.len()).filter(is_of_partition).collect();

@@ -1,4 +1,4 @@
-//! Texts as several versions and sites print them, in small.
+//! Texts in the formats of several versions and sites, reduced in size.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ mod scontrol;
 mod surroundings;
 mod tables;
 
-/// Reads a text of Slurm's.
+/// Reads a text printed by Slurm.
 fn read(text: &str) -> Result<(Cluster, Vec<String>), String> {
     read_as(text, None)
 }
@@ -30,12 +30,12 @@ fn read_as(text: &str, columns: Option<&Columns>) -> Result<(Cluster, Vec<String
     }
 }
 
-/// Returns the cluster in short, with the notes; or why there is none.
+/// Returns a summary of the cluster with the notes, or why there is none.
 fn check(text: &str) -> String {
     shown(read(text))
 }
 
-/// Returns how many nodes and GPUs there are, and how many of these are free on nodes that are up.
+/// Returns the number of nodes, of GPUs, and of free GPUs on nodes that are up.
 fn count(text: &str) -> (usize, u32, u32) {
     let (cluster, _) = read(text).expect(text);
     let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);

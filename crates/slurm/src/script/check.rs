@@ -1,11 +1,12 @@
-//! Whether `sbatch` or the controller takes the value of an option, as far as no site decides it.
+//! Checks whether `sbatch` or the controller accepts the value of an option, as far as that does not depend
+//! on the site.
 
 use super::gres::{gpus, gpus_of_task, gres, tres_per_task};
 use super::moments::is_moment;
 use super::numbers::{array, count, duration, leading_number, mebibytes, nodes, time_limit};
 use super::source::SlurmVersion;
 
-/// Longest text of most options in bytes; the controller refuses longer ones.
+/// Maximum length of most options in bytes; the controller refuses longer ones.
 const LONGEST_TEXT: usize = 1024;
 
 /// Signals by name.
@@ -41,7 +42,7 @@ const HINTS: [&str; 4] = ["compute_bound", "memory_bound", "multithread", "nomul
 const DEPENDENCIES: [&str; 6] =
     ["after", "afterok", "afterany", "afternotok", "aftercorr", "afterburstbuffer"];
 
-/// Options whose values only the controller checks: one that a later option replaces is never checked.
+/// Options whose values only the controller checks; a value replaced by a later option is never checked.
 const OF_THE_CONTROLLER: [&str; 11] = [
     "account",
     "array",
@@ -56,7 +57,7 @@ const OF_THE_CONTROLLER: [&str; 11] = [
     "tres-per-task",
 ];
 
-/// Returns whether `sbatch` leaves the check of an option's value to the controller.
+/// Returns whether only the controller checks an option's value.
 pub(super) fn is_of_controller(name: &str) -> bool {
     OF_THE_CONTROLLER.contains(&name)
 }
@@ -64,7 +65,7 @@ pub(super) fn is_of_controller(name: &str) -> bool {
 /// Checks the value of an option.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn check(name: &str, value: Option<&str>, version: SlurmVersion) -> Result<(), String> {
     let text = value.unwrap_or_default();
     let valid =
@@ -210,7 +211,7 @@ fn is_gpu_frequency(text: &str) -> bool {
     is_number || ["low", "medium", "high", "highm1"].contains(&value) || text == "verbose"
 }
 
-/// Returns whether a text is a list of `local`, `none`, `map_mem:0,1` and the like.
+/// Returns whether a text is a list of `local`, `none`, `map_mem:0,1` or similar.
 fn is_memory_bind(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["p", "prefer", "nosort", "sort", "q", "quiet", "v", "verbose", "no", "none", "rank", "local"];
@@ -223,7 +224,7 @@ fn is_memory_bind(text: &str) -> bool {
     })
 }
 
-/// Returns whether a text is seconds, such as `30` or `task=10`.
+/// Returns whether a text gives seconds, such as `30` or `task=10`.
 fn is_accounting_interval(text: &str) -> bool {
     let (kind, seconds) = text.split_once('=').map_or(("", text), |(kind, seconds)| (kind, seconds));
     ["", "task", "energy", "network", "filesystem"].contains(&kind)
@@ -273,7 +274,7 @@ fn is_distribution(text: &str) -> bool {
         || words.len() <= 3 && words.iter().zip(levels).all(|(word, known)| known.contains(word))
 }
 
-/// Checks the form of a dependency; whether its jobs exist is for Slurm to say.
+/// Checks the form of a dependency; only Slurm knows whether its jobs exist.
 fn dependency(text: &str) -> Result<(), String> {
     let problem = || "Job dependency problem".to_owned();
     if text.is_empty() || text == "0" {

@@ -1,17 +1,17 @@
-//! Options of other batch systems, which `sbatch` translates: `#PBS` and `#BSUB`, anywhere in the script.
+//! Options of other batch systems that `sbatch` translates: `#PBS` and `#BSUB`, anywhere in the script.
 
 use super::getopt::FoundOption;
 use super::lines::{ScriptLine, lines};
 use super::source::SlurmVersion;
-use super::words::{Word, split};
+use super::words::{ScriptWord, split};
 
-/// Lines that are no comments after which no more options are looked for.
+/// Number of non-comment lines after which the search for options ends.
 const MOST_COMMANDS: usize = 100;
 
-/// Options in the words of `sbatch`, with their values.
+/// Options translated to those of `sbatch`, with their values.
 type Translation = Vec<(&'static str, String)>;
 
-/// Letters of options with a value, and of those without one.
+/// Letters of options with and without a value.
 struct Letters {
     with: &'static str,
     without: &'static str,
@@ -66,15 +66,15 @@ const PBS: Letters = Letters {
     ],
 };
 
-/// The options of one other batch system, in the words of `sbatch`.
+/// The translated options of another batch system.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     pub options: Vec<FoundOption>,
-    /// Why `sbatch` refuses them, with the line.
+    /// Why `sbatch` refuses them, with the line number.
     pub error: Option<(Option<usize>, String)>,
 }
 
-/// Returns the options of `#BSUB` lines, or if there are none those of `#PBS` lines.
+/// Returns the options of `#BSUB` lines or, if there are none, of `#PBS` lines.
 pub(super) fn read(script: &[u8], version: SlurmVersion) -> Foreign {
     for (word, letters, translate) in
         [("#BSUB", &BSUB, bsub as fn(char, &str) -> Translation), ("#PBS", &PBS, pbs)]
@@ -93,8 +93,8 @@ pub(super) fn read(script: &[u8], version: SlurmVersion) -> Foreign {
     Foreign::default()
 }
 
-/// Returns the words of all lines that begin with a word.
-fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign) -> Vec<Word> {
+/// Returns the words of all lines with this beginning.
+fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign) -> Vec<ScriptWord> {
     let (mut all, mut commands) = (Vec::new(), 0);
     for ScriptLine { number, start, bytes } in lines(script) {
         if !bytes.starts_with(begin.as_bytes()) {
@@ -118,7 +118,7 @@ fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign)
 impl Foreign {
     fn translate(
         &mut self,
-        words: &[Word],
+        words: &[ScriptWord],
         letters: &Letters,
         version: SlurmVersion,
         translate: &mut dyn FnMut(char, &str) -> Translation,
@@ -168,7 +168,7 @@ impl Foreign {
     }
 }
 
-/// Returns the letter of an option and where the value begins that is in the same word.
+/// Returns the letter of an option, and the position of a value in the same word.
 fn option(text: &str, letters: &Letters, version: SlurmVersion) -> Option<(char, Option<usize>)> {
     if let Some(long) = text.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
@@ -189,7 +189,7 @@ fn option(text: &str, letters: &Letters, version: SlurmVersion) -> Option<(char,
     }
 }
 
-/// Returns an option of LSF in the words of `sbatch`.
+/// Translates an option of LSF.
 fn bsub(letter: char, value: &str) -> Translation {
     let text = value.to_owned();
     vec![match letter {
@@ -207,7 +207,7 @@ fn bsub(letter: char, value: &str) -> Translation {
     }]
 }
 
-/// Returns an option of PBS, other than a list of resources, in the words of `sbatch`.
+/// Translates an option of PBS other than a list of resources.
 fn pbs(letter: char, value: &str) -> Translation {
     let text = value.to_owned();
     let starts = |name: &str| value.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
@@ -244,7 +244,7 @@ fn mail(value: &str) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// What lists of resources have said so far, where one needs another.
+/// Values from resource lists that other values depend on.
 #[derive(Debug, Default)]
 struct Resources {
     has_select: bool,
@@ -253,7 +253,7 @@ struct Resources {
 }
 
 impl Resources {
-    /// Returns a list such as `nodes=2:ppn=4,walltime=1:00:00` in the words of `sbatch`.
+    /// Translates a list such as `nodes=2:ppn=4,walltime=1:00:00`.
     fn list(&mut self, text: &str) -> Translation {
         let (mut options, mut rest, mut gpus) = (Vec::new(), text, 0_u64);
         while !rest.is_empty() {

@@ -1,22 +1,22 @@
-//! How many GPUs a component asks for, and whether its counts of GPUs, nodes and tasks agree.
+//! The number of GPUs that a component requests, and whether its counts of GPUs, nodes and tasks agree.
 
 use super::gres::GpuCounts;
 use super::numbers::mebibytes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
-use super::tasks::Counts;
+use super::tasks::TaskCounts;
 
 const NOT_A_MULTIPLE: &str =
     "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu.";
 
-/// Counts the GPUs in all; sets the numbers of nodes, tasks and CPUs that follow from GPUs.
+/// Computes the total number of GPUs; sets the numbers of nodes, tasks and CPUs that follow from it.
 ///
 /// # Errors
-/// Returns what Slurm says to counts that do not agree.
+/// Slurm's message about counts that do not agree.
 pub(super) fn total(
     gpus: &mut Vec<GpuCounts>,
-    counts: &mut Counts,
-    settings: &Settings,
+    counts: &mut TaskCounts,
+    settings: &ComponentSettings,
     version: SlurmVersion,
 ) -> Result<u64, String> {
     set_tasks(gpus, counts, settings, version);
@@ -50,7 +50,8 @@ pub(super) fn total(
     }
     for (gpu_counts, total) in gpus.iter_mut().zip(&mut totals) {
         gpu_counts.agree(counts)?;
-        // The controller counts again, with the nodes that follow from the GPUs; newer versions count the GPUs of the job alone.
+        // The controller counts again with the derived number of nodes; newer versions count only the job's
+        // GPUs.
         *total = if gpu_counts.per_job > 0 && version.is_at_least(23, 2) {
             gpu_counts.per_job
         } else if gpu_counts.per_task > 0 {
@@ -62,8 +63,13 @@ pub(super) fn total(
     Ok(totals.into_iter().fold(0, u64::saturating_add))
 }
 
-/// Sets the number of tasks where GPUs or CPUs are counted by tasks and the number of nodes is fixed.
-fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, version: SlurmVersion) {
+/// Sets the number of tasks if GPUs or CPUs are given per task and the number of nodes is fixed.
+fn set_tasks(
+    gpus: &[GpuCounts],
+    counts: &mut TaskCounts,
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) {
     let is_by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0)
         || version.is_at_least(23, 2) && (settings.is_set("tres-per-task") || counts.cpus_per_task.is_some());
     let Some(nodes) = counts.least_nodes.filter(|_| counts.least_nodes == counts.most_nodes) else { return };
@@ -78,7 +84,11 @@ fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, versi
     };
 }
 
-fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+fn refuse_without_gpus(
+    gpus: &[GpuCounts],
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) -> Result<(), String> {
     if !gpus.is_empty() {
         return Ok(());
     }
@@ -94,8 +104,8 @@ fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVe
 }
 
 impl GpuCounts {
-    /// Returns the number of GPUs in all, as far as it is known how many nodes, sockets and tasks there are.
-    fn total(&self, counts: &Counts) -> u64 {
+    /// Returns the total number of GPUs, as far as the numbers of nodes, sockets and tasks are known.
+    fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {
             (Some(sockets), ..) => nodes.saturating_mul(sockets),
@@ -113,8 +123,8 @@ impl GpuCounts {
         .unwrap_or(0)
     }
 
-    /// Checks that the counts agree with each other, and sets those that follow.
-    fn agree(&mut self, counts: &mut Counts) -> Result<(), String> {
+    /// Checks that the counts agree, and sets the derived ones.
+    fn agree(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         self.check_order()?;
         if self.per_socket > 0 && counts.sockets.is_none() {
             return Err("--gpus-per-socket option requires --sockets-per-node specification".to_owned());
@@ -149,7 +159,7 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Checks that the job has at least the GPUs of a node, and so on.
+    /// Checks that the job has at least as many GPUs as a node, and so on.
     fn check_order(&self) -> Result<(), String> {
         let of_parts = self.per_task.max(self.per_socket);
         if self.per_job > 0 && self.per_job < of_parts.max(self.per_node) {
@@ -163,8 +173,8 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Sets the number of nodes that follows from the GPUs of the job and those of a node.
-    fn settle_nodes(&self, counts: &mut Counts) -> Result<(), String> {
+    /// Sets the number of nodes that follows from the GPUs of the job and those per node.
+    fn settle_nodes(&self, counts: &mut TaskCounts) -> Result<(), String> {
         let nodes = whole(self.per_job, self.per_node, "--gpus", "--gres=gpu/--gpus-per-node")?;
         let is_few = counts.sent_nodes().is_some_and(|least| nodes < least);
         if is_few || counts.most_nodes.is_some_and(|most| nodes > most) {
@@ -177,8 +187,8 @@ impl GpuCounts {
         Ok(())
     }
 
-    /// Sets the number of tasks that follows from the GPUs of the job and those of a task, or the other way round.
-    fn settle_tasks(&mut self, counts: &mut Counts) -> Result<(), String> {
+    /// Sets the number of tasks that follows from the GPUs of the job and those per task, or vice versa.
+    fn settle_tasks(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         if self.per_job > 0 {
             let tasks = whole(self.per_job, self.per_task, "--gpus", "--gpus-per-task")?;
             if counts.tasks.is_some_and(|task| task != tasks) {
@@ -219,7 +229,7 @@ impl GpuCounts {
                 );
             }
         }
-        // CPUs of a GPU are those of GPUs without a type.
+        // CPUs per GPU apply to untyped GPUs.
         if let Some(per_gpu) = counts.cpus_per_gpu.filter(|_| self.kind.is_none()) {
             counts.cpus_per_task = Some(per_gpu.saturating_mul(self.per_task));
         }
@@ -227,7 +237,7 @@ impl GpuCounts {
     }
 }
 
-/// Returns a quotient that must be whole.
+/// Returns a quotient that must be an integer.
 fn whole(all: u64, part: u64, all_name: &str, part_name: &str) -> Result<u64, String> {
     if !all.is_multiple_of(part) {
         return Err(format!("Failed to validate job spec, {all_name} is not multiple of {part_name}"));

@@ -1,9 +1,9 @@
-//! Generic resources of a request, such as `gpu:a100:2,shard:4`, as `sbatch` reads them.
+//! Generic resources of a request, such as `gpu:a100:2,shard:4`, parsed as by `sbatch`.
 
 use super::numbers::leading_number;
 use super::source::SlurmVersion;
 
-/// A number of one generic resource.
+/// A count of one generic resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GresItem {
     pub name: String,
@@ -12,7 +12,7 @@ pub(super) struct GresItem {
     pub count: u64,
 }
 
-/// Resources that share GPUs; a job gets these or GPUs.
+/// Resources that share GPUs; a job requests either these or GPUs.
 const SHARED: [&str; 2] = ["shard", "mps"];
 
 const INVALID: &str = "Invalid generic resource (gres) specification";
@@ -27,7 +27,7 @@ impl GresItem {
 /// Returns the resources of `--gres`.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn gres(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     if text.eq_ignore_ascii_case("none") {
         return Ok(Vec::new());
@@ -40,10 +40,10 @@ pub(super) fn gres(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, S
     items(parts, version)
 }
 
-/// Returns the GPUs of `--gpus` and the options like it.
+/// Returns the GPUs of `--gpus` and similar options.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn gpus(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     let parts: Vec<String> =
         text.split(',').filter(|part| !part.is_empty()).map(|part| format!("gpu:{part}")).collect();
@@ -52,11 +52,11 @@ pub(super) fn gpus(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, S
 
 /// Returns the GPUs of `--gpus-per-task`.
 ///
-/// Since 23.11 `sbatch` takes what stands before the first `:` or `=` for the type, and the digits behind it for the number.
-/// Without digits it asks for no GPUs.
+/// Since 23.11, `sbatch` takes the text before the first `:` or `=` as the type and the digits after it as
+/// the number. Without digits it requests no GPUs.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn gpus_of_task(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     if !version.is_at_least(23, 11) {
         return gpus(text, version);
@@ -71,10 +71,11 @@ pub(super) fn gpus_of_task(text: &str, version: SlurmVersion) -> Result<Vec<Gres
     Ok(Some(item).filter(|item| item.count > 0).into_iter().collect())
 }
 
-/// Returns the CPUs and the generic resources of `--tres-per-task`; `sbatch` passes over other words without a number.
+/// Returns the CPUs and the generic resources of `--tres-per-task`; `sbatch` ignores other words without a
+/// number.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn tres_per_task(
     text: &str,
     version: SlurmVersion,
@@ -99,7 +100,7 @@ pub(super) fn tres_per_task(
     Ok((cpus, resources))
 }
 
-/// Returns the type and the number of items such as `gpu:a100:2`; those of number 0 are left out.
+/// Returns the type and number of items such as `gpu:a100:2`; items with number 0 are dropped.
 fn items<'a>(parts: impl Iterator<Item = &'a str>, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     let mut all = Vec::new();
     let is_newer = version.is_at_least(23, 11);
@@ -117,7 +118,7 @@ fn items<'a>(parts: impl Iterator<Item = &'a str>, version: SlurmVersion) -> Res
     Ok(all)
 }
 
-/// Reads an item from its end: a number behind the last `=` or `:`, else a type.
+/// Parses an item from its end: a number after the last `=` or `:`, else a type.
 fn item(part: &str) -> Result<GresItem, String> {
     let (name, kind, count) = match part.rfind('=').or_else(|| part.rfind(':')) {
         None => (part, None, 1),
@@ -140,7 +141,7 @@ fn item(part: &str) -> Result<GresItem, String> {
     Ok(GresItem { name: name.to_owned(), kind: kind.map(str::to_owned), count })
 }
 
-/// Reads an item from its start, as versions before 23.11: name, type, number.
+/// Parses an item from its start, as versions before 23.11 do: name, type, number.
 fn older_item(part: &str) -> Result<GresItem, String> {
     let invalid = || INVALID.to_owned();
     let mut fields = part.splitn(3, ':');
@@ -174,36 +175,36 @@ fn number(text: &str) -> Option<u64> {
     u64::try_from(number).ok()?.checked_mul(factor)
 }
 
-/// GPUs of one type, or of any, by what each option counts them.
+/// GPUs of one type, or of any type, by the unit in which each option counts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GpuCounts {
     pub kind: Option<String>,
     pub per_job: u64,
     pub per_node: u64,
-    /// The largest of several counts of a node: Slurm counts the job by this one.
+    /// The largest of several per-node counts, which Slurm uses for the job's total.
     pub most_per_node: u64,
     pub per_socket: u64,
     pub per_task: u64,
 }
 
-/// The count that one of the options sets.
+/// Accessor for the count that an option sets.
 type CountOf = fn(&mut GpuCounts) -> &mut u64;
 
-/// What a request asks for of generic resources, by the option that asks.
+/// The requested generic resources, by option.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GresLists {
     pub job: Vec<GresItem>,
-    /// Of `--gpus-per-node`, then of `--gres`.
+    /// Those of `--gpus-per-node`, then those of `--gres`.
     pub node: Vec<GresItem>,
     pub socket: Vec<GresItem>,
     pub task: Vec<GresItem>,
 }
 
 impl GresLists {
-    /// Returns the GPUs, of which the later item of one type and option counts.
+    /// Returns the GPUs; the later item of the same type and option counts.
     ///
     /// # Errors
-    /// Returns what Slurm says to GPUs with and without a type, and to GPUs with shares of GPUs.
+    /// Slurm's message about GPUs with and without a type, and about GPUs with shared GPUs.
     pub(super) fn gpus(&self) -> Result<Vec<GpuCounts>, String> {
         let mut all: Vec<GpuCounts> = Vec::new();
         let lists: [(&[GresItem], CountOf); 4] = [

@@ -71,7 +71,7 @@ impl TimeLimit {
 }
 
 impl Exclusive {
-    /// Returns Slurm's word for it; `None` for a job that shares its nodes as usual.
+    /// Returns Slurm's word for it; `None` for the usual sharing of nodes.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Self::No => None,

@@ -1,32 +1,32 @@
-//! The lines of a script that hold options, and those that only look like it.
+//! The lines of a script that contain options, and those that only resemble them.
 
 use super::placeholders::is_open;
 use super::request::LineRemark;
 use super::source::SlurmVersion;
-use super::words::{SplitError, Word, is_blank, separator, split};
+use super::words::{ScriptWord, SplitError, is_blank, separator, split};
 
-/// A script as far as its option lines go.
+/// The option lines of a script.
 #[derive(Debug, Default)]
-pub(super) struct Script {
-    /// Words of the option lines of each component; there is at least one.
-    pub components: Vec<Component>,
+pub(super) struct ScriptLines {
+    /// Words of the option lines of each component; at least one component.
+    pub components: Vec<ComponentLines>,
     pub notes: Vec<LineRemark>,
 }
 
 /// The option lines of a component of a het job.
 #[derive(Debug, Default)]
-pub(super) struct Component {
-    pub words: Vec<Word>,
-    /// Why a line cannot be split; nothing of the component counts then.
+pub(super) struct ComponentLines {
+    pub words: Vec<ScriptWord>,
+    /// Why a line cannot be split; the component's options are then ignored.
     pub error: Option<String>,
 }
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptLine<'a> {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// Place in the file.
+    /// Byte offset in the file.
     pub start: usize,
     pub bytes: &'a [u8],
 }
@@ -41,7 +41,7 @@ impl ScriptLine<'_> {
     }
 }
 
-/// Returns why `sbatch` takes no file for a script, if so.
+/// Returns why `sbatch` refuses a file as a script, if it does.
 pub(super) fn refusal(script: &[u8]) -> Option<&'static str> {
     if script.is_empty() {
         Some("Batch script is empty!")
@@ -71,8 +71,8 @@ pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = ScriptLine<'_>> {
 }
 
 /// Reads the option lines, up to the first command.
-pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Script {
-    let mut found = Script { components: vec![Component::default()], notes: Vec::new() };
+pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> ScriptLines {
+    let mut found = ScriptLines { components: vec![ComponentLines::default()], notes: Vec::new() };
     let mut first_command = None;
     for line in lines(script) {
         let directive = directive(line.bytes);
@@ -94,8 +94,8 @@ pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Scr
     found
 }
 
-impl Script {
-    /// Reads an option line; `length` is that of its `#SBATCH`.
+impl ScriptLines {
+    /// Reads an option line; `length` is the length of its `#SBATCH`.
     fn take(&mut self, line: ScriptLine, length: usize, file_name: &str, version: SlurmVersion) {
         let (start, text) = (line.start + length, &line.bytes[length..]);
         if length == b"#SLURM".len() {
@@ -103,7 +103,7 @@ impl Script {
         }
         let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
         if let Some(word) = separator(&text[blanks..]) {
-            self.components.push(Component::default());
+            self.components.push(ComponentLines::default());
             if word == "packjob" {
                 self.notes.push(line.remark("packjob is an old name for hetjob"));
             }
@@ -141,9 +141,9 @@ impl Script {
     }
 }
 
-/// Returns the words of a line, those of one placeholder joined.
-fn joined(words: Vec<Word>) -> Vec<Word> {
-    let mut all: Vec<Word> = Vec::new();
+/// Returns the words of a line, with the words of a placeholder joined.
+fn joined(words: Vec<ScriptWord>) -> Vec<ScriptWord> {
+    let mut all: Vec<ScriptWord> = Vec::new();
     let mut open = false;
     for word in words {
         match all.last_mut().filter(|_| open) {
@@ -155,7 +155,7 @@ fn joined(words: Vec<Word>) -> Vec<Word> {
     all
 }
 
-/// Returns the length of the word with which an option line begins.
+/// Returns the length of the word that begins an option line.
 fn directive(line: &[u8]) -> Option<usize> {
     [b"#SBATCH".as_slice(), b"#SLURM"].into_iter().find(|word| line.starts_with(word)).map(<[u8]>::len)
 }
@@ -164,7 +164,7 @@ fn is_command(line: &[u8]) -> bool {
     line.iter().find(|byte| !is_blank(**byte)).is_some_and(|byte| *byte != b'#')
 }
 
-/// Returns why a comment that looks like an option line is none.
+/// Returns why a comment that resembles an option line is not one.
 fn lookalike(line: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(line);
     let comment = text.trim_start();
@@ -189,7 +189,8 @@ fn lookalike(line: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Returns whether a word is `SBATCH` in any case, or in capital letters with one changed, missing or added, or some exchanged.
+/// Returns whether a word is `SBATCH` in any case, or in capital letters with one letter changed, missing or
+/// added, or with some exchanged.
 fn is_like_sbatch(word: &str) -> bool {
     let wanted = "SBATCH";
     if word.eq_ignore_ascii_case(wanted) {
@@ -214,7 +215,7 @@ fn is_like_sbatch(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn script(text: &str) -> Script {
+    fn script(text: &str) -> ScriptLines {
         read(text.as_bytes(), "x.sh", SlurmVersion::DEFAULT)
     }
 

@@ -1,6 +1,6 @@
-//! Reads what a batch script, a command line and the environment ask `sbatch` for, by Slurm's rules.
+//! Reads what a batch script, a command line and the environment request from `sbatch`, by Slurm's rules.
 //!
-//! Asks Slurm nothing and never guesses: what only the site or a later moment knows is named.
+//! Never asks Slurm and never guesses: values known only to the site or only later are listed.
 
 mod check;
 mod foreign;

@@ -1,9 +1,9 @@
-//! Whether a text is a time of `--begin` or `--deadline`, without telling which.
+//! Validation of times for `--begin` and `--deadline`, without computing them.
 
 /// Words for a day or a time of day.
 const NAMES: [&str; 7] = ["today", "tomorrow", "midnight", "noon", "elevenses", "fika", "teatime"];
 
-/// Units of time, each before those that it begins with.
+/// Units of time, each before its own prefixes.
 const UNITS: [&str; 10] =
     ["seconds", "second", "minutes", "minute", "hours", "hour", "days", "day", "weeks", "week"];
 
@@ -18,7 +18,7 @@ pub(super) fn is_moment(text: &str) -> bool {
     let (mut rest, mut is_known) = (lower.as_str(), false);
     loop {
         rest = rest.trim_start_matches([' ', '\t', '-', 't']);
-        // The `t` of `today` is one of the letters that may stand between a date and a time.
+        // The `t` of `today` is also a letter that may separate a date and a time.
         let word = NAMES.iter().find(|name| rest.starts_with(**name) || rest.starts_with(&name[1..]));
         if rest.is_empty() {
             return is_known;
@@ -38,7 +38,7 @@ pub(super) fn is_moment(text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is nothing, or a sign, a number and at most a unit.
+/// Returns whether a text is empty, or a sign, a number and at most one unit.
 fn is_offset(text: &str) -> bool {
     let Some(text) = text.strip_prefix(['+', '-']) else { return text.is_empty() };
     let text = text.trim_start();
@@ -47,7 +47,7 @@ fn is_offset(text: &str) -> bool {
     digits > 0 && (unit.is_empty() || UNITS.iter().any(|candidate| unit.starts_with(candidate)))
 }
 
-/// Returns what follows a time of day.
+/// Returns the text after a time of day.
 fn clock(text: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let hour: u32 = text.get(..digits).filter(|_| (1..=2).contains(&digits))?.parse().ok()?;
@@ -62,7 +62,7 @@ fn clock(text: &str) -> Option<&str> {
     (hour < 24 && minute < 60).then_some(rest)
 }
 
-/// Returns what follows a date: `2030-01-31`, `01/31/30`, `01.31`, `013130`.
+/// Returns the text after a date: `2030-01-31`, `01/31/30`, `01.31`, `013130`.
 fn date(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     if bytes.get(4) == Some(&b'-') && bytes[..4].iter().all(u8::is_ascii_digit) {
@@ -78,7 +78,7 @@ fn date(text: &str) -> Option<&str> {
     ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(rest)
 }
 
-/// Returns a number of one or two digits and what follows.
+/// Returns a number of one or two digits and the text after it.
 fn number(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     Some((text.get(..digits)?.parse().ok()?, &text[digits..]))

@@ -1,16 +1,16 @@
-//! Names of the options and environment variables that `sbatch` knows, by version.
+//! Names of the options and environment variables of `sbatch`, by version.
 
-use self::Takes::{MaybeValue, Nothing, Value};
+use self::ValueRule::{MaybeValue, Nothing, Value};
 use super::source::SlurmVersion;
 
 /// Whether an option takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ValueRule {
     /// No value.
     Nothing,
-    /// A value, in the same word or the next.
+    /// A value in the same word or the next one.
     Value,
-    /// A value in the same word, which may be left out.
+    /// An optional value in the same word.
     MaybeValue,
 }
 
@@ -19,36 +19,36 @@ pub(super) enum Takes {
 pub(super) struct OptionName {
     pub long: &'static str,
     pub short: Option<char>,
-    pub takes: Takes,
-    /// Whether later components of a het job keep the value.
+    pub takes: ValueRule,
+    /// Whether later components of a het job inherit the value.
     pub is_inherited: bool,
-    /// Versions that know it: from the first (24.05 is 2405) until before the second.
+    /// Versions that know it: from the first (24.05 is 2405) to before the second.
     versions: (u32, u32),
 }
 
 const ALWAYS: (u32, u32) = (0, u32::MAX);
 
-/// An option that only some versions know.
+/// Returns an option that only some versions know.
 const fn of_versions(
     long: &'static str,
-    takes: Takes,
+    takes: ValueRule,
     is_inherited: bool,
     versions: (u32, u32),
 ) -> OptionName {
     OptionName { long, short: None, takes, is_inherited, versions }
 }
 
-/// An option whose value later components of a het job keep.
-const fn kept(long: &'static str, short: Option<char>, takes: Takes) -> OptionName {
+/// Returns an option whose value later components of a het job inherit.
+const fn kept(long: &'static str, short: Option<char>, takes: ValueRule) -> OptionName {
     OptionName { long, short, takes, is_inherited: true, versions: ALWAYS }
 }
 
-/// An option that each component of a het job has for itself.
-const fn per_component(long: &'static str, short: Option<char>, takes: Takes) -> OptionName {
+/// Returns an option that each component of a het job sets separately.
+const fn per_component(long: &'static str, short: Option<char>, takes: ValueRule) -> OptionName {
     OptionName { long, short, takes, is_inherited: false, versions: ALWAYS }
 }
 
-/// All options, in the order in which `sbatch` lists those that a prefix may mean.
+/// All options, in the order in which `sbatch` lists those with a common prefix.
 const OPTIONS: &[OptionName] = &[
     kept("account", Some('A'), Value),
     kept("acctg-freq", None, Value),
@@ -174,8 +174,8 @@ const OPTIONS: &[OptionName] = &[
     kept("wrap", None, Value),
 ];
 
-/// Options that plugins of sites add; `sbatch` elsewhere refuses them.
-const PLUGIN_OPTIONS: &[(&str, Takes)] = &[
+/// Options added by plugins of sites; `sbatch` refuses them elsewhere.
+const PLUGIN_OPTIONS: &[(&str, ValueRule)] = &[
     // Containers: pyxis, shifter, Singularity, uenv.
     ("container-entrypoint", Nothing),
     ("container-env", Value),
@@ -215,7 +215,7 @@ const PLUGIN_OPTIONS: &[(&str, Takes)] = &[
     ("nvmps", Nothing),
     ("perf", Value),
     ("perfmon", Nothing),
-    // Queueing, disks and the rest.
+    // Queueing, disks and others.
     ("auks", Value),
     ("jobinfo", Nothing),
     ("killable", Nothing),
@@ -225,7 +225,7 @@ const PLUGIN_OPTIONS: &[(&str, Takes)] = &[
     ("x11", MaybeValue),
 ];
 
-/// Environment variables that `sbatch` reads, with the option of each and the first version, in their order.
+/// Environment variables that `sbatch` reads, in its order, with the option and first version of each.
 const VARIABLES: &[(&str, &str, u32)] = &[
     ("SBATCH_ACCOUNT", "account", 0),
     ("SBATCH_ARRAY_INX", "array", 0),
@@ -296,23 +296,23 @@ const VARIABLES: &[(&str, &str, u32)] = &[
 /// Variables named `SBATCH_…` that set no option of the job.
 const OTHER_VARIABLES: [&str; 3] = ["SBATCH_DEBUG", "SBATCH_IGNORE_PBS", "SBATCH_WAIT4SWITCH"];
 
-/// What a long name as written stands for.
+/// The meaning of a long name as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongName {
     Option(OptionName),
     /// An option of a site's plugin.
-    Plugin(&'static str, Takes),
+    Plugin(&'static str, ValueRule),
 }
 
 impl LongName {
-    pub(super) fn takes(self) -> Takes {
+    pub(super) fn takes(self) -> ValueRule {
         match self {
             Self::Option(option) => option.takes,
             Self::Plugin(_, takes) => takes,
         }
     }
 
-    /// Returns the name in full.
+    /// Returns the full name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Option(option) => option.name(),
@@ -322,7 +322,7 @@ impl LongName {
 }
 
 impl OptionName {
-    /// Returns the name under which the option is known: one for options with two.
+    /// Returns the canonical name: the same for options with two names.
     pub(super) fn name(&self) -> &'static str {
         match self.long {
             "tasks-per-node" => "ntasks-per-node",
@@ -342,22 +342,22 @@ pub(super) fn options(version: SlurmVersion) -> impl Iterator<Item = &'static Op
     OPTIONS.iter().filter(move |option| option.is_of(version))
 }
 
-/// Returns an option by its name in full.
+/// Returns an option by its full name.
 pub(super) fn option(version: SlurmVersion, name: &str) -> Option<OptionName> {
     options(version).find(|option| option.long == name).copied()
 }
 
-/// Returns what a long name means; as `getopt` does, the beginning of one name stands for it.
+/// Resolves a long name; as in `getopt`, an unambiguous prefix is enough.
 ///
 /// # Errors
-/// Returns the names that it may mean: none, or several.
+/// The names that it may mean: none, or several.
 pub(super) fn long_name(version: SlurmVersion, written: &str) -> Result<LongName, Vec<&'static str>> {
     if let Some(option) = option(version, written) {
         return Ok(LongName::Option(option));
     }
     let begun: Vec<&OptionName> =
         options(version).filter(|option| option.long.starts_with(written)).collect();
-    let plugin = |(name, takes): &(&'static str, Takes)| LongName::Plugin(name, *takes);
+    let plugin = |(name, takes): &(&'static str, ValueRule)| LongName::Plugin(name, *takes);
     match begun[..] {
         [one] => Ok(LongName::Option(*one)),
         [] => PLUGIN_OPTIONS.iter().find(|(name, _)| *name == written).map(plugin).ok_or_else(Vec::new),
@@ -378,7 +378,7 @@ pub(super) fn variables(version: SlurmVersion) -> impl Iterator<Item = (&'static
         .filter_map(move |(variable, name, _)| Some((*variable, option(version, name)?)))
 }
 
-/// Returns whether a variable looks like one of `sbatch`, although no version of it reads it.
+/// Returns whether a variable resembles those of `sbatch` although no version reads it.
 pub(super) fn is_unread_variable(name: &str) -> bool {
     name.starts_with("SBATCH_")
         && !OTHER_VARIABLES.contains(&name)

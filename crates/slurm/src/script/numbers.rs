@@ -1,20 +1,20 @@
-//! Values of options as `sbatch` reads them: numbers, times, memory, nodes, arrays.
+//! Option values parsed as by `sbatch`: numbers, times, memory, nodes, arrays.
 
 use std::collections::BTreeSet;
 
 use super::request::{ArrayRequest, TimeLimit};
 use super::source::SlurmVersion;
 
-/// Greatest index that the largest `MaxArraySize` allows.
+/// Largest index under the largest `MaxArraySize`.
 const LAST_INDEX: i64 = 4_000_000;
 
-/// How many numbers of 32 bits there are.
+/// Number of 32-bit integers.
 const I32_RANGE: u64 = 1 << 32;
 
-/// Greatest index of an array unless the site sets `MaxArraySize`.
+/// Largest index of an array unless the site sets `MaxArraySize`.
 pub(super) const USUAL_LAST_INDEX: i64 = 1000;
 
-/// Returns the whole number at the start of a text, as C's `strtol`, and the rest; `None` without digits.
+/// Parses the integer at the start of a text like C's `strtol`, and returns the rest; `None` without digits.
 pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
     let body = text.trim_start();
     let unsigned = body.strip_prefix(['-', '+']).unwrap_or(body);
@@ -30,7 +30,7 @@ pub(super) fn leading_number(text: &str) -> Option<(i64, &str)> {
 /// Returns the value of a numeric option.
 ///
 /// # Errors
-/// Returns what `sbatch` says.
+/// The message of `sbatch`.
 pub(super) fn count(name: &str, text: &str, least: i64) -> Result<u64, String> {
     let wrong = || format!("Invalid numeric value \"{text}\" for --{name}.");
     let (number, rest) = leading_number(text).unwrap_or((0, text));
@@ -43,12 +43,13 @@ pub(super) fn count(name: &str, text: &str, least: i64) -> Result<u64, String> {
     u64::try_from(number).map_err(|_| wrong())
 }
 
-/// Returns a time limit, rounded up to minutes; `None` for text that is none.
+/// Returns a time limit, rounded up to minutes; `None` for other text.
 pub(super) fn time_limit(text: &str) -> Option<TimeLimit> {
     if ["-1", "infinite", "unlimited"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return Some(TimeLimit::Unlimited);
     }
-    // Slurm counts seconds in 32 bits with a sign, and minutes without one; all minutes are no limit.
+    // Slurm stores seconds in signed and minutes in unsigned 32-bit integers; the largest number of minutes
+    // means no limit.
     let wrapped = i64::try_from((duration(text)? + I32_RANGE / 2) % I32_RANGE).ok()?;
     let minutes = (wrapped - i64::from(i32::MAX) - 1 + 59) / 60;
     Some(match u64::try_from(minutes) {
@@ -85,7 +86,7 @@ pub(super) fn duration(text: &str) -> Option<u64> {
     Some(u64::from(days.unwrap_or(0)) * 86_400 + hours * 3600 + minutes * 60 + seconds)
 }
 
-/// Returns an amount of memory in MiB; `None` for text that is none.
+/// Returns an amount of memory in MiB; `None` for other text.
 pub(super) fn mebibytes(text: &str) -> Option<u64> {
     let (number, rest) = leading_number(text)?;
     let number = u64::try_from(number).ok().filter(|number| *number < u64::MAX / 2)?;
@@ -99,10 +100,10 @@ pub(super) fn mebibytes(text: &str) -> Option<u64> {
     }
 }
 
-/// Returns the least number of nodes and the greatest, which is 0 for any.
+/// Returns the minimum and maximum number of nodes; a maximum of 0 means any number.
 ///
 /// # Errors
-/// Returns what `sbatch` says.
+/// The message of `sbatch`.
 pub(super) fn nodes(text: &str, version: SlurmVersion) -> Result<(u64, u64), String> {
     let wrong = |part: &str| format!("\"{part}\" is not a valid node count");
     let (least, most) = if version.is_at_least(23, 2) && text.contains([',', ':']) {
@@ -138,7 +139,7 @@ fn node_count(text: &str) -> Option<i64> {
     Some(if (0..=i64::from(i32::MAX)).contains(&number) { number } else { -1 })
 }
 
-/// Returns the least and the greatest of a list such as `1-4:2,7`.
+/// Returns the minimum and maximum of a list such as `1-4:2,7`.
 fn node_list(text: &str) -> Option<(i64, i64)> {
     let (mut least, mut most) = (i64::MAX, 0);
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -160,10 +161,10 @@ fn node_list(text: &str) -> Option<(i64, i64)> {
     (least <= most).then_some((least, most))
 }
 
-/// Returns the tasks of an array; the second value is its greatest index.
+/// Returns the tasks of an array; the second value is its largest index.
 ///
 /// # Errors
-/// Returns what Slurm says.
+/// Slurm's message.
 pub(super) fn array(text: &str) -> Result<(ArrayRequest, i64), String> {
     let wrong = || "Invalid job array specification".to_owned();
     let (mut indices, mut count) = (BTreeSet::new(), 0_i64);

@@ -1,18 +1,19 @@
-//! Options of `sbatch` as they were written, with the place of each.
+//! Options of `sbatch` as written, with the place of each.
 
 use std::ops::Range;
 
-/// An option that `sbatch` applies; of several of one name and component, the last one counts.
+/// An option that `sbatch` applies; of several with the same name and component, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptOption {
-    /// Long name in full without dashes, such as `ntasks-per-node` for `--tasks`; of a site's plugin option the name as written.
+    /// Full long name without dashes, such as `ntasks-per-node` for `--tasks`; for an option of a site's
+    /// plugin, the name as written.
     pub name: String,
-    /// Value after quotes and backslashes; `None` for an option without one.
+    /// Value after removal of quotes and backslashes; `None` for an option without one.
     pub value: Option<String>,
     /// Where the option was found.
     pub source: OptionSource,
-    /// Component of a het job, counted from 0; 0 in other jobs. Options of the environment and the command line that hold for all
-    /// components are listed once, with the first one.
+    /// Component of a het job, from 0; 0 in other jobs. Options of the environment and the command line that
+    /// apply to all components are listed once, with the first one.
     pub component: usize,
 }
 
@@ -21,24 +22,28 @@ pub struct ScriptOption {
 pub enum OptionSource {
     /// A line of the script: `#SBATCH`, `#PBS` or `#BSUB`.
     Script {
-        /// Line number, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Text of the value in the file; `None` for an option without a value, or one that cannot be rewritten in place.
+        /// Text of the value in the file; `None` for an option without a value, or for a value that cannot be
+        /// replaced in place.
         value: Option<ValueText>,
     },
     /// An environment variable, by name.
     Environment(String),
-    /// A word of the command line, counted from 0.
+    /// A word of the command line, by its index from 0.
     CommandLine(usize),
 }
 
-/// Bytes of a script that hold the value of an option.
+/// Byte range of an option's value in a script.
 ///
-/// A word without blanks, quotes, backslashes and `#` can take their place; every other byte of the file stays as it is.
+/// A word without blanks, quotes, backslashes and `#` can replace it; all other bytes of the file stay the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueText {
-    /// Bytes of the file. Quotes around the whole value are outside; quotes around a part of it are inside.
+    /// Byte range in the file. Quotes around the whole value are outside it; quotes around a part of the
+    /// value are inside.
     pub bytes: Range<usize>,
-    /// The quote around the whole value, `"` or `'`, if there is one: inside, blanks and `#` are allowed too.
+    /// The quote around the whole value, `"` or `'`, if there is one; blanks and `#` are then allowed inside
+    /// as well.
     pub quote: Option<char>,
 }

@@ -1,6 +1,6 @@
-//! Values that something replaces before the script is submitted, or that somebody hopes the shell replaces.
+//! Values that a program replaces before submission, or that the author expects the shell to expand.
 
-/// What stands where a value should be.
+/// A placeholder in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     /// A name that a program replaces: `{{ gpus }}`, `{gpus}`, `<gpus>`, `@GPUS@`.
@@ -29,7 +29,7 @@ pub(super) fn placeholder(text: &str) -> Option<Placeholder> {
     is_template.then_some(Placeholder::Template)
 }
 
-/// Returns whether a text is a name, and not a list such as `{1..3}`.
+/// Returns whether a text is a name rather than a list such as `{1..3}`.
 fn is_name(text: &str, open: char) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || "_-. ".contains(c) || open == '{' && "[]'\":|".contains(c);

@@ -1,28 +1,28 @@
-//! What the options of a component ask for together, by the rules of `sbatch` and the controller.
+//! The combined request of a component's options, by the rules of `sbatch` and the controller.
 
 use super::gpus::total;
 use super::gres::{GpuCounts, GresItem, GresLists, gpus, gpus_of_task, gres, tres_per_task};
 use super::numbers::{mebibytes, time_limit};
 use super::request::{Exclusive, ResourceRequest, TimeLimit};
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
-use super::tasks::{Counts, Note, counts};
+use super::tasks::{Note, TaskCounts, counts};
 
-/// GPUs of the largest usual node: more of them take more nodes.
+/// GPUs of the largest common node; more GPUs need more nodes.
 const GPUS_OF_NODE: u64 = 8;
 
-/// What a component asks for, and what Slurm makes otherwise than it looks.
+/// A component's request, and notes on unexpected interpretations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     pub request: ResourceRequest,
     pub notes: Vec<Note>,
 }
 
-/// Returns what the options ask for.
+/// Returns the request that the options express.
 ///
 /// # Errors
-/// Returns why Slurm refuses them together.
-pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<Resolved, String> {
+/// Why Slurm refuses the combination.
+pub(super) fn resolve(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<Resolved, String> {
     refuse_contradictions(settings, version)?;
     settle_memory(settings)?;
     settle_cpus(settings, version)?;
@@ -52,7 +52,7 @@ pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<
 }
 
 /// Refuses options that exclude each other.
-fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+fn refuse_contradictions(settings: &ComponentSettings, version: SlurmVersion) -> Result<(), String> {
     let (by_gpu, by_tres) = (settings.text("ntasks-per-gpu"), settings.text("ntasks-per-tres"));
     if by_gpu.is_some() || by_tres.is_some() {
         if by_gpu.zip(by_tres).is_some_and(|(a, b)| a != b) {
@@ -90,8 +90,9 @@ fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(
     Ok(())
 }
 
-/// Returns whether `--time-min` is longer than `--time`; no limit at all is longer than the limit of any partition.
-fn exceeds_time(settings: &Settings) -> bool {
+/// Returns whether `--time-min` is longer than `--time`; no limit counts as longer than the limit of any
+/// partition.
+fn exceeds_time(settings: &ComponentSettings) -> bool {
     let least = settings.text("time-min").and_then(time_limit);
     let most = settings.text("time").and_then(time_limit);
     match (least, most) {
@@ -101,8 +102,8 @@ fn exceeds_time(settings: &Settings) -> bool {
     }
 }
 
-/// Keeps one kind of memory: what the script or the command line asks for wins over the environment.
-fn settle_memory(settings: &mut Settings) -> Result<(), String> {
+/// Keeps one kind of memory: options of the script or the command line override the environment.
+fn settle_memory(settings: &mut ComponentSettings) -> Result<(), String> {
     let kinds = ["mem", "mem-per-cpu", "mem-per-gpu"];
     let given: Vec<&str> = kinds.into_iter().filter(|name| settings.is_given(name)).collect();
     match given[..] {
@@ -119,8 +120,8 @@ fn settle_memory(settings: &mut Settings) -> Result<(), String> {
     }
 }
 
-/// Keeps CPUs of tasks or of GPUs.
-fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), String> {
+/// Keeps either CPUs per task or CPUs per GPU.
+fn settle_cpus(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<(), String> {
     let names = ["cpus-per-task", "cpus-per-gpu"];
     if !names.iter().all(|name| settings.is_set(name)) || !version.is_at_least(23, 11) {
         return Ok(());
@@ -136,11 +137,11 @@ fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), Str
 }
 
 /// Returns the CPUs of `--tres-per-task` and all generic resources.
-fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, GresLists), String> {
+fn lists(settings: &ComponentSettings, version: SlurmVersion) -> Result<(Option<u64>, GresLists), String> {
     let read = |name: &str| -> Result<Vec<GresItem>, String> {
         match settings.text(name) {
             None => Ok(Vec::new()),
-            // Of a number that is known only later, only that there is one is known.
+            // If a number is known only later, only its existence is known.
             Some(_) if settings.is_unknown(name) => gpus("1", version),
             Some(text) if name == "gres" => gres(text, version),
             Some(text) if name == "gpus-per-task" => gpus_of_task(text, version),
@@ -165,8 +166,8 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
     Ok((cpus, lists))
 }
 
-/// Notes resources of a task that Slurm passes over because they have no number.
-fn note_numbers(settings: &Settings, version: SlurmVersion, notes: &mut Vec<Note>) {
+/// Adds a note on resources of a task that Slurm ignores because they have no number.
+fn note_numbers(settings: &ComponentSettings, version: SlurmVersion, notes: &mut Vec<Note>) {
     let text = |name: &str| settings.text(name).filter(|_| !settings.is_unknown(name));
     if let Some(text) = text("gpus-per-task").filter(|text| text.contains(|c: char| c.is_alphabetic()))
         && gpus_of_task(text, version).is_ok_and(|items| items.is_empty())
@@ -202,8 +203,8 @@ fn check_features(text: &str, version: SlurmVersion) -> Result<(), String> {
     if (square, round) == (0, 0) { Ok(()) } else { Err("Invalid feature specification".to_owned()) }
 }
 
-/// Returns the fields that one option says each.
-fn plain_request(settings: &Settings) -> ResourceRequest {
+/// Returns the fields that depend on a single option.
+fn plain_request(settings: &ComponentSettings) -> ResourceRequest {
     let text = |name: &str| {
         settings.text(name).filter(|text| !settings.is_unknown(name) && !text.is_empty()).map(str::to_owned)
     };
@@ -214,7 +215,7 @@ fn plain_request(settings: &Settings) -> ResourceRequest {
         mem_mb_per_gpu: memory("mem-per-gpu"),
         time_limit: settings.text("time").and_then(time_limit),
         partition: text("partition"),
-        // The controller keeps accounts in small letters, and commas between features as `&`.
+        // The controller converts accounts to lower case, and commas between features to `&`.
         account: text("account").map(|account| account.to_lowercase()),
         qos: text("qos"),
         constraint: text("constraint").map(|features| features.replace(',', "&")),
@@ -229,7 +230,7 @@ fn count_gpus(
     gpus: &[GpuCounts],
     lists: &GresLists,
     total: u64,
-    counts: &Counts,
+    counts: &TaskCounts,
     notes: &mut Vec<Note>,
 ) {
     let tasks = counts.tasks.unwrap_or(counts.usual_tasks);
@@ -261,8 +262,8 @@ fn count_gpus(
     }
 }
 
-/// Leaves out what depends on values that are known only later.
-fn forget_unknown(request: &mut ResourceRequest, settings: &Settings, gpus: &[GpuCounts]) {
+/// Removes values that depend on values known only later.
+fn forget_unknown(request: &mut ResourceRequest, settings: &ComponentSettings, gpus: &[GpuCounts]) {
     let unknown = |names: &[&str]| names.iter().any(|name| settings.is_unknown(name));
     let by_node = gpus.iter().any(|gpu_counts| gpu_counts.per_node > 0 || gpu_counts.per_socket > 0);
     let by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0);

@@ -1,18 +1,18 @@
-//! The options of one component of a job: of several of one name, the last.
+//! The options of one component of a job; the last of several with the same name counts.
 
 use std::collections::BTreeMap;
 
 use super::check::{check, is_of_controller};
 use super::getopt::FoundOption;
-use super::names::{OptionName, Takes};
+use super::names::{OptionName, ValueRule};
 use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
 use super::source::SlurmVersion;
 
-/// Options whose text Slurm takes as it is and `request` repeats.
+/// Options whose text Slurm uses unchanged and `request` repeats.
 const TEXTS: [&str; 4] = ["account", "partition", "qos", "constraint"];
 
-/// Options that say nothing of what a job asks for.
+/// Options that do not affect a job's request.
 const UNASKED: [&str; 13] = [
     "job-name",
     "output",
@@ -34,32 +34,32 @@ const UNASKED: [&str; 13] = [
 pub(super) struct GivenOption {
     pub value: Option<String>,
     pub is_of_environment: bool,
-    /// Line of the script, if it is of the script.
+    /// Line of the script, if it is from the script.
     pub line: Option<usize>,
     /// The option as written.
     pub text: String,
     pub placeholder: Option<Placeholder>,
     /// Why Slurm refuses a placeholder, or the controller the value.
     refusal: Option<String>,
-    /// Counts the settings, so that the first refusal is known.
+    /// Sequence number, to determine the first refusal.
     order: usize,
 }
 
 /// The options of one component.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct ComponentSettings {
     values: BTreeMap<&'static str, GivenOption>,
-    /// Of `--exclusive` and `--oversubscribe` the last.
+    /// The last of `--exclusive` and `--oversubscribe`.
     shared: Exclusive,
-    /// Sockets, cores and threads that a task needs, by the last of the options that tell.
+    /// Sockets, cores and threads that a task needs, from the last option that sets them.
     pub sockets: Option<u64>,
     pub cores: Option<u64>,
     pub threads: Option<u64>,
     count: usize,
 }
 
-impl Settings {
-    /// Forgets what later components of a het job do not keep.
+impl ComponentSettings {
+    /// Drops values that later components of a het job do not inherit.
     pub(super) fn begin_component(&mut self, is_inherited: impl Fn(&str) -> bool) {
         self.values.retain(|name, _| is_inherited(name));
         self.shared = Exclusive::No;
@@ -69,7 +69,7 @@ impl Settings {
     /// Applies an option of the script or the command line.
     ///
     /// # Errors
-    /// Returns what `sbatch` says to its value, unless a placeholder stands for that.
+    /// The message of `sbatch` about its value, unless it is a placeholder.
     pub(super) fn apply(&mut self, found: &FoundOption, version: SlurmVersion) -> Result<(), String> {
         if found.is_plugin {
             return Ok(());
@@ -97,10 +97,11 @@ impl Settings {
         Ok(())
     }
 
-    /// Applies an environment variable. Those of options without a value set them by `yes`, a number or nothing.
+    /// Applies an environment variable. For an option without a value, `yes`, a number or an empty text sets
+    /// it.
     ///
     /// # Errors
-    /// Returns what Slurm says to its value.
+    /// Slurm's message about its value.
     pub(super) fn apply_variable(
         &mut self,
         option: OptionName,
@@ -109,7 +110,7 @@ impl Settings {
         version: SlurmVersion,
     ) -> Result<(), String> {
         let name = option.name();
-        if option.takes == Takes::Nothing {
+        if option.takes == ValueRule::Nothing {
             let is_number = value.parse::<i64>().is_ok_and(|number| number != 0);
             if !(value.is_empty() || value.eq_ignore_ascii_case("yes") || is_number) {
                 self.values.remove(name);
@@ -117,7 +118,7 @@ impl Settings {
             }
         }
         let has_value =
-            option.takes == Takes::Value || option.takes == Takes::MaybeValue && !value.is_empty();
+            option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !value.is_empty();
         let value = has_value.then_some(value);
         let refusal = check(name, value, version).map_err(|why| format!("{variable}: {why}")).err();
         if let Some(refusal) = refusal.clone().filter(|_| !is_of_controller(name)) {
@@ -174,7 +175,7 @@ impl Settings {
         self.get(name)?.value.as_deref()
     }
 
-    /// Returns the number of an option that has been checked; `None` for a placeholder.
+    /// Returns the number of a validated option; `None` for a placeholder.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.trim().parse().ok()
     }
@@ -183,12 +184,12 @@ impl Settings {
         self.values.contains_key(name)
     }
 
-    /// Returns whether the script or the command line sets an option last.
+    /// Returns whether the last setting of an option is from the script or the command line.
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.get(name).is_some_and(|setting| !setting.is_of_environment)
     }
 
-    /// Returns whether an environment variable sets an option last.
+    /// Returns whether the last setting of an option is from an environment variable.
     pub(super) fn is_of_environment(&self, name: &str) -> bool {
         self.get(name).is_some_and(|setting| setting.is_of_environment)
     }
@@ -198,12 +199,12 @@ impl Settings {
         self.get(name).is_some_and(|setting| match setting.placeholder {
             None => false,
             Some(Placeholder::Template) => true,
-            // Slurm takes the text of a variable as it is.
+            // Slurm uses the text of a variable unchanged.
             Some(Placeholder::Variable) => !TEXTS.contains(&name),
         })
     }
 
-    /// Returns whether any value that says what the job asks for is known only later.
+    /// Returns whether any value that affects the request is known only later.
     pub(super) fn has_unknown(&self) -> bool {
         self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
@@ -238,7 +239,7 @@ impl Settings {
             .collect()
     }
 
-    /// Returns why Slurm refuses the first value that it refuses, but for those that `sbatch` refuses at once.
+    /// Returns why Slurm refuses the first invalid value, except values that `sbatch` refuses immediately.
     pub(super) fn refusal(&self) -> Option<(Option<usize>, &str)> {
         let refused = self.values.values().filter_map(|given_option| {
             Some((given_option.order, given_option.line, given_option.refusal.as_deref()?))

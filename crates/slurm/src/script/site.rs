@@ -1,15 +1,15 @@
-//! Names and numbers that only a site can say are valid.
+//! Names and numbers whose validity depends on the site.
 
 use super::gres::{gpus, gres};
 use super::numbers::{USUAL_LAST_INDEX, array};
 use super::request::LineRemark;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
 /// More GPUs than any node has.
 const LARGE: u64 = 1000;
 
-/// Options with names that a site defines, and what they name.
+/// Options with names that a site defines, and the kind of name.
 const NAMES: [(&str, &str); 10] = [
     ("account", "this account"),
     ("clusters", "this cluster"),
@@ -23,8 +23,8 @@ const NAMES: [(&str, &str); 10] = [
     ("reservation", "this reservation"),
 ];
 
-/// Returns what only the site can say: whether it has what options name.
-pub(super) fn site_names(settings: &Settings, version: SlurmVersion) -> Vec<LineRemark> {
+/// Returns the values whose validity depends on the site.
+pub(super) fn site_names(settings: &ComponentSettings, version: SlurmVersion) -> Vec<LineRemark> {
     let mut all = Vec::new();
     for (name, setting) in settings.iter() {
         let mut remark = |why: String| {

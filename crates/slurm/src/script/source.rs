@@ -1,19 +1,19 @@
-//! What is given to the reader of `sbatch` options.
+//! Input of the reader of `sbatch` options.
 
 use std::collections::BTreeMap;
 
-/// Everything from which `sbatch` takes the options of a submission.
+/// All sources of a submission's options.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptSource<'a> {
     /// Bytes of the script; `None` without a script, as for `salloc` and `srun`.
     pub script: Option<&'a [u8]>,
-    /// Base name of the script, which is the job's name unless an option sets one.
+    /// Base name of the script: the job's name unless an option sets one.
     pub file_name: &'a str,
-    /// Options of the command line, one word each.
+    /// Options of the command line, one word per entry.
     pub command_line: &'a [String],
     /// Environment variables; only those that `sbatch` reads count (`SBATCH_…` and a few `SLURM_…`).
     pub environment: &'a BTreeMap<String, String>,
-    /// Version of the cluster's Slurm; `None` if unknown, which reads as [`SlurmVersion::DEFAULT`].
+    /// Version of the cluster's Slurm; `None` means unknown and is read as [`SlurmVersion::DEFAULT`].
     pub version: Option<SlurmVersion>,
 }
 
@@ -37,7 +37,7 @@ impl SlurmVersion {
     /// The version whose rules apply if the cluster's version is unknown: 24.11.
     pub const DEFAULT: Self = Self { year: 24, month: 11 };
 
-    /// Returns the release as a number that later releases exceed: 2411.
+    /// Returns the release as an increasing number: 2411.
     pub(super) fn number(self) -> u32 {
         u32::from(self.year) * 100 + u32::from(self.month)
     }

@@ -1,30 +1,30 @@
-//! How many nodes and tasks a component asks for.
+//! The numbers of nodes and tasks that a component requests.
 
 use std::collections::BTreeSet;
 
 use hsched_model::hostlist;
 
 use super::numbers::nodes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
-/// What Slurm makes otherwise than an option looks: the option's name and a sentence.
+/// A note on an unexpected interpretation: the option's name and a sentence.
 pub(super) type Note = (&'static str, String);
 
 /// Nodes and tasks of a component, as `sbatch` sends them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Least number of nodes, if an option says one.
+pub(super) struct TaskCounts {
+    /// Minimum number of nodes, if an option sets it.
     pub least_nodes: Option<u64>,
-    /// Whether only the controller works out the least number of nodes, after it has checked the GPUs.
+    /// Whether the controller computes the minimum number of nodes only after it has checked the GPUs.
     pub is_late: bool,
-    /// Greatest number of nodes, if an option says one.
+    /// Maximum number of nodes, if an option sets it.
     pub most_nodes: Option<u64>,
-    /// Greatest number of nodes by `--nodelist`, which the controller adds.
+    /// Maximum number of nodes from `--nodelist`, which the controller adds.
     pub listed_nodes: Option<u64>,
-    /// Number of tasks that an option says, or that follows from others.
+    /// Number of tasks that an option sets or that follows from other values.
     pub tasks: Option<u64>,
-    /// Number of tasks if nothing says one.
+    /// Number of tasks if no option sets it.
     pub usual_tasks: u64,
     pub tasks_per_node: Option<u64>,
     pub tasks_per_socket: Option<u64>,
@@ -34,22 +34,22 @@ pub(super) struct Counts {
     pub cpus_per_gpu: Option<u64>,
 }
 
-impl Counts {
-    /// Returns the least number of nodes that `sbatch` sends.
+impl TaskCounts {
+    /// Returns the minimum number of nodes that `sbatch` sends.
     pub(super) fn sent_nodes(&self) -> Option<u64> {
         self.least_nodes.filter(|_| !self.is_late)
     }
 }
 
-/// Counts nodes and tasks; adds what Slurm makes otherwise than it looks to the notes.
+/// Computes nodes and tasks; adds notes on unexpected interpretations.
 ///
 /// # Errors
-/// Returns what `sbatch` says.
+/// The message of `sbatch`.
 pub(super) fn counts(
-    settings: &Settings,
+    settings: &ComponentSettings,
     version: SlurmVersion,
     notes: &mut Vec<Note>,
-) -> Result<Counts, String> {
+) -> Result<TaskCounts, String> {
     let tasks_per_node = settings.number("ntasks-per-node");
     let (mut least, mut most) = match settings.text("nodes").filter(|_| !settings.is_unknown("nodes")) {
         Some(text) => {
@@ -108,10 +108,10 @@ pub(super) fn counts(
         least = Some(tasks.div_ceil(per_node));
         is_late = !version.is_at_least(23, 2);
     }
-    // Newer versions take the listed nodes and no others.
+    // Newer versions use exactly the listed nodes.
     let is_all = settings.get("nodes").is_none() && version.is_at_least(23, 2);
     let listed_nodes = listed.filter(|_| is_all && tasks.is_none_or(|tasks| Some(tasks) >= listed));
-    Ok(Counts {
+    Ok(TaskCounts {
         least_nodes: least,
         is_late,
         most_nodes: most,
@@ -127,8 +127,8 @@ pub(super) fn counts(
     })
 }
 
-/// Returns the number of nodes that `--nodelist` names; `None` where it names a file, or there is none.
-fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
+/// Returns the number of nodes that `--nodelist` names; `None` if it names a file or is missing.
+fn listed_nodes(settings: &ComponentSettings) -> Result<Option<u64>, String> {
     let Some(text) = settings.text("nodelist").filter(|_| !settings.is_unknown("nodelist")) else {
         return Ok(None);
     };
@@ -139,8 +139,8 @@ fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
     Ok(Some(names.into_iter().collect::<BTreeSet<_>>().len() as u64))
 }
 
-/// Returns the threads of a core that a task needs; `--hint` may set them.
-fn threads(settings: &Settings) -> Option<u64> {
+/// Returns the number of threads per core that a task needs; `--hint` may set it.
+fn threads(settings: &ComponentSettings) -> Option<u64> {
     let is_overruled =
         ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| settings.is_given(name));
     let hint = settings.text("hint").filter(|_| !is_overruled).unwrap_or_default().to_ascii_lowercase();

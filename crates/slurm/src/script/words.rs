@@ -1,43 +1,43 @@
-//! The words of an option line of a script, as `sbatch` splits them, with the place of each byte.
+//! The words of a script's option line, split as by `sbatch`, with the position of each byte.
 
 use super::options::{OptionSource, ValueText};
 
 /// A word of a script's line or of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ScriptWord {
     pub text: String,
     pub place: Place,
-    /// The first of the words that were joined to this one, where `sbatch` would stop.
+    /// The first of the words joined to this one, at which `sbatch` would stop.
     pub joined: Option<String>,
-    /// Where each byte of the text stands in the file; empty for other words.
+    /// Position of each byte of the text in the file; empty for words outside the file.
     bytes: Vec<Byte>,
 }
 
-/// Where a word stands.
+/// Place of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A line of the script, counted from 1.
+    /// A line of the script, from 1.
     Line(usize),
-    /// A word of the command line, counted from 0.
+    /// A word of the command line, from 0.
     Argument(usize),
 }
 
-/// Where a byte of a word stands in the file, with the backslash before it.
+/// Position of a word's byte in the file, including a backslash before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Byte {
     start: usize,
     end: usize,
-    /// Number of the pair of quotes around it, counted from 1, and the quote.
+    /// Number of the surrounding pair of quotes, from 1, and the quote character.
     quotes: Option<(usize, u8)>,
 }
 
-impl Word {
+impl ScriptWord {
     /// Returns a word of the command line.
     pub(super) fn argument(text: &str, index: usize) -> Self {
         Self { text: text.to_owned(), place: Place::Argument(index), joined: None, bytes: Vec::new() }
     }
 
-    /// Returns where a part of the word comes from, with the bytes of the file that hold it.
+    /// Returns the source of a part of the word, with its byte range in the file.
     pub(super) fn source(&self, value: Option<(usize, usize)>) -> OptionSource {
         match self.place {
             Place::Argument(index) => OptionSource::CommandLine(index),
@@ -48,7 +48,7 @@ impl Word {
         }
     }
 
-    /// Appends a word that belongs to the same placeholder; the place of the value in the file is not kept.
+    /// Appends a word that belongs to the same placeholder; the value's position in the file is dropped.
     pub(super) fn join(&mut self, other: &Self) {
         self.text = format!("{} {}", self.text, other.text);
         self.joined.get_or_insert_with(|| other.text.clone());
@@ -62,10 +62,10 @@ impl Word {
         }
     }
 
-    /// Returns the bytes of the file that hold a part of the text.
+    /// Returns the byte range in the file of a part of the text.
     fn value_text(&self, start: usize, end: usize) -> Option<ValueText> {
         let (first, last) = (self.bytes.get(start)?, self.bytes.get(end.checked_sub(1)?)?);
-        // A value that begins inside quotes and ends outside them cannot be replaced alone.
+        // A value that begins inside quotes and ends outside them cannot be replaced on its own.
         (first.quotes == last.quotes).then(|| ValueText {
             bytes: first.start..last.end,
             quote: first.quotes.map(|(_, quote)| char::from(quote)),
@@ -76,24 +76,24 @@ impl Word {
 /// A line that cannot be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SplitError {
-    /// The quote has no end.
+    /// The quote is not closed.
     OpenQuote(char),
     /// A word begins with a colon.
     Colon,
 }
 
-/// The words of a line and what `sbatch` drops of it without a word.
+/// The words of a line, and the part that `sbatch` drops silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    pub words: Vec<Word>,
-    /// What follows a word at which `sbatch` stops, with that word.
+    pub words: Vec<ScriptWord>,
+    /// The dropped text from the word at which `sbatch` stops, with the reason.
     pub dropped: Option<(String, &'static str)>,
 }
 
-/// Splits what stands behind `#SBATCH`; `start` is its place in the file.
+/// Splits the text after `#SBATCH`; `start` is its offset in the file.
 ///
 /// # Errors
-/// For a quote without an end, and for a word that begins with a colon.
+/// If a quote is not closed, or a word begins with a colon.
 pub(super) fn split(
     text: &[u8],
     start: usize,
@@ -125,12 +125,12 @@ pub(super) fn split(
             bytes.clear();
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
-        found.words.push(Word { text, place: Place::Line(line), joined: None, bytes });
+        found.words.push(ScriptWord { text, place: Place::Line(line), joined: None, bytes });
     }
 }
 
 impl Words {
-    /// Notes what is dropped, unless it is a comment.
+    /// Records dropped text unless it is a comment.
     fn drop_rest(&mut self, rest: &[u8], why: &'static str) {
         let rest = String::from_utf8_lossy(rest).trim().to_owned();
         if !rest.is_empty() && !rest.starts_with('#') {
@@ -139,7 +139,7 @@ impl Words {
     }
 }
 
-/// Returns the bytes of the first word of a text, where each stands, and how much of the text it takes.
+/// Returns the bytes of the first word of a text, their positions, and the length of the text that it takes.
 fn word(text: &[u8], start: usize, escapes_blanks: bool) -> Result<(Vec<u8>, Vec<Byte>, usize), SplitError> {
     let (mut raw, mut bytes) = (Vec::new(), Vec::new());
     let (mut at, mut quotes, mut count) = (0, None, 0);
@@ -149,7 +149,7 @@ fn word(text: &[u8], start: usize, escapes_blanks: bool) -> Result<(Vec<u8>, Vec
             (None, _, b'\\') => {
                 escape = Some(at);
                 at += 1;
-                // Only newer versions keep a blank that a backslash precedes.
+                // Only newer versions keep a blank after a backslash.
                 if !escapes_blanks || text.get(at) != Some(&b' ') {
                     continue;
                 }
@@ -177,7 +177,7 @@ fn word(text: &[u8], start: usize, escapes_blanks: bool) -> Result<(Vec<u8>, Vec
     }
 }
 
-/// Returns the word that begins another component of a het job, if a text begins with it.
+/// Returns the word that begins another component of a het job, if the text begins with it.
 pub(super) fn separator(text: &[u8]) -> Option<&'static str> {
     ["hetjob", "packjob"].into_iter().find(|word| {
         let length = word.len();
@@ -186,7 +186,7 @@ pub(super) fn separator(text: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Returns whether C's `isspace` holds.
+/// Returns whether C's `isspace` is true.
 pub(super) fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }

@@ -1,13 +1,13 @@
-//! Values of the options that ask for GPUs, with another type or number.
+//! Values of options that request GPUs, with another type or number.
 
-/// Options that ask for GPUs, and whether their values begin with the name of the resource.
+/// Options that request GPUs, and whether their values begin with the resource's name.
 pub(super) const GPU_OPTIONS: [(&str, bool); 4] =
     [("gres", true), ("gpus", false), ("gpus-per-node", false), ("gpus-per-task", false)];
 
-/// Options that ask for GPUs in ways that no change rewrites.
+/// Options that request GPUs in forms that are not rewritten.
 pub(super) const OTHER_GPU_OPTIONS: [&str; 3] = ["gpus-per-socket", "ntasks-per-gpu", "tres-per-task"];
 
-/// Returns a value with another GPU type or count; `None` where it has no GPUs or is not of a form that is known.
+/// Returns a value with another GPU type or count; `None` if it has no GPUs or an unknown form.
 pub(super) fn with_gpus(
     option: &str,
     value: &str,
@@ -24,7 +24,7 @@ pub(super) fn with_gpus(
             items.push(item.to_owned());
             continue;
         }
-        // Of several kinds of GPUs nobody knows which is meant.
+        // With several kinds of GPUs it is unclear which one is meant.
         if std::mem::replace(&mut is_changed, true) {
             return None;
         }
@@ -65,7 +65,7 @@ mod tests {
         check("gpus", "a100:4", Some("h100"), Some(8), Some("h100:8"));
         check("gpus-per-node", "4", None, Some(2), Some("2"));
         check("gpus-per-task", "v100", Some("a100"), None, Some("a100"));
-        // Without a type there is none to change.
+        // Without a type, none can be changed.
         check("gpus", "4", Some("h100"), None, Some("4"));
         check("gres", "gpu:a100:2,gpu:v100:2", None, Some(2), None);
         check("gres", "shard:4", None, Some(2), None);

@@ -1,6 +1,7 @@
-//! What a script asks for on a certain cluster, and the same script with a change of it: as options of `sbatch`, and as text.
+//! A script's request on a given cluster, and the same script with a changed request: as options of `sbatch`
+//! and as text.
 //!
-//! A change is only made where the reader of scripts understands the outcome as what was meant.
+//! A change is made only if the reader of scripts interprets the result as intended.
 
 mod gpu_value;
 mod past_runs;

@@ -1,4 +1,4 @@
-//! Past runs of a job's name, as one `sacct` prints them.
+//! Past runs with a job's name, from one call of `sacct`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -8,14 +8,14 @@ use hsched_model::number::to_f64;
 use hsched_model::{Bytes, GpuType, NodeName, Seconds, hostlist};
 use hsched_queue::{PastRun, PastRuns, RunEnd, Snapshot};
 
-/// The fields asked for; Slurm 20.11 and later have them all, and none is free text.
+/// The requested fields; Slurm 20.11 and later have them all, and none is free text.
 const FIELDS: [&str; 9] =
     ["JobIDRaw", "State", "ElapsedRaw", "AllocTRES", "NNodes", "NodeList", "NTasks", "MaxRSS", "Partition"];
 
-/// How far back it is asked for.
+/// Number of days covered.
 const DAYS: i64 = 90;
 
-/// Returns the command line that prints a user's jobs of a name with their steps.
+/// Returns the command line that prints a user's jobs with a name, and their steps.
 pub fn past_runs_command(name: &str, user: &str, now: DateTime<Utc>) -> CommandLine {
     let mut args: Vec<String> = ["-n", "--parsable2"].map(str::to_owned).into();
     args.push(format!("--delimiter={FIELD_END}"));
@@ -29,7 +29,7 @@ pub fn past_runs_command(name: &str, user: &str, now: DateTime<Utc>) -> CommandL
     CommandLine::new("sacct", args)
 }
 
-/// Returns the runs that ended; lines that cannot be read are passed over.
+/// Returns the runs that ended; unreadable lines are skipped.
 pub fn past_runs(text: &str, snapshot: &Snapshot) -> PastRuns {
     let mut runs: Vec<(String, PastRun)> = Vec::new();
     for line in text.lines() {
@@ -38,7 +38,7 @@ pub fn past_runs(text: &str, snapshot: &Snapshot) -> PastRuns {
         match fields[0].split_once('.') {
             None => runs.extend(run(&fields, snapshot).map(|run| (fields[0].to_owned(), run))),
             Some((id, _)) => {
-                // The steps of a job come after it.
+                // The steps of a job follow it.
                 if let Some((_, run)) = runs.last_mut().filter(|(run, _)| run == id) {
                     run.memory_mib = run.memory_mib.max(memory(&fields));
                 }
@@ -74,7 +74,7 @@ fn run(fields: &[&str; FIELDS.len()], snapshot: &Snapshot) -> Option<PastRun> {
     })
 }
 
-/// Returns the type of the GPUs of the first node, where it has only one.
+/// Returns the GPU type of the first node, if it has only one.
 fn of_node(nodes: &str, snapshot: &Snapshot) -> Option<GpuType> {
     let first = hostlist::expand(nodes).ok().and_then(|names| NodeName::new(names.first()?).ok())?;
     let node = snapshot.nodes.iter().find(|node| node.name == first)?;
@@ -82,7 +82,8 @@ fn of_node(nodes: &str, snapshot: &Snapshot) -> Option<GpuType> {
     Some(gpu.gpu_type.clone())
 }
 
-/// Returns the most memory that a step used on a node, in MiB: that of its largest task, as if all were as large.
+/// Returns the largest memory use of a step per node, in MiB: all tasks are assumed to use as much as the
+/// largest.
 fn memory(fields: &[&str; FIELDS.len()]) -> Option<u64> {
     let [_, _, _, _, nodes, _, tasks, largest, _] = *fields;
     let largest = value(largest).and_then(kilobytes)?;

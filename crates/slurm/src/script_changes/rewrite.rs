@@ -1,32 +1,32 @@
-//! A script with other values of some options: only their bytes change, and an option that is not there gets a line of its own.
+//! A script with other values of some options: only their bytes change, and a missing option gets a new line.
 
 use super::Setting;
 use super::settings::effective;
 use crate::script::{OptionSource, ScriptReading};
 
-/// A script with other values.
+/// A script with changed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
     pub text: Vec<u8>,
-    /// In the order of the lines.
+    /// Changes in line order.
     pub lines: Vec<LineChange>,
 }
 
-/// A line that is changed or added.
+/// A changed or added line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineChange {
-    /// The line of the old script, counted from 1; an added one comes after it.
+    /// The line number in the old script, from 1; an added line comes after it.
     pub line: usize,
-    /// The line as it was, without its end; `None` for an added one.
+    /// The old line without its line end; `None` for an added one.
     pub before: Option<String>,
-    /// The line, or lines, as it is now.
+    /// The new line or lines.
     pub after: Vec<String>,
 }
 
-/// An option that the script cannot change.
+/// An option that cannot be changed in the script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotInScript {
-    /// The command line sets it, and wins.
+    /// The command line sets it and has precedence.
     #[error("--{name} is given on the command line, which wins over the script: change it there")]
     CommandLine { name: String },
     #[error("the environment sets --{name} ({variable}), and wins over the script: change it there")]
@@ -40,7 +40,7 @@ pub enum NotInScript {
 /// Returns a script with these settings.
 ///
 /// # Errors
-/// When an option is not the script's own, or its value cannot be replaced.
+/// If the script does not set the option, or its value cannot be replaced.
 pub fn rewrite(
     script: &[u8],
     reading: &ScriptReading,
@@ -87,7 +87,7 @@ pub fn rewrite(
         let moved: isize = edits.iter().filter(|edit| edit.line <= line).map(Edit::growth).sum();
         let (end, ending) = lines.end(script, line).ok_or(NotInScript::NoPlace)?;
         let at = end.checked_add_signed(moved).ok_or(NotInScript::NoPlace)?;
-        // A last line without an end gets one.
+        // A last line without a line end gets one.
         let new = added.iter().map(|line| if ending { format!("{line}\n") } else { format!("\n{line}") });
         text.splice(at..at, new.collect::<String>().bytes());
         changes.push(LineChange { line, before: None, after: added });
@@ -96,7 +96,7 @@ pub fn rewrite(
     Ok(Rewritten { text, lines: changes })
 }
 
-/// Other bytes in the place of some.
+/// Replacement bytes for a range.
 struct Edit {
     line: usize,
     bytes: std::ops::Range<usize>,
@@ -104,13 +104,13 @@ struct Edit {
 }
 
 impl Edit {
-    /// Returns by how many bytes it makes the text longer.
+    /// Returns the change in the length of the text.
     fn growth(&self) -> isize {
         self.value.len().cast_signed() - self.bytes.len().cast_signed()
     }
 }
 
-/// Returns whether a value may stand in a script without quotes.
+/// Returns whether a value needs no quotes in a script.
 fn is_plain(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:+/@%=".contains(c);
     !value.is_empty() && value.chars().all(plain)
@@ -125,7 +125,7 @@ fn last_line(reading: &ScriptReading) -> Option<usize> {
     reading.options.iter().filter_map(|option| line(&option.source)).max()
 }
 
-/// The places of a script's lines: where each begins and ends, with its end.
+/// Byte ranges of a script's lines, including line ends.
 struct Lines(Vec<std::ops::Range<usize>>);
 
 impl Lines {

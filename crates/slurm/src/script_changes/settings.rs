@@ -1,4 +1,4 @@
-//! A change of a request as options of `sbatch`, in the form in which the script has them.
+//! A changed request as options of `sbatch`, in the form that the script uses.
 
 use super::gpu_value::{GPU_OPTIONS, OTHER_GPU_OPTIONS, with_gpus};
 use crate::script::{ResourceRequest, ScriptOption, ScriptReading};
@@ -25,10 +25,12 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
     settings.iter().map(|setting| format!("--{}={}", setting.name, setting.value)).collect()
 }
 
-/// Returns the options with which a script asks for what the changes make of `request`; `None` where its options do not allow that.
+/// Returns the options that apply the changes to `request` in the form of the script; `None` if its options
+/// do not allow that.
 pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) -> Option<Vec<Setting>> {
     let asked = reading.request.as_ref().filter(|asked| asked.components.is_empty())?;
-    let mut form = Form { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
+    let mut form =
+        ChangedOptions { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
     for change in changes {
         form.take(change)?;
         change.apply(&mut form.request);
@@ -36,16 +38,16 @@ pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) 
     Some(form.list)
 }
 
-/// The options that are changed so far, and what they ask for.
-struct Form<'a> {
+/// The options changed so far, and the request they express.
+struct ChangedOptions<'a> {
     reading: &'a ScriptReading,
     asked: &'a ResourceRequest,
     request: Request,
     list: Vec<Setting>,
 }
 
-impl Form<'_> {
-    /// Returns the value of an option, as changed so far.
+impl ChangedOptions<'_> {
+    /// Returns the current value of an option.
     fn value(&self, name: &str) -> Option<String> {
         let changed =
             self.list.iter().find(|setting| setting.name == name).map(|setting| setting.value.clone());
@@ -78,7 +80,7 @@ impl Form<'_> {
         Some(())
     }
 
-    /// Changes all options that ask for GPUs; `count` gives the new number of each, where it has another.
+    /// Changes all options that request GPUs; `count` gives the new number of each, if it changes.
     fn set_gpus(&mut self, count: impl Fn(&str) -> Option<u64>, gpu_type: Option<&str>) -> Option<()> {
         if OTHER_GPU_OPTIONS.iter().any(|name| self.value(name).is_some()) {
             return None;
@@ -94,12 +96,12 @@ impl Form<'_> {
         is_any.then_some(())
     }
 
-    /// Changes the numbers of nodes and of GPUs on each, and of what hangs on them.
+    /// Changes the number of nodes, the GPUs per node, and the values that depend on them.
     fn set_layout(&mut self, nodes: u64, per_node: u64) -> Option<()> {
         let before = u64::from(self.request.asks.nodes);
         let before_per_node = self.gpus_per_node();
         let tasks = self.tasks_per_node()?;
-        // One task for each GPU, or one for each node that starts the others itself.
+        // One task per GPU, or one per node that starts the others itself.
         let tasks_now = match tasks {
             1 => 1,
             tasks if tasks == before_per_node => per_node,
@@ -168,12 +170,12 @@ impl Form<'_> {
     }
 }
 
-/// Returns the option of a name that counts: the last one.
+/// Returns the effective option with a name: the last one.
 pub(super) fn effective<'a>(reading: &'a ScriptReading, name: &str) -> Option<&'a ScriptOption> {
     reading.options.iter().rev().find(|script_option| script_option.name == name)
 }
 
-/// Returns a limit as `sbatch` takes it: `08:00:00`, `2-00:00:00`.
+/// Returns a limit in the format of `sbatch`: `08:00:00`, `2-00:00:00`.
 fn clock(limit: Seconds) -> String {
     let minutes = to_u64((limit.0 / 60.0).ceil());
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);

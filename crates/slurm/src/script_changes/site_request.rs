@@ -1,4 +1,5 @@
-//! What a script asks for on the cluster of a snapshot: the site's defaults filled in, as the queue model takes it.
+//! A script's request on the cluster of a snapshot, in the queue model's form, with the site's defaults
+//! filled in.
 
 use crate::sbatch_options;
 use crate::script::{Exclusive, ResourceRequest, ScriptReading, TimeLimit};
@@ -9,13 +10,13 @@ use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, meets};
 /// A script as requests to the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteRequest {
-    /// One; of a het job one for each component. Each is expected to run for all of its limit.
+    /// One request, or one per component of a het job. Each is expected to run for its whole limit.
     pub requests: Vec<Request>,
-    /// Options that matter for the start and are not taken into account.
+    /// Options that affect the start but are ignored.
     pub not_counted: Vec<String>,
 }
 
-/// Options that the requests have from the reader.
+/// Options that the reader covers.
 const READ: [&str; 24] = [
     "account",
     "array",
@@ -43,10 +44,10 @@ const READ: [&str; 24] = [
     "hetjob",
 ];
 
-/// What stands for "no limit", in seconds: a year.
+/// Value for "no limit" in seconds: one year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
-/// Returns what a script asks for on a cluster; `None` where a number of nodes or GPUs is not known.
+/// Returns a script's request on a cluster; `None` if a number of nodes or GPUs is unknown.
 pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<SiteRequest> {
     let asked = reading.request.as_ref()?;
     let extra = extra(reading, snapshot);
@@ -72,7 +73,7 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
     Some(SiteRequest { requests: requests?, not_counted })
 }
 
-/// Returns what the options mean that the reader leaves as they are.
+/// Interprets the options that the reader leaves unchanged.
 fn extra(reading: &ScriptReading, snapshot: &Snapshot) -> SbatchOptions {
     let left = reading.options.iter().filter(|script_option| !READ.contains(&script_option.name.as_str()));
     let word = |name: &str, value: &Option<String>| match value {
@@ -95,7 +96,7 @@ fn request(
 ) -> Option<Request> {
     let names: Vec<&str> =
         resource_request.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
-    let site = Site { snapshot, names, features: resource_request.constraint.as_deref() };
+    let site = UsableNodes { snapshot, names, features: resource_request.constraint.as_deref() };
     let gpu_type = match &resource_request.gpu_type {
         Some(name) => Some(GpuType::new(name)?),
         None => None,
@@ -108,7 +109,7 @@ fn request(
         None => resource_request.ntasks?.saturating_mul(cpus_per_task),
     };
     let mut nodes = resource_request.nodes_min?.max(1);
-    // Where Slurm may choose, it takes as many nodes as the GPUs and the tasks need.
+    // If Slurm may choose, it uses as many nodes as the GPUs and the tasks need.
     if resource_request.nodes_max.is_none() {
         let needed = |amount: u64, there: u64| if there > 0 { amount.div_ceil(there) } else { 1 };
         let of_gpus = resource_request.gpus_per_node.map_or_else(|| needed(all_gpus, largest.gpus), |_| 1);
@@ -158,13 +159,13 @@ fn request(
 }
 
 /// The part of a cluster that a job may use.
-struct Site<'a> {
+struct UsableNodes<'a> {
     snapshot: &'a Snapshot,
     names: Vec<&'a str>,
     features: Option<&'a str>,
 }
 
-/// The most that a node has, and the least memory of any.
+/// The maximum resources of a node, and the smallest memory of any.
 #[derive(Clone, Copy, Default)]
 struct Largest {
     gpus: u64,
@@ -172,7 +173,7 @@ struct Largest {
     least_memory: Option<u64>,
 }
 
-impl Site<'_> {
+impl UsableNodes<'_> {
     fn partitions(&self) -> impl Iterator<Item = &QueuePartition> {
         let is_named = |partition: &&QueuePartition| match self.names.as_slice() {
             [] => partition.default,
@@ -205,7 +206,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns the limit that Slurm gives the job.
+    /// Returns the limit that Slurm assigns to the job.
     fn limit(&self, asked: Option<TimeLimit>) -> Seconds {
         let longest = self.partitions().find_map(|partition| partition.max_time_s);
         let usual = self.partitions().find_map(|partition| partition.default_time_s);

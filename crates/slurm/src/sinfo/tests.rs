@@ -1,4 +1,4 @@
-//! Lines as several versions and sites print them.
+//! Lines in the formats of several versions and sites.
 
 #![expect(clippy::disallowed_methods, reason = "tests use files")]
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use hsched_model::{Availability, Seconds};
 
-/// Frames lines that are written with `|` between the fields.
+/// Converts lines written with `|` between the fields to hsched's format.
 fn framed(lines: &[&str]) -> String {
     let ends = |line: &&str| line.replace('|', "\u{1f}") + "\u{1e}\n";
     lines.iter().map(ends).collect()
@@ -22,7 +22,7 @@ fn read(lines: &[&str]) -> (Cluster, Vec<String>) {
     parse(&framed(lines)).expect("readable")
 }
 
-/// Returns the GPUs of a node with these GRES as `type used/total`, and the notes.
+/// Returns the GPUs of a node with this GRES as `type used/total`, and the notes.
 fn gpus(gres: &str, used: &str) -> (String, Vec<String>) {
     let (cluster, notes) = read(&[&format!("n1|gpu*|infinite|mixed|{gres}|{used}|0/1/0/1|1|0|(null)|none")]);
     let mut text = String::new();

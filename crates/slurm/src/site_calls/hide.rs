@@ -1,9 +1,10 @@
-//! Takes the names out of the output of a call, by what each field holds. What is not known to be harmless is left out.
+//! Removes names from the output of a call, according to the content of each field. Values not known to be
+//! harmless are removed.
 
-use super::{Call, Names, OutputLayout};
+use super::{Call, NameReplacer, OutputLayout};
 use crate::record::{FIELD_END, RECORD_END, value};
 
-/// What becomes of a value.
+/// How a value is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     Keep,
@@ -22,10 +23,10 @@ enum Handling {
     LeaveOut,
 }
 
-/// What stands for a value that is left out.
+/// Placeholder for a removed value.
 const LEFT_OUT: &str = "-";
 
-/// Fields and keys that name somebody or something of somebody.
+/// Fields and keys that identify people or their property.
 const NAMING: [(&str, Handling); 26] = [
     ("nodelist", Handling::Hosts),
     ("nodes", Handling::Hosts),
@@ -55,7 +56,7 @@ const NAMING: [(&str, Handling); 26] = [
     ("allocnode:sid", Handling::LeaveOut),
 ];
 
-/// Fields and keys that say nothing of anybody.
+/// Fields and keys without personal data.
 const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
     maxwall mintres grpsubmit grpwall maxsubmitpu maxsubmitpa usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
     hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
@@ -70,7 +71,7 @@ const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins ma
     overtimelimit preemptmode totalcpus totalnodes selecttypeparameters jobdefaults defmempernode defmempercpu maxmempernode \
     maxmempercpu tresbillingweights duration nodecnt corecnt flags maxstartdelay ";
 
-/// Keys of the configuration that hsched reads, or that say what the site's Slurm can do.
+/// Configuration keys that hsched reads, or that describe the capabilities of the site's Slurm.
 const CONFIG: &str = " accountingstorageenforce accountingstoragetres accountingstoragetype accountingstorageexternalhost authtype \
     clustername enforcepartlimits federationparameters grestypes jobacctgathertype jobrequeue killwait launchparameters maxarraysize \
     maxjobcount messagetimeout minjobage overtimelimit preemptmode preempttype preemptexempttime preemptparameters prioritycalcperiod \
@@ -81,8 +82,8 @@ const CONFIG: &str = " accountingstorageenforce accountingstoragetres accounting
     topologyparam vsizefactor waittime ";
 
 impl Call {
-    /// Returns the output with other names.
-    pub fn hidden(&self, output: &str, names: &mut Names) -> String {
+    /// Returns the output with names replaced.
+    pub fn hidden(&self, output: &str, names: &mut NameReplacer) -> String {
         match self.layout {
             OutputLayout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),
             OutputLayout::Lines(separator, fields) => table(output, '\n', separator, fields, names),
@@ -103,14 +104,14 @@ fn is_in(list: &str, key: &str) -> bool {
     list.split_whitespace().any(|word| word == key)
 }
 
-fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
-    let mut each = |text: &str, replace: fn(&mut Names, &str) -> String| {
+fn hide(handling: Handling, text: &str, names: &mut NameReplacer) -> String {
+    let mut each = |text: &str, replace: fn(&mut NameReplacer, &str) -> String| {
         text.split(',').map(|name| replace(names, name)).collect::<Vec<_>>().join(",")
     };
     match handling {
-        Handling::Users => each(text, Names::user),
+        Handling::Users => each(text, NameReplacer::user),
         Handling::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
-        Handling::Accounts => each(text, Names::account),
+        Handling::Accounts => each(text, NameReplacer::account),
         Handling::Hosts => names.hosts(text),
         Handling::User => names.user(text),
         Handling::Account => names.account(text),
@@ -125,22 +126,22 @@ fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
     }
 }
 
-/// Replaces the values of a table; a line of another kind is left out.
-fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Names) -> String {
-    let record = |record: &str, names: &mut Names| {
+/// Replaces the values of a table; other lines are removed.
+fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut NameReplacer) -> String {
+    let record = |record: &str, names: &mut NameReplacer| {
         let (line_break, record) = match record.strip_prefix('\n') {
             Some(rest) => ("\n", rest),
             None => ("", record),
         };
         let values: Vec<&str> = record.split(separator).collect();
-        // The name of a job may hold the separator: then nothing is certain.
+        // A job's name may contain the separator, in which case no field is certain.
         if values.len() != fields.len() {
             return if record.trim().is_empty() { format!("{line_break}{record}") } else { String::new() };
         }
         let hidden = fields.iter().zip(values).map(|(field, text)| {
-            // A drained node's reason is free text, a pending job's is Slurm's.
+            // A drained node's reason is free text; a pending job's is set by Slurm.
             let is_free = fields[0] == "NodeList" && *field == "Reason";
-            // A QOS has the same name in all other output.
+            // The replacement must match that QOS in all other output.
             let is_qos = fields[0] == "Name" && *field == "Name";
             let known = if is_qos { Handling::Keep } else { handling(field) };
             hide(if is_free { Handling::LeaveOut } else { known }, text, names)
@@ -160,8 +161,8 @@ fn lines(text: &str, mut line: impl FnMut(&str) -> Option<String>) -> String {
     text.lines().filter_map(|original| Some(line(original)? + "\n")).collect()
 }
 
-/// Replaces the values of `KEY=value KEY=value`; a value reaches to the next key.
-fn keys(line: &str, names: &mut Names) -> Option<String> {
+/// Replaces the values of `KEY=value KEY=value`; a value extends to the next key.
+fn keys(line: &str, names: &mut NameReplacer) -> Option<String> {
     let indent = line.len() - line.trim_start().len();
     let is_key = |word: &str| {
         word.split_once('=').is_some_and(|(key, _)| {
@@ -177,7 +178,7 @@ fn keys(line: &str, names: &mut Names) -> Option<String> {
                 value.push(' ');
                 value.push_str(word);
             }
-            // A comment of several lines: nothing tells what it holds.
+            // Part of a multi-line comment, whose content is unknown.
             (_, _, None) if word.trim().is_empty() => {}
             _ => return None,
         }
@@ -189,7 +190,7 @@ fn keys(line: &str, names: &mut Names) -> Option<String> {
     Some(" ".repeat(indent) + &shown.collect::<Vec<_>>().join(" "))
 }
 
-fn config(line: &str, names: &mut Names) -> Option<String> {
+fn config(line: &str, names: &mut NameReplacer) -> Option<String> {
     if line.starts_with("Configuration data as of") {
         return Some(line.to_owned());
     }
@@ -199,7 +200,7 @@ fn config(line: &str, names: &mut Names) -> Option<String> {
     is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
 }
 
-fn words(line: &str, names: &mut Names) -> String {
+fn words(line: &str, names: &mut NameReplacer) -> String {
     match line.split_once(" at ").and_then(|(who, rest)| Some((who, rest.split_once(" is ")?))) {
         Some((who, (host, state))) => format!("{who} at {} is {state}", names.hosts(host)),
         None => line.to_owned(),
@@ -214,12 +215,12 @@ mod tests {
     use crate::JobId;
     use crate::site_calls::calls;
 
-    /// Returns what becomes of the output of the call of this name.
+    /// Returns the anonymised output of the call with this name.
     fn hidden(name: &str, output: &str) -> String {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         let calls = calls("alice", None, now, now, &[JobId(7)]);
         let call = calls.iter().find(|call| call.name == name).expect("a call");
-        call.hidden(output, &mut Names::default())
+        call.hidden(output, &mut NameReplacer::default())
     }
 
     #[test]

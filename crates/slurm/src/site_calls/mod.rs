@@ -1,7 +1,8 @@
-//! All commands by which hsched reads from Slurm, as one list: for the bundle of a bug report, and for recorded output. The past of
-//! the user's own jobs (`accounting`) is not in it: nothing but `hsched review` depends on it, and it is long.
+//! All commands that hsched uses to read from Slurm, as one list: for the bundle of a bug report, and for
+//! recorded output. The history of the user's own jobs (`accounting`) is not included, because it is long and
+//! only `hsched review` uses it.
 //!
-//! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not in it.
+//! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not included.
 
 mod hide;
 mod names;
@@ -11,27 +12,27 @@ use chrono::{DateTime, Utc};
 use crate::queue::{self, history, jobs, limits};
 use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
 
-pub use self::names::Names;
+pub use self::names::NameReplacer;
 
-/// A call, and how its output is laid out.
+/// A call with the layout of its output.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What its output is called, without an ending.
+    /// Name of its output, without an extension.
     pub name: String,
     pub command: CommandLine,
     layout: OutputLayout,
 }
 
-/// How output is laid out, which decides what of it names somebody.
+/// Layout of output, which determines where names may occur.
 #[derive(Clone, Copy, Debug)]
 enum OutputLayout {
-    /// Values of these fields with control characters between them.
+    /// Values of these fields, separated by control characters.
     Records(&'static [&'static str]),
-    /// Lines of values with this character between them.
+    /// Lines of values, separated by this character.
     Lines(char, &'static [&'static str]),
     /// `KEY=value KEY=value`.
     Keys,
-    /// A `KEY = value` on each line.
+    /// One `KEY = value` per line.
     Config,
     /// Words, some of which may be host names.
     Words,
@@ -41,7 +42,7 @@ const SHARES: [&str; 5] = ["Account", "User", "RawShares", "RawUsage", "FairShar
 const ASSOCIATIONS: [&str; 8] =
     ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
 
-/// Returns the calls for a user at a release of Slurm, with the details of some of the user's jobs.
+/// Returns the calls for a user and a release of Slurm, including the details of some of the user's jobs.
 pub fn calls(
     user: &str,
     release: Option<(u32, u32)>,
@@ -85,7 +86,7 @@ pub fn calls(
 mod tests {
     use super::*;
 
-    /// Commands that change something, and `squeue -h` of a check of the connection.
+    /// Commands that change something, and `squeue -h`, which only checks the connection.
     const NOT_READ: [&str; 3] = ["sbatch", "scancel", "scontrol update"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Names of people, accounts, jobs and nodes, and what stands for them in a bundle.
+//! Names of people, accounts, jobs and nodes, and their replacements in a bundle.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use crate::record::value;
 use hsched_engine::live::Tag;
 use hsched_model::catalogue::recognise;
 
-/// Replaces names by others, the same one always by the same.
+/// Replaces names consistently.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct NameReplacer {
     users: BTreeMap<String, String>,
     accounts: BTreeMap<String, String>,
     jobs: BTreeMap<String, String>,
@@ -17,11 +17,11 @@ pub struct Names {
     host_words: BTreeMap<String, String>,
 }
 
-/// Words of host names that identify nobody.
+/// Words of host names that identify no site.
 const PLAIN: [&str; 9] = ["gpu", "gpus", "cpu", "node", "nodes", "cn", "gn", "compute", "null"];
 
-impl Names {
-    /// Returns the replacements for the output of calls that this user makes.
+impl NameReplacer {
+    /// Returns the replacements for the output of this user's calls.
     pub fn of_user(name: &str) -> Self {
         let mut names = Self::default();
         names.user(name);
@@ -36,7 +36,7 @@ impl Names {
         numbered(&mut self.accounts, "account", name)
     }
 
-    /// Returns another name for a job; those that Slurm gives to steps stay.
+    /// Returns the replacement for a job's name; Slurm's names of steps are kept.
     pub(super) fn job(&mut self, name: &str) -> String {
         if ["batch", "extern", "interactive"].contains(&name.trim()) {
             return name.to_owned();
@@ -48,7 +48,8 @@ impl Names {
         numbered(&mut self.reservations, "reservation", name)
     }
 
-    /// Returns host names, or a hostlist, with other words: digits, brackets and names of GPU models stay.
+    /// Returns host names or a hostlist with words replaced; digits, brackets and names of GPU models are
+    /// kept.
     pub(super) fn hosts(&mut self, text: &str) -> String {
         if value(text).is_none() {
             return text.to_owned();
@@ -84,7 +85,7 @@ impl Names {
         hidden
     }
 
-    /// Returns why a job waits: what Slurm says may name nodes.
+    /// Returns a pending reason with node names replaced.
     pub(super) fn reason(&mut self, text: &str) -> String {
         match text.split_once("UnavailableNodes:") {
             Some((why, nodes)) => format!("{why}UnavailableNodes:{}", self.hosts(nodes)),
@@ -92,7 +93,7 @@ impl Names {
         }
     }
 
-    /// Returns a comment: that of hsched with another job's name, of others only that there is one.
+    /// Returns a comment: hsched's own with the job's name replaced, any other as a placeholder.
     pub(super) fn comment(&mut self, text: &str) -> String {
         match (Tag::from_comment(text), value(text)) {
             (Some(tag), _) => Tag { job: self.job(&tag.job), ..tag }.to_comment(),
@@ -101,7 +102,7 @@ impl Names {
         }
     }
 
-    /// Returns a sentence with all names replaced that are known by now, as whole words.
+    /// Returns a sentence with all names known so far replaced, as whole words.
     pub fn sentence(&self, text: &str) -> String {
         let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
         let hide = |word: &str| {
@@ -128,7 +129,7 @@ fn numbered(names: &mut BTreeMap<String, String>, kind: &str, name: &str) -> Str
     name.replacen(trimmed, &hidden, 1)
 }
 
-/// Returns another word for a part of a host name: `a`, `b`, … `z`, `ba`, ….
+/// Returns the replacement for a word of a host name: `a`, `b`, … `z`, `ba`, ….
 fn lettered(words: &mut BTreeMap<String, String>, part: &str) -> String {
     let mut number = words.len();
     let mut next = String::new();
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn names_are_replaced_by_the_same_words_everywhere() {
-        let mut names = Names::default();
+        let mut names = NameReplacer::default();
         let hosts = names.hosts("narval-gpu[01-04],ng1102,narval7.example.org,gpu-h200-01");
         assert_eq!(hosts, "hosta-gpu[01-04],hostb1102,hosta7.hostc.hostd,gpu-h200-01");
         assert_eq!(names.hosts("ng7"), "hostb7");

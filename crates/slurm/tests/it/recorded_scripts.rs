@@ -1,6 +1,6 @@
-//! What a real Slurm made of public scripts and small experiments, against what the reader makes of them.
+//! How a real Slurm interpreted public scripts and small experiments, compared with the reader's result.
 //!
-//! The recordings lie beside the repository; without them the test says so and passes.
+//! The recordings are outside the repository; without them the test prints a note and passes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use hsched_slurm::batch_script::{self, Imported};
 use hsched_slurm::script::{ScriptReading, ScriptSource, SlurmVersion, read_script};
 use serde_json::Value;
 
-/// Versions of Slurm that were asked.
+/// The recorded versions of Slurm.
 const VERSIONS: [&str; 2] = ["22.05", "24.11"];
 
-/// A script, its command line and environment, and what the versions made of it.
+/// A script with its command line and environment, and the results of the versions.
 struct Case {
     name: String,
     script: Vec<u8>,
@@ -24,15 +24,15 @@ struct Case {
     answers: BTreeMap<&'static str, Value>,
 }
 
-/// Cases that the asked cluster refused for what only it knows: its partitions, nodes, features, licenses, jobs and files. The reader
-/// must name what it does not know.
+/// Cases that the recorded cluster refused because of its own partitions, nodes, features, licenses, jobs or
+/// files. The reader must list the names that it cannot check.
 const ONLY_THE_SITE_KNOWS: [&str; 24] = [
     "031", "172", "453", "454", "455", "466", "467", "489", "497", "532", "536", "558", "559", "563", "567",
     "568", "569", "595", "625", "626", "632", "636", "634", "603",
 ];
 
-/// Fields that the recording has from the nodes of the asked cluster, or from a job that is held, or that it names otherwise than
-/// Slurm: of `gpu:1K` Slurm counts 1024 GPUs.
+/// Fields that the recording took from the nodes of its cluster or from a held job, or that it names
+/// differently from Slurm: Slurm counts `gpu:1K` as 1024 GPUs.
 const OF_THE_RECORDING: [(&str, &str); 6] = [
     ("278", "22.05"),
     ("278", "24.11"),
@@ -62,7 +62,7 @@ fn the_reader_agrees_with_slurm() {
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What `import` makes of each script: what it takes over is what Slurm said, and what it does not take over it names.
+/// The import of each script: imported values equal Slurm's result, and every other value has a remark.
 #[test]
 fn nothing_is_imported_wrong_in_silence() {
     let (Some(scripts), Some(experiments)) = (scripts(), experiments()) else { return };
@@ -83,7 +83,7 @@ fn nothing_is_imported_wrong_in_silence() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Returns what an import has otherwise than Slurm, without a remark on it or a TODO.
+/// Returns the differences between an import and Slurm that have neither a remark nor a TODO.
 fn silent_mistakes(case: &Case, answer: &Value, imported: &Imported) -> Vec<String> {
     let says = |words: &[&str]| {
         imported.remarks.iter().any(|remark| words.iter().any(|word| remark.text.contains(word)))
@@ -158,7 +158,7 @@ impl Case {
     }
 }
 
-/// Returns where the reading of a case differs from an answer.
+/// Returns the differences between the reading of a case and an answer.
 fn differences(case: &Case, version: &str, answer: &Value) -> Vec<String> {
     let reading = case.read(version);
     if answer["accepted"] == false {
@@ -173,7 +173,8 @@ fn differences(case: &Case, version: &str, answer: &Value) -> Vec<String> {
         return vec![format!("refused, but Slurm takes it: {why}")];
     }
     let json = reading.to_json();
-    // Slurm prints the greatest number of nodes only for some jobs, and always for those that it cannot place or that are held.
+    // Slurm prints the maximum number of nodes only for some jobs, and always for those that it cannot place
+    // or that are held.
     let prints_nodes = answer["placeable"] == true && !["522", "553"].contains(&case.number());
     let mut found = fields("", &answer["request"], &json["request"], prints_nodes);
     let none = Vec::new();
@@ -234,7 +235,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/scripts")
 }
 
-/// Returns the lines of a file of JSON objects, where it is beside the repository.
+/// Returns the lines of a file of JSON objects, if it exists beside the repository.
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn records(name: &str) -> Option<Vec<Value>> {
     let path = folder().join(name);

@@ -1,4 +1,5 @@
-//! What each version of Slurm printed, read by the parsers, against what other commands of the same Slurm showed at that moment.
+//! Output of each version of Slurm, read by the parsers and compared with the output of other commands at the
+//! same time.
 //!
 //! `tests/record-slurm` makes the recordings; `expected.json` comes from `scontrol show`, `sinfo -o`, `sacctmgr` and the jobs themselves.
 
@@ -7,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hsched_model::{Cluster, NodeName, Time};
-use hsched_slurm::queue::{self, Look, Texts};
+use hsched_slurm::queue::{self, QueueLook, Texts};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{QueuedJob, SlurmState, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use serde_json::Value;
@@ -23,7 +24,7 @@ impl Recording {
         fs::read_to_string(self.folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Returns the texts whose names begin so, with what stands between that and `.txt`.
+    /// Returns the texts with this name prefix, with the number between it and `.txt`.
     fn numbered(&self, begin: &str) -> Vec<(u64, String)> {
         let names =
             fs::read_dir(&self.folder).expect("a folder").map(|result| result.expect("a file").file_name());
@@ -131,7 +132,7 @@ fn the_users_own_jobs_are_as_scontrol_shows_them() {
         );
         assert_eq!(named("pending").comment.as_deref(), Some("a Comment=b | StdErr=c"));
         assert!(named("held").is_stuck() && !named("pending").is_stuck());
-        // What running jobs hold is what their nodes have in use.
+        // The resources held by running jobs equal those in use on their nodes.
         let (held, unclear) = hsched_slurm::holdings(&jobs, &recording.cluster());
         assert_eq!(unclear, [""; 0]);
         for (node, held) in held {
@@ -160,7 +161,7 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
             later: None,
             earlier: None,
         };
-        let snapshot = queue::snapshot(texts, Look { at: Time(2e9), user: "root" }).expect("readable");
+        let snapshot = queue::snapshot(texts, QueueLook { at: Time(2e9), user: "root" }).expect("readable");
         assert!(
             snapshot.notes.iter().all(|note| !note.contains("could not be read")),
             "{:?}",

@@ -1,4 +1,5 @@
-//! A made-up year of accounting whose waste is known: what `review` finds of it, and what its advice would have cost later.
+//! A synthetic year of accounting with known waste: what `review` finds, and what its advice would have cost
+//! later.
 
 #![expect(clippy::disallowed_methods, reason = "reads the data set")]
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
@@ -62,7 +63,7 @@ fn what_was_is_counted() {
             ("CPUs", name_review.cpus.asked, &cpus["asked"], 0.0),
             ("CPUs at 95 %", name_review.cpus.used_p95, &cpus["used_p95"], 0.03),
             ("GPUs", gpus.or(Some(0.0)), &expected["gpus"]["asked"], 0.0),
-            // The truth has one decimal.
+            // The reference values have one decimal.
             ("waits", Some((10.0 * name_review.waited_h).round() / 10.0), &expected["waited_h"], 0.001),
         ] {
             assert!(
@@ -81,7 +82,7 @@ fn what_was_is_counted() {
     }
 }
 
-/// The kinds of the data set: far too large, too small, right, and too few runs to say anything.
+/// The kinds of names in the data set: far too large, too small, right, and too few runs for advice.
 #[test]
 fn waste_is_found_and_nothing_else_is_changed() {
     let Some((names, _, truth)) = year() else { return };

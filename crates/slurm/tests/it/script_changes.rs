@@ -1,4 +1,4 @@
-//! Changes of scripts: the options that they mean, and that only the bytes of the values change.
+//! Changes of scripts: the resulting options, and that only the bytes of the values change.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn a_script_asks_for_what_the_site_makes_of_it() {
         );
     };
     check("--gres=gpu:a100:4 -c 16 --mem=64G -t 8:00:00", (1, 4, Some(16), Some(65536), 8.0));
-    // Without a limit the partition's default, without an end the longest.
+    // Without a limit, the partition's default applies, and with no limit, the longest.
     check("--gres=gpu:2", (1, 2, Some(1), None, 1.0));
     check("-G 2 -t 0 --mem=0", (1, 2, Some(1), Some(262_144), 48.0));
     check(
@@ -92,7 +92,7 @@ fn a_change_keeps_the_form_of_the_options() {
     check("--gres=gpu:a100:4", &[Change::GpuType(a())], Some("--gres=gpu:h100:4"));
     check("-G a100:4; -N 1", &[Change::GpuType(a())], Some("--gpus=h100:4"));
     check("--gpus-per-node=4; --gpus=8; -N 2", &[gpus(2, 2)], Some("--gpus=4 --gpus-per-node=2"));
-    // One task that starts the others itself, and one for each GPU.
+    // One task that starts the others itself, or one per GPU.
     check("--gres=gpu:4 -c 16 --mem=64G", &[gpus(1, 2)], Some("--gres=gpu:2 --cpus-per-task=8 --mem=32G"));
     check("--gres=gpu:4 --ntasks-per-node=4 -c 4", &[gpus(1, 2)], Some("--gres=gpu:2 --ntasks-per-node=2"));
     check("--gres=gpu:4 -N 2 -n 8", &[gpus(4, 2)], Some("--gres=gpu:2 --nodes=4"));
@@ -122,13 +122,13 @@ fn an_option_that_is_not_there_gets_a_line_after_the_last_one() {
         .map(|line_change| (line_change.line, line_change.before.is_some(), line_change.after.len()))
         .collect();
     assert_eq!(lines, [(2, true, 1), (2, false, 2)]);
-    // Without any option, and without an end of the last line.
+    // A script without any option, and without a line end on the last line.
     let bare = b"#!/bin/sh";
     assert_eq!(
         rewrite(bare, &read(bare, &[]), &[set("time", "8")]).expect("can be").text,
         b"#!/bin/sh\n#SBATCH --time=8"
     );
-    // What wins over the script cannot be changed in it.
+    // An option that overrides the script cannot be changed in it.
     let on_line = rewrite(text, &read(text, &["-t", "9"]), &[set("time", "8")]);
     assert_eq!(on_line, Err(NotInScript::CommandLine { name: "time".to_owned() }));
     let in_environment = rewrite(text, &read(text, &[]), &[set("qos", "b")]);
@@ -136,7 +136,7 @@ fn an_option_that_is_not_there_gets_a_line_after_the_last_one() {
     assert_eq!(in_environment, Err(NotInScript::Environment { name: "qos".to_owned(), variable }));
 }
 
-/// Options of which a value is changed: how they may be written, their values, and other ones.
+/// Options whose values are changed: their notations, their values, and other values.
 const CHANGED: [(&str, &[&str], &[&str], &str); 4] = [
     (
         "time",
@@ -149,7 +149,7 @@ const CHANGED: [(&str, &[&str], &[&str], &str); 4] = [
     ("mem", &["--mem=", "--mem "], &["64G", "100000"], "512M"),
 ];
 
-/// What may stand in a script's head beside them.
+/// Other lines that may be in a script's header.
 const BESIDE: [&str; 6] = [
     "# it's a comment",
     "",
@@ -159,7 +159,7 @@ const BESIDE: [&str; 6] = [
     "##SBATCH -t 5",
 ];
 
-/// What may stand behind an option in its line.
+/// Text that may follow an option on its line.
 const BEHIND: [&str; 5] = ["", " # to be safe", "   #why", " -J x # it's", "\t"];
 
 proptest! {
@@ -177,12 +177,13 @@ proptest! {
                 let (_, forms, values, other) = CHANGED[*number];
                 let form = form.get(forms);
                 let quote = form.chars().last().filter(|c| matches!(c, '"' | '\'')).map_or(String::new(), |c| c.to_string());
-                // Only the last of several counts.
+                // Only the last of several options counts.
                 let value = if is_new && set[*number] && last[number] == place { other } else { value.get(values) };
                 text.extend(format!("{}\n#SBATCH {form}{value}{quote}{}\n", beside.get(&BESIDE), behind.get(&BEHIND)).bytes());
             }
             text.extend(b"srun x\n");
-            // No line of the body is one of PBS or LSF, which count wherever they stand; nor has it line breaks of DOS.
+            // No line of the body is a PBS or LSF option, because those count anywhere; and it has no DOS
+            // line ends.
             text.extend(body.iter().map(|byte| if matches!(byte, b'#' | b'\r' | 0) { b' ' } else { *byte }));
             text
         };
@@ -195,7 +196,7 @@ proptest! {
         let made = rewrite(&script, &reading, &wanted).expect("can be changed");
         let expected = text(true);
         prop_assert_eq!(String::from_utf8_lossy(&made.text), String::from_utf8_lossy(&expected));
-        // Each is read as it was meant.
+        // Each value is read as intended.
         let again = read(&made.text, &[]);
         for Setting { name, value } in wanted {
             let read = again.options.iter().rev().find(|option| option.name == name).and_then(|option| option.value.clone());

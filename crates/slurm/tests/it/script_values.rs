@@ -1,4 +1,4 @@
-//! The places of values in scripts, over made-up scripts: whatever takes the place of a value is read as the value.
+//! The positions of values in generated scripts: any replacement of a value is read back as that value.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn read(script: &[u8], version: SlurmVersion) -> ScriptReading {
     })
 }
 
-/// Returns parts of option lines, some of them odd.
+/// Returns parts of option lines, including unusual ones.
 fn part() -> impl Strategy<Value = String> {
     let plain = [
         "--nodes=2",

@@ -1,4 +1,4 @@
-//! Jobs in `sacct --json`, which spells numbers and states differently from version to version.
+//! Jobs in `sacct --json`, whose numbers and states have different formats in different versions.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::gpus;
 use hsched_lab::trace::table::{NoEntry, Read};
-use hsched_lab::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::SlurmState;
 
-/// Reads the jobs; what cannot be read is named by its job, as JSON has no lines that say anything.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+/// Reads the jobs; identifies unreadable ones by job id, because line numbers of JSON mean little.
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| TraceError::Other(format!("looks like JSON, but is not valid: {error}")))?;
     let Some(jobs) = value["jobs"].as_array() else {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
     Ok(found)
 }
 
-fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry> {
+fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<RecordedJob, NoEntry> {
     let state = &job["state"]["current"];
     if state
         .as_str()
@@ -41,7 +41,7 @@ fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry>
     let time = |key: &str| {
         number(&job["time"][key]).ok_or_else(|| NoEntry::Bad(format!("time.{key} is not a number")))
     };
-    usable(Recorded {
+    usable(RecordedJob {
         name: format!("{}-{}", job["name"].as_str().unwrap_or("job"), id(job)),
         arrival: time("submission")?,
         seconds: time("elapsed")?,
@@ -50,7 +50,7 @@ fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry>
     })
 }
 
-/// Returns the job's number, with its task where it is one of an array.
+/// Returns the job id, with the task of an array.
 fn id(job: &Value) -> String {
     let of_array = number(&job["array"]["job_id"]).filter(|&id| id > 0.0);
     match (of_array, number(&job["array"]["task_id"])) {
@@ -59,7 +59,7 @@ fn id(job: &Value) -> String {
     }
 }
 
-/// Returns what the job held, or else asked for, as a TRES text.
+/// Returns the allocated TRES of the job, or else the requested ones.
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };
@@ -70,7 +70,7 @@ fn tres(job: &Value) -> String {
     held.iter().filter_map(part).collect::<Vec<_>>().join(",")
 }
 
-/// Returns a number: plain, or as `{"set": true, "infinite": false, "number": 4}`.
+/// Returns a number that is either plain or of the form `{"set": true, "infinite": false, "number": 4}`.
 fn number(value: &Value) -> Option<f64> {
     let is = |key: &str| value[key].as_bool();
     let value = match value {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn jobs_of_several_versions_are_read() {
         let read = parse(TEXT, None).expect("jobs");
-        let facts = |job: &Recorded| (job.name.clone(), job.arrival, job.seconds, job.gpus);
+        let facts = |job: &RecordedJob| (job.name.clone(), job.arrival, job.seconds, job.gpus);
         let found: Vec<_> = read.entries.iter().map(facts).collect();
         assert_eq!(found, [("train-7".into(), 1000.0, 3600.0, 2), ("array-8_3".into(), 1010.0, 60.0, 1)]);
         assert_eq!(read.skipped.into_iter().collect::<Vec<_>>(), [("no GPUs", 1), ("still waiting", 1)]);

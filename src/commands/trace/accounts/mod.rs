@@ -1,5 +1,5 @@
-//! What everybody ran on a cluster, from the accounting, read as recorded jobs: `sacct -P` with a header, the same with
-//! commas, and `sacct --json`.
+//! All users' jobs of a cluster from the accounting, read as recorded jobs: `sacct -P` with a header, its
+//! variant with commas, and `sacct --json`.
 
 mod json;
 
@@ -7,18 +7,19 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use hsched_lab::trace::table::{self, LineCells, NoEntry, Read};
-use hsched_lab::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::{SlurmState, Tres, amount, time};
 
-/// Reads the output of `sacct -P`, with any of `|`, `,` and tab between the cells, or of `sacct --json`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
+/// Reads jobs that ran on GPUs from the output of `sacct -P`, with `|`, `,` or tab between the cells, or of
+/// `sacct --json`. GPUs without a type get the type `untyped`, if it is given.
 ///
-/// Needed are the columns `JobID` or `JobIDRaw`, `Submit`, `Elapsed` or `ElapsedRaw`, and `AllocTRES`, `AllocGRES` or `ReqTRES`. Steps are left out. A
-/// job that still runs has run so far.
+/// Requires the columns `JobID` or `JobIDRaw`, `Submit`, `Elapsed` or `ElapsedRaw`, and `AllocTRES`,
+/// `AllocGRES` or `ReqTRES`. Skips job steps. The run time of a running job is its time so far.
 ///
 /// # Errors
-/// When there is no header, or a column is missing.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+/// If there is no header, or a column is missing.
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
     }
@@ -38,7 +39,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
         let arrival =
             time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is not a date: {submit:?}")))?;
         let name = cells.get(&["JobName"]).unwrap_or("job");
-        usable(Recorded {
+        usable(RecordedJob {
             name: format!("{name}-{id}"),
             arrival,
             seconds: seconds(cells)?,
@@ -48,8 +49,8 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
     })
 }
 
-/// Returns the table and what stands between its cells. Where that is a comma, TRES, which have commas too, become one
-/// cell in quotes.
+/// Returns the table and its separator. If that is a comma, TRES, which contain commas, are quoted as one
+/// cell.
 fn delimited(text: &str) -> (Cow<'_, str>, u8) {
     let header = text.lines().next().unwrap_or_default();
     let Some(mark) = ['|', '\t', ','].into_iter().find(|mark| header.contains(*mark)) else {
@@ -62,8 +63,7 @@ fn delimited(text: &str) -> (Cow<'_, str>, u8) {
     (Cow::Owned(text.lines().map(|line| quoted(line, count) + "\n").collect()), b',')
 }
 
-/// Returns a line with commas whose TRES are in quotes, where it has too many cells. A key that comes again begins the
-/// next TRES.
+/// Quotes the TRES of a comma-separated line with too many cells. A repeated key begins the next TRES.
 fn quoted(line: &str, count: usize) -> String {
     let parts: Vec<&str> = line.split(',').collect();
     if parts.len() <= count {
@@ -95,7 +95,7 @@ fn seconds(cells: &LineCells<'_>) -> Result<f64, NoEntry> {
     duration.ok_or_else(|| NoEntry::Bad(format!("Elapsed is not a duration: {text:?}")))
 }
 
-/// Returns the GPUs of a job and their type.
+/// Returns the number and type of a job's GPUs.
 fn gpus(text: &str, untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
     let gres = Tres::parse(text).gres;
     if gres.gpus.is_empty() && ["gres/gpu:", "gres/gpu="].iter().any(|word| text.contains(word)) {

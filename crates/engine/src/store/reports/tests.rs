@@ -1,4 +1,4 @@
-//! Reports of ranks: literal lines.
+//! Reports of ranks, given as literal lines.
 
 use super::*;
 

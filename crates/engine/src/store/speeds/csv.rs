@@ -1,6 +1,6 @@
 //! Measured speeds as a table for spreadsheets: a row for each batch size of a record.
 //!
-//! Holds all that was learnt. What was kept aside is in the JSON only.
+//! The table holds all learnt speeds; records that were set aside are only in the JSON file.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{SpeedFile, SpeedFileError};
 use super::row::{PointRow, RecordRow, SourceWord, StatedRow};
-use hsched_plan::throughput::{Cache, Record, SpeedKey};
+use hsched_plan::throughput::{Cache, SpeedKey, SpeedRecord};
 
-/// One batch size, or what somebody said where `batch` is empty.
+/// One batch size, or a stated speed if `batch` is empty.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TableRow {
     model: String,
@@ -35,7 +35,7 @@ struct TableRow {
 }
 
 impl SpeedFile {
-    /// Returns all that was learnt as CSV.
+    /// Returns all learnt speeds as CSV.
     ///
     /// # Errors
     /// Never for a cache; the writer's otherwise.
@@ -43,7 +43,7 @@ impl SpeedFile {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let wrong = |source| SpeedFileError::Csv { source };
         let has_replicas = self.cache.records().any(|(key, ..)| key.gpus > 1);
-        let row_of = |(key, contributor, record): (SpeedKey, &str, &Record)| {
+        let row_of = |(key, contributor, record): (SpeedKey, &str, &SpeedRecord)| {
             rows(&key, has_replicas.then_some(key.gpus), contributor, record)
         };
         for row in self.cache.records().flat_map(row_of) {
@@ -53,10 +53,10 @@ impl SpeedFile {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Reads the speeds of a table that [`Self::to_csv`] made; further columns are passed over.
+    /// Reads the speeds of a table that [`Self::to_csv`] made; extra columns are ignored.
     ///
     /// # Errors
-    /// When the text is no such table, or has impossible numbers.
+    /// If the text is not such a table or contains impossible numbers.
     pub fn parse_csv(text: &str) -> Result<Cache, SpeedFileError> {
         let mut records = BTreeMap::<_, RecordRow>::new();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -83,7 +83,7 @@ impl SpeedFile {
     }
 }
 
-fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &Record) -> Vec<TableRow> {
+fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &SpeedRecord) -> Vec<TableRow> {
     let blank = || TableRow {
         model: key.model.clone(),
         gpu_type: key.gpu_type.to_string(),
@@ -115,7 +115,7 @@ fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &Record) -
 }
 
 impl TableRow {
-    /// Returns a record without what this row says of it.
+    /// Returns a record without the data of this row.
     fn record(&self) -> RecordRow {
         RecordRow {
             model: self.model.clone(),
@@ -130,7 +130,7 @@ impl TableRow {
         }
     }
 
-    /// Adds what the row says; returns whether it says anything.
+    /// Adds the row's data to a record; returns whether it has any.
     fn add_to(&self, record: &mut RecordRow) -> bool {
         let Self { samples_per_s, alpha_s, beta_s, at, .. } = *self;
         match self.point() {
@@ -140,7 +140,7 @@ impl TableRow {
             }
             None => return false,
         }
-        // A spreadsheet may have put its rows in another order.
+        // A spreadsheet may have reordered the rows.
         record.points.sort_by_key(|point| point.batch);
         true
     }

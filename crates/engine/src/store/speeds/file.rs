@@ -1,4 +1,4 @@
-//! The file of measured speeds (schema `hsched.cache/1`): read whole, replaced whole, never guessed at.
+//! The file of measured speeds (schema `hsched.cache/1`), always read and replaced as a whole.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is read")]
 
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::row::RecordRow;
 use crate::store::names::{SPEEDS, chain, unmarked};
-use crate::store::seal::{FILE, Verdict};
+use crate::store::seal::{FILE, SealVerdict};
 use crate::store::snapshot::BY_HAND;
 use crate::store::{StateDir, StateError, random};
 use hsched_plan::throughput::Cache;
@@ -20,17 +20,17 @@ use hsched_plan::throughput::Cache;
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.cache/1";
 
-/// Measured speeds, and who adds to them here.
+/// Measured speeds, and this directory's contributor id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedFile {
-    /// Identity of this state directory among those whose speeds are merged.
+    /// Id of this state directory when speeds are merged.
     pub contributor: String,
     pub cache: Cache,
-    /// How often it has been saved; 0 if it does not say: version 0.1.0 wrote it, or `cache export`.
+    /// How often it has been saved; 0 if unknown, because version 0.1.0 or `cache export` wrote it.
     pub saves: u64,
 }
 
-/// Why a text is no file of measured speeds that this version can use.
+/// Why a text is not a file of measured speeds for this version.
 #[derive(Debug, Error)]
 pub enum SpeedFileError {
     #[error("cannot be read")]
@@ -83,12 +83,12 @@ impl SpeedFileError {
         }
     }
 
-    /// Returns whether the file is not as its checksum says: damaged, or edited.
+    /// Returns whether the checksum does not match: the file is damaged or edited.
     pub fn is_of_checksum(&self) -> bool {
         matches!(self, Self::Checksum | Self::NoChecksum)
     }
 
-    /// Returns the error of a state directory whose speeds cannot be used.
+    /// Returns the error for a state directory with unusable speeds.
     pub(in crate::store) fn in_state(self, root: &Path) -> StateError {
         let path = SpeedFile::path(root);
         match self {
@@ -114,31 +114,34 @@ struct SpeedFileContents {
 }
 
 impl SpeedFile {
-    /// Returns where the measured speeds of a state directory are.
+    /// Returns the path of a state directory's measured speeds.
     pub fn path(state: &Path) -> PathBuf {
         state.join(SPEEDS)
     }
 
-    /// Reads the measured speeds of a state directory; none where it has no such file.
+    /// Reads the measured speeds of a state directory; empty if the file is missing.
     ///
     /// # Errors
-    /// When the file cannot be read, is damaged or of another version.
+    /// If the file cannot be read, is damaged or of another version.
     pub fn load(state: &Path) -> Result<Self, SpeedFileError> {
         Self::load_checked(state).map(|(file, _)| file)
     }
 
-    /// Reads the measured speeds as [`Self::load`] does, and says what their checksum does; nothing where there is no file.
+    /// Reads the measured speeds like [`Self::load`], with the result of the checksum test; `None` if the
+    /// file is missing.
     ///
     /// # Errors
-    /// Those of [`Self::load`].
-    pub(in crate::store) fn load_checked(state: &Path) -> Result<(Self, Option<Verdict>), SpeedFileError> {
+    /// The errors of [`Self::load`].
+    pub(in crate::store) fn load_checked(
+        state: &Path,
+    ) -> Result<(Self, Option<SealVerdict>), SpeedFileError> {
         match std::fs::read(Self::path(state)) {
             Ok(bytes) => {
                 let text = std::str::from_utf8(&bytes);
                 let text = unmarked(text.map_err(|source| SpeedFileError::Encoding { source })?);
                 Self::parse(text).map(|file| (file, Some(FILE.check(text.as_bytes()))))
             }
-            // A state directory that cannot be made is the trouble of whoever makes it.
+            // If the state directory cannot be created, the code that creates it reports that.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Ok((Self::empty()?, None))
             }
@@ -149,25 +152,25 @@ impl SpeedFile {
     /// Replaces the file of a state directory, which is locked.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn save(&mut self, state: &StateDir) -> Result<(), StateError> {
         self.saves += 1;
         state.replace_speeds(&FILE.put(self.text(&format!(" \"saves\": {},", self.saves))))
     }
 
-    /// Reads the file's text; keys that this version does not know are passed over. A text without a checksum is
-    /// right if version 0.1.0 or `cache export` wrote it, or if a person says so.
+    /// Parses the file's text; unknown keys are ignored. A text without a checksum is valid if version 0.1.0
+    /// or `cache export` wrote it, or if a person marked it as edited.
     ///
     /// # Errors
-    /// When the text is damaged or of another schema.
+    /// If the text is damaged or of another schema.
     pub fn parse(text: &str) -> Result<Self, SpeedFileError> {
         let verdict = FILE.check(text.as_bytes());
-        if verdict == Verdict::Damaged {
+        if verdict == SealVerdict::Damaged {
             return Err(SpeedFileError::Checksum);
         }
         let json = |source| SpeedFileError::Json { source };
         let contents = serde_json::from_str(text);
-        // What another version wrote need not have the form of this one's: its schema is looked at on its own.
+        // Another version's file may have another structure, so its schema is checked separately.
         let found = match &contents {
             Ok(SpeedFileContents { schema, .. }) => Some(schema.clone()),
             Err(_) => serde_json::from_str::<Schema>(text).ok().map(|schema| schema.schema),
@@ -181,7 +184,7 @@ impl SpeedFile {
             Some(word) => word == BY_HAND,
             None => saves.is_none(),
         };
-        if verdict == Verdict::Unsealed && !is_unsealed {
+        if verdict == SealVerdict::Unsealed && !is_unsealed {
             return Err(SpeedFileError::NoChecksum);
         }
         let mut cache = Cache::default();
@@ -189,15 +192,16 @@ impl SpeedFile {
         Ok(Self { contributor, cache, saves: saves.unwrap_or_default() })
     }
 
-    /// Returns the file's text for other people, who may edit it: JSON, a record on each line, without a checksum.
+    /// Returns the file's text for other people, who may edit it: JSON with one record per line, without a
+    /// checksum.
     pub fn to_json(&self) -> String {
         self.text("")
     }
 
-    /// Returns the file's text, with more keys before the speeds.
+    /// Returns the file's text, with additional keys before the speeds.
     fn text(&self, more: &str) -> String {
         let rows = self.cache.records().map(|(key, contributor, record)| {
-            // Only a map with keys that are no text could not be written, and a row has none.
+            // Serialization fails only for maps with non-text keys, and a row has none.
             serde_json::to_string(&RecordRow::new(key, contributor, record)).unwrap_or_default()
         });
         let rows = rows.collect::<Vec<_>>().join(",\n");
@@ -207,17 +211,17 @@ impl SpeedFile {
         )
     }
 
-    /// Returns the file of a state directory in which nothing was measured yet.
+    /// Returns the file of a state directory without measurements.
     ///
     /// # Errors
-    /// When the system has no random number for the contributor's name.
+    /// If the system has no random number for the contributor's name.
     pub(in crate::store) fn empty() -> Result<Self, SpeedFileError> {
         let number = random::number().map_err(|source| SpeedFileError::Nameless { source })?;
         Ok(Self { contributor: format!("{number:016x}"), cache: Cache::default(), saves: 0 })
     }
 }
 
-/// Returns whether a schema, as JSON, is that of measured speeds, of whatever version.
+/// Returns whether a schema, as JSON, is that of measured speeds in any version.
 fn is_version(schema: &str) -> bool {
     let version = schema.strip_prefix("\"hsched.cache/").and_then(|rest| rest.strip_suffix('"'));
     version.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! The measured speeds on disk: `STATE/throughput.json`, and the same as text for other people.
+//! The measured speeds on disk: `STATE/throughput.json`, and their export formats.
 
 mod csv;
 mod file;

@@ -13,7 +13,7 @@ pub enum StateError {
     #[error("{}: locked by another hsched", path.display())]
     Locked {
         path: PathBuf,
-        /// The number of its process, where it has left it.
+        /// The process id of its holder, if it is recorded.
         by: Option<u32>,
     },
     #[error("run {id} already exists in {}", folder.display())]
@@ -37,9 +37,9 @@ pub enum StateError {
     #[error("{}: the state is damaged and cannot be rebuilt from the other files\n  {}", path.display(), known.join("\n  "))]
     Lost {
         path: PathBuf,
-        /// What is known of each file, a sentence each.
+        /// The known facts about each file, a sentence each.
         known: Vec<String>,
-        /// The file with the newest state of those that can be read.
+        /// The readable file with the newest state.
         restore: Option<PathBuf>,
     },
     #[error("{}: the state is intact; nothing was restored", path.display())]

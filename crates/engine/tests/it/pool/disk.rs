@@ -1,23 +1,23 @@
-//! The files of a pool in memory, which fail at a write or end the process that writes.
+//! The files of a pool in memory, with injected write failures and crashes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_engine::pool::PoolFiles;
 
-/// The files of the pool, and when the process that uses them has bad luck.
+/// The files of the pool, and the injected fault of the process that uses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Disk {
     files: BTreeMap<String, String>,
     fault: Option<Fault>,
 }
 
-/// What becomes of a process, after so many writes.
+/// A fault that occurs after a number of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is killed.
+    /// The process is killed.
     Kill(u32),
-    /// A write fails, and the next ones do not.
+    /// One write fails, and later ones succeed.
     Failure(u32),
 }
 
@@ -25,14 +25,14 @@ thread_local! {
     static DISK: RefCell<Disk> = RefCell::default();
 }
 
-/// The disk of the moment at hand.
+/// Access to the current disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Files;
 
-/// Why a write was not made.
+/// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
-    /// The process was killed before it.
+    /// The process had been killed before it.
     Killed,
     Failed,
 }
@@ -55,11 +55,11 @@ pub(super) fn survived() -> Result<(), WriteError> {
     })
 }
 
-/// Writes, unless that fails.
+/// Writes, unless a fault is due.
 pub(super) fn write<T>(change: impl FnOnce(&mut BTreeMap<String, String>) -> T) -> Result<T, WriteError> {
     DISK.with_borrow_mut(|disk| {
         match disk.fault {
-            // All that a killed process would do fails.
+            // All operations of a killed process fail.
             Some(Fault::Kill(0 | u32::MAX)) => {
                 disk.fault = Some(Fault::Kill(u32::MAX));
                 return Err(WriteError::Killed);

@@ -1,21 +1,21 @@
-//! All moments that can be reached, and whether each can end without another fault.
+//! All reachable moments, and whether each can end without another fault.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::pool::model::{Moment, Setting};
 
-/// What an exploration has found.
+/// The result of an exploration.
 pub(super) struct Explored {
     pub(super) states: usize,
     pub(super) wrong: Option<String>,
 }
 
-/// Explores breadth first what can follow.
+/// Explores all successors breadth first.
 pub(super) fn explore(setting: Setting) -> Explored {
     let first = Moment::first(setting);
     let mut numbers: HashMap<String, usize> = [(first.words(), 0)].into();
     let mut queue = VecDeque::from([(0, first)]);
-    // By moment: those that lead to it without a fault.
+    // By moment: its predecessors without a fault.
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     let mut ends: Vec<usize> = Vec::new();
     let mut stories: Vec<(usize, String)> = vec![(0, "start".to_owned())];
@@ -53,7 +53,7 @@ pub(super) fn explore(setting: Setting) -> Explored {
     Explored { states: numbers.len(), wrong }
 }
 
-/// Returns what led to a moment, and what is wrong with it.
+/// Returns the events that led to a moment, and what is wrong with it.
 fn story(stories: &[(usize, String)], mut number: usize, wrong: &str) -> String {
     let mut lines = vec![wrong.to_owned()];
     while number > 0 {

@@ -1,4 +1,5 @@
-//! The protocol of a pool, explored: all that members, Slurm and crashes at every write can do to a few jobs.
+//! The protocol of a pool, explored exhaustively: everything that members, Slurm and crashes at every write
+//! can do to a few jobs.
 
 mod disk;
 mod graph;
@@ -13,7 +14,7 @@ use hsched_model::{JobId, JobName, Seconds};
 use crate::pool::graph::{Explored, explore};
 use crate::pool::model::{Faults, Plant, Setting};
 
-/// Explores a setting; returns what was found wrong first, and how many states there are.
+/// Explores a setting; returns the first error and the number of states.
 fn found(members: u32, jobs: u32, most: Faults, plant: Plant) -> Explored {
     explore(Setting { members, jobs, most, plant })
 }

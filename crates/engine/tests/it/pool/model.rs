@@ -1,4 +1,5 @@
-//! A small world around the real protocol: files, members with their processes, Slurm, and jobs with a minimal engine.
+//! A small model around the real protocol: files, members with their processes, Slurm, and jobs with a
+//! minimal engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use hsched_model::Time;
 use crate::pool::disk::{self, Fault, Files, WriteError};
 use crate::pool::id;
 
-/// What is explored.
+/// The setting to explore.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) members: u32,
@@ -18,28 +19,28 @@ pub(super) struct Setting {
     pub(super) plant: Plant,
 }
 
-/// What goes wrong, and how often.
+/// The number of faults of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
-    /// How often a member is killed, at any write or between two.
+    /// How often a member is killed, at a write or between two.
     pub(super) kills: u32,
-    /// How often the leader takes a member for silent, rightly or not.
+    /// How often the leader considers a member silent, rightly or not.
     pub(super) silences: u32,
     /// How many members reach their time limit.
     pub(super) limits: u32,
-    /// How often a write fails and the member lives on.
+    /// How often a write fails while the member survives.
     pub(super) failures: u32,
 }
 
-/// A mistake in the engine around the protocol, to show that it is found.
+/// A deliberate error in the engine around the protocol, to show that the test detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
     None,
-    /// The leader orders before the state is on disk.
+    /// The leader gives orders before the state is on disk.
     OrderBeforeState,
-    /// The leader takes a silent member for dead.
+    /// The leader considers a silent member dead.
     BuryTheSilent,
-    /// The leader believes that a member stays that has asked to leave.
+    /// The leader assumes that a member stays although it has asked to leave.
     TrustLeavers,
     /// The leader starts its own submissions without a claim.
     StartUnclaimed,
@@ -59,15 +60,15 @@ pub(super) enum Member {
     /// Its Slurm job is pending.
     Pending,
     Working(Box<Worker<Files>>),
-    /// It holds the lock. Once it has decided to leave: whether another allocation is to come.
+    /// It holds the lock. After it has decided to leave: whether another allocation will follow.
     Leading(Box<(Worker<Files>, Leader<Files>, Option<bool>)>),
-    /// It was killed; what it had started may still run, until Slurm says that it is over.
+    /// It was killed; its submissions may still run until Slurm reports that it is over.
     Killed,
-    /// Slurm says that it is over, or it has left.
+    /// Slurm reports that it is over, or it has left.
     Over,
 }
 
-/// All that the future depends on.
+/// Everything that determines the future.
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
     pub(super) setting: Setting,
@@ -76,23 +77,24 @@ pub(super) struct Moment {
     pub(super) members: Vec<Member>,
     /// The members that have reached their time limit.
     pub(super) late: BTreeSet<usize>,
-    /// What runs: the submission, and its member.
+    /// Running submissions with their members.
     pub(super) running: BTreeSet<(SubmissionKey, usize)>,
-    /// The submissions that have left word that they completed.
+    /// The submissions that recorded their completion.
     pub(super) words: BTreeSet<SubmissionKey>,
-    /// How many runs the leaders have begun.
+    /// The number of runs that leaders have begun.
     pub(super) runs: u32,
-    /// A member that left has submitted another allocation.
+    /// The number of allocations submitted by members that left.
     pub(super) successors: u32,
     pub(super) faults: Faults,
     pub(super) wrong: Option<String>,
 }
 
-/// Something that may happen.
+/// A possible event.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Start(usize),
-    /// A member takes a turn; it may be killed or a write may fail after some, and the leader takes a member for silent.
+    /// A member takes a turn. It may be killed or a write may fail after some writes, and the leader may
+    /// consider a member silent.
     Turn {
         member: usize,
         fault: Option<Fault>,
@@ -105,11 +107,11 @@ enum Happening {
     Limit(usize),
 }
 
-/// More writes than any turn makes.
+/// More writes than any turn performs.
 const MOST_WRITES: u32 = 9;
 
 impl Moment {
-    /// Returns jobs that wait, and members whose Slurm jobs are pending.
+    /// Returns pending jobs, and members whose Slurm jobs are pending.
     pub(super) fn first(setting: Setting) -> Self {
         Self {
             setting,
@@ -126,10 +128,10 @@ impl Moment {
         }
     }
 
-    /// Returns what tells it from moments with another future.
+    /// Returns a text that differs between moments with different futures.
     pub(super) fn words(&self) -> String {
         let Self { files, jobs, members, late, running, words, successors, faults, runs, .. } = self;
-        // Beats go up for ever and decide nothing.
+        // Beats increase without bound and have no influence.
         let text = format!(
             "{files:?} {jobs:?} {members:?} {late:?} {running:?} {words:?} {successors} {faults:?} {runs}"
         );
@@ -149,12 +151,12 @@ impl Moment {
         self.jobs.iter().all(|job| *job == Job::Done)
     }
 
-    /// Returns whether the pool has ended with another allocation to come.
+    /// Returns whether the pool has ended with another allocation to follow.
     pub(super) fn is_handed_on(&self) -> bool {
         self.successors > 0 && self.members.iter().all(|member| matches!(member, Member::Over))
     }
 
-    /// Returns the moments that may follow: whether without a new fault, and by what.
+    /// Returns the possible next moments: whether each is free of a new fault, and its event.
     pub(super) fn next(&self) -> Vec<(bool, String, Self)> {
         let after = |happening: Happening| {
             let mut next = self.clone();
@@ -225,7 +227,7 @@ impl Moment {
                     self.wrong = Some(format!("{of:?} completed twice"));
                 }
                 let end = [(of, End::Completed, Time(0.0))];
-                // A report that is not written is written with the next one.
+                // A report that could not be written is written with the next one.
                 let told = self.on_disk(None, |world| match &mut world.members[member] {
                     Member::Working(worker) => worker.ended(end),
                     Member::Leading(both) => both.0.ended(end),
@@ -250,7 +252,7 @@ impl Moment {
         self.members[member] = Member::Killed;
     }
 
-    /// Lets a process use the disk, which may fail.
+    /// Gives a process access to the disk, which may fail.
     fn on_disk<T>(
         &mut self,
         fault: Option<Fault>,

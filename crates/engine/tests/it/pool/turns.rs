@@ -1,4 +1,4 @@
-//! What a member does in a turn, by its orders or as the leader with a minimal engine.
+//! A member's turn, by its orders or as the leader with a minimal engine.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ impl Moment {
         done
     }
 
-    /// Takes a turn of a member that does not lead; returns what it becomes.
+    /// Takes a turn of a member that does not lead; returns its new state.
     fn turn_of_worker(
         &mut self,
         number: usize,
@@ -36,7 +36,7 @@ impl Moment {
     ) -> Result<Option<Member>, WriteError> {
         let is_released = self.obey(number, worker)?;
         if !is_led {
-            // The lock is free: it takes it.
+            // The lock is free, so the member takes it.
             let leader = Leader::new(Files)?;
             return Ok(Some(Member::Leading(Box::new((worker.clone(), leader, None)))));
         }
@@ -51,7 +51,7 @@ impl Moment {
         Ok(is_released.then_some(Member::Over))
     }
 
-    /// Takes a turn of the leader; returns what it becomes.
+    /// Takes a turn of the leader; returns its new state.
     fn turn_of_leader(
         &mut self,
         number: usize,
@@ -62,7 +62,7 @@ impl Moment {
         self.beat(worker)?;
         if let Some(has_successor) = *decided {
             self.successors += u32::from(has_successor);
-            // If it cannot be written, Slurm says that the member is over.
+            // If it cannot be written, Slurm reports that the member is over.
             return match worker.leave() {
                 Err(WriteError::Killed) => Err(WriteError::Killed),
                 _ => Ok(Some(Member::Over)),
@@ -82,12 +82,13 @@ impl Moment {
         Ok(None)
     }
 
-    /// Writes the report again, as members do every few seconds: what could not be written is written then.
+    /// Writes the report again, as members do every few seconds; this includes what could not be written
+    /// before.
     fn beat(&self, worker: &mut Worker<Files>) -> Result<(), WriteError> {
         if self.setting.most.failures > 0 { worker.beat() } else { Ok(()) }
     }
 
-    /// Does all that a worker is told, whatever of it fails; returns whether it may leave.
+    /// Carries out all of a worker's tasks even if some fail; returns whether it may leave.
     fn obey(&mut self, number: usize, worker: &mut Worker<Files>) -> Result<bool, WriteError> {
         let (mut is_released, mut done) = (false, self.beat(worker));
         let duties = worker.duties()?;
@@ -133,7 +134,7 @@ impl Moment {
         self.running.insert((of.clone(), number));
     }
 
-    /// Takes a turn of the leader, which gives the first job that waits to member `to`.
+    /// Takes a turn of the leader, which gives the first pending job to member `to`.
     fn lead(
         &mut self,
         number: usize,
@@ -141,7 +142,7 @@ impl Moment {
         silent: Option<usize>,
         to: usize,
     ) -> Result<(), WriteError> {
-        // It asks Slurm about all.
+        // The leader asks Slurm about all members.
         for other in 0..self.members.len() {
             let is_silent = silent == Some(other) && self.setting.plant == Plant::BuryTheSilent;
             if matches!(self.members[other], Member::Over) || is_silent {
@@ -177,7 +178,7 @@ impl Moment {
         Ok(())
     }
 
-    /// Brings the state up to date with what became of the submissions.
+    /// Updates the state with the outcomes of submissions.
     fn fold(
         &mut self,
         number: usize,

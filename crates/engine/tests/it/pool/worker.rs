@@ -1,4 +1,4 @@
-//! A member whose writes fail: it does the rest of its duties, and says what became of each claim.
+//! A member with failing writes: it still carries out its other tasks and reports the outcome of each claim.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use hsched_model::{JobId, Time};
 use crate::pool::disk::{self, Fault, Files, WriteError};
 use crate::pool::{id, key, order};
 
-/// Returns a leader and a member that was told to start these.
+/// Returns a leader and a member with orders to start these.
 fn pool(ordered: &[&SubmissionKey]) -> (Leader<Files>, Worker<Files>) {
     disk::put(std::collections::BTreeMap::new(), None);
     let worker = Worker::join(Files, id(1), PoolReport::default()).expect("a member");
@@ -20,7 +20,7 @@ fn pool(ordered: &[&SubmissionKey]) -> (Leader<Files>, Worker<Files>) {
     (leader, worker)
 }
 
-/// Has a write fail, after so many.
+/// Makes a write fail, after this many writes.
 fn fail_after(writes: u32) {
     disk::put(disk::take(), Some(Fault::Failure(writes)));
 }
@@ -52,7 +52,7 @@ fn a_member_says_that_it_does_not_start_what_it_has_claimed() {
     let check = |is_killed: bool| {
         let of = key(0, 0);
         let (mut leader, mut worker) = pool(&[&of]);
-        // Claimed, and not started.
+        // The submission is claimed but not started.
         worker.duties().expect("a duty");
         let running = PoolSighting::Running { job_id: None, since: None };
         assert_eq!(leader.sight(&of, &id(1), false), Ok(running));
@@ -81,7 +81,7 @@ fn a_member_says_why_it_could_not_start_what_it_has_claimed() {
     let refusal = Answer::Refused { message: "no such directory".to_owned() };
     worker.refused(&of, refusal.clone(), Time(1.0)).expect("a report");
     assert_eq!(leader.sight(&of, &id(1), false), Ok(PoolSighting::Refused(refusal)));
-    // The order is gone once the state has taken that in, and so is the report.
+    // The order and the report are removed after the state has recorded the end.
     leader.tidy(&BTreeSet::new()).expect("no order");
     assert_eq!(worker.duties(), Ok(vec![Duty::Forget(of)]));
     assert_eq!(worker.submissions(), []);

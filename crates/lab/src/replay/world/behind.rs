@@ -1,9 +1,9 @@
-//! Jobs with predecessors: they arrive when these have completed.
+//! Jobs with predecessors, which arrive when these have completed.
 
 use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
 
-/// Returns the jobs of a trace by their places in the file.
+/// Returns the jobs of a trace by their indices in the file.
 pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
     let mut by_place = vec![0; trace.jobs.len()];
     for (job, entry) in trace.jobs.iter().enumerate() {
@@ -21,7 +21,7 @@ impl ReplayWorld<'_> {
         before.find(|&other| self.record.jobs[other].completed.is_none())
     }
 
-    /// Records why a job that comes after another has never started.
+    /// Records why a job with predecessors has never started.
     pub(in crate::replay) fn note_behind(&mut self, job: usize) {
         let Some(other) = self.awaits(job) else { return };
         let name = &self.trace.jobs[other].model.name;

@@ -1,29 +1,29 @@
 //! Jobs that end before their last epoch by the rules of their job files (MLF-C).
 
-use crate::replay::Early;
-use crate::replay::queue::Due;
+use crate::replay::EarlyRule;
+use crate::replay::queue::DueEvent;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
 use hsched_plan::curve::{CurvePoint, behind, bracket, first_rung, judge_running};
 
-/// The part of the GPUs in use from which the cluster is busy, `h_s`.
+/// Fraction of GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
 
 impl ReplayWorld<'_> {
-    /// Puts into the queue when the epoch under way is done, where a job may stop then; its last epoch ends it anyway.
+    /// Queues the end of the current epoch if the job may stop then; the last epoch ends it anyway.
     pub(super) fn foresee_epoch(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(present) = &self.present[number] else { return };
         let next = whole(present.done) + 1.0;
         let Some(early) = &self.trace.jobs[present.job].early else { return };
         let known = to_f64(early.values.len());
         if next < present.work - SAME_EPOCH && next <= known {
-            let due = Due::Epoch { job: number, generation: present.generation };
+            let due = DueEvent::Epoch { job: number, generation: present.generation };
             self.queue.push(Time(from.0 + (next - present.done) * epoch), due);
         }
     }
 
-    /// A job has done another epoch; returns whether its rule ended it.
+    /// Completes an epoch of a job; returns whether its rule ended it.
     pub(in crate::replay) fn epoch_done(&mut self, number: usize) -> bool {
         self.settle(number);
         let Some(present) = &self.present[number] else { return false };
@@ -42,7 +42,7 @@ impl ReplayWorld<'_> {
         false
     }
 
-    /// Returns why a job of the trace may stop after so many epochs, if it may.
+    /// Returns why a job of the trace may stop after this number of epochs, if it may.
     fn may_stop(&self, job: usize, done: usize) -> Option<String> {
         let entry = &self.trace.jobs[job];
         let early = entry.early.as_ref()?;
@@ -64,13 +64,15 @@ impl ReplayWorld<'_> {
             .why()
     }
 
-    /// Returns the bracket of a job that goes by halving, and the curves so far of the others in it: jobs of one model are a sweep.
-    fn bracket_of(&self, job: usize, early: &Early) -> (u32, Vec<Vec<CurvePoint>>) {
+    /// Returns the bracket of a job with a halving rule, and the curves so far of the others in it: jobs of
+    /// one model form a sweep.
+    fn bracket_of(&self, job: usize, early: &EarlyRule) -> (u32, Vec<Vec<CurvePoint>>) {
         let model = &self.trace.jobs[job].model.rounds.model;
         let of_sweep = |number: &usize| {
             let entry = &self.trace.jobs[*number];
-            let is_alike =
-                |candidate: &Early| candidate.stop.rule == StopRule::Halving && candidate.mode == early.mode;
+            let is_alike = |candidate: &EarlyRule| {
+                candidate.stop.rule == StopRule::Halving && candidate.mode == early.mode
+            };
             entry.early.as_ref().is_some_and(is_alike) && entry.model.rounds.model == *model
         };
         let brackets = (0..).map(|place| bracket(place, early.stop.brackets));
@@ -83,14 +85,14 @@ impl ReplayWorld<'_> {
         (job_bracket, others.filter_map(curve).collect())
     }
 
-    /// Returns whether a job waits, or the GPUs are used to their limits.
+    /// Returns whether a job waits, or the fraction of GPUs in use is at its limit.
     fn is_busy(&self) -> bool {
         let up: u32 = self.problem.nodes.iter().flat_map(|node| &node.up).sum();
         self.count > self.running || f64::from(self.in_use) > BUSY * f64::from(up)
     }
 }
 
-/// Returns the whole epochs of a number of them; sums of floats may be a hair less.
+/// Returns the number of whole epochs, with tolerance for sums of floats.
 fn whole(epochs: f64) -> f64 {
     (epochs + SAME_EPOCH).floor()
 }

@@ -1,25 +1,28 @@
-//! Incidents: jobs that fail, nodes that go down and return.
+//! Incidents: jobs fail, and nodes go down and return.
 
-use crate::replay::event::{Event, Kind};
-use crate::replay::world::{End, ReplayWorld};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::world::{ReleaseReason, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
 impl ReplayWorld<'_> {
-    /// A job fails; it is tried again while it has retries.
+    /// Lets a job fail; it is retried while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
-        self.release(number, End::Broken);
+        self.release(number, ReleaseReason::Broken);
         let Some(present) = &mut self.present[number] else { return };
         present.failures += 1;
         let entry = &self.trace.jobs[present.job];
         why.clone_into(&mut present.why);
-        self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
+        self.events.push(ReplayEvent {
+            why: why.to_owned(),
+            ..ReplayEvent::of_job(self.now, EventKind::Failed, entry.place)
+        });
         if present.failures > entry.retries {
             let why = format!("failures: {}; `retries` is {}", present.failures, entry.retries);
             self.give_up(number, why);
         }
     }
 
-    /// A job without GPUs will never end.
+    /// Gives up a job without GPUs.
     pub(super) fn give_up(&mut self, number: usize, why: String) {
         self.leave(number, false);
         let Some(present) = self.present[number].take() else { return };
@@ -27,24 +30,24 @@ impl ReplayWorld<'_> {
         (record.failures, record.done, record.why) = (present.failures, present.done, Some(why));
     }
 
-    /// A node goes down with all jobs on it.
+    /// Takes a node down with all jobs on it.
     pub(in crate::replay) fn node_down(&mut self, node: usize) {
         self.outages[node] += 1;
         if self.outages[node] > 1 {
             return;
         }
-        self.events.push(Event::of_node(self.now, Kind::NodeDown, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeDown, node));
         let is_there = |model: &JobModel| {
             model.progress.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
         };
         let numbers: Vec<usize> =
             (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
         for number in numbers {
-            self.release(number, End::Broken);
+            self.release(number, ReleaseReason::Broken);
             let Some(present) = &self.present[number] else { continue };
             let place = self.trace.jobs[present.job].place;
             let why = "its node went down".to_owned();
-            self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
+            self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Failed, place) });
         }
         let types = self.problem.gpu_types.len();
         let worker_node = &mut self.problem.nodes[node];
@@ -52,13 +55,13 @@ impl ReplayWorld<'_> {
         self.changes.all = true;
     }
 
-    /// A node is back.
+    /// Brings a node back.
     pub(in crate::replay) fn node_back(&mut self, node: usize) {
         self.outages[node] = self.outages[node].saturating_sub(1);
         if self.outages[node] > 0 {
             return;
         }
-        self.events.push(Event::of_node(self.now, Kind::NodeBack, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeBack, node));
         let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
         let worker_node = &mut self.problem.nodes[node];
         (worker_node.gpus, worker_node.up) = (gpus.clone(), up.clone());

@@ -1,4 +1,4 @@
-//! The jobs that have arrived, as one problem that is kept up to date; every change is named.
+//! The arrived jobs as a single problem that is updated incrementally, with a record of every change.
 
 mod behind;
 mod early;
@@ -11,16 +11,16 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
-use crate::replay::queue::{Due, Queue};
+use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
+use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
 
-/// The cluster and its jobs at one moment.
+/// The cluster and its jobs at one time.
 pub(super) struct ReplayWorld<'a> {
     pub trace: &'a Trace,
     pub options: &'a Options,
@@ -29,11 +29,11 @@ pub(super) struct ReplayWorld<'a> {
     /// Whether a first start takes as long as a restart.
     pub starts_cost: bool,
     pub taken: Taken,
-    pub queue: Queue,
-    pub record: Record,
-    /// What happened since the events were last taken.
-    pub events: Vec<Event>,
-    /// Jobs of the trace by their places in the file.
+    pub queue: EventQueue,
+    pub record: ReplayRecord,
+    /// Events since they were last taken.
+    pub events: Vec<ReplayEvent>,
+    /// Jobs of the trace by their indices in the file.
     by_place: Vec<usize>,
     /// Jobs by their numbers in the problem.
     present: Vec<Option<Present>>,
@@ -42,15 +42,15 @@ pub(super) struct ReplayWorld<'a> {
     in_use: u32,
     running: usize,
     count: usize,
-    /// Placements and ends of placements, counted over all jobs: a number in the problem is given again.
+    /// Number of placements and ends of placements over all jobs: job numbers in the problem are reused.
     generations: u32,
-    /// How many outages each node is in.
+    /// Number of concurrent outages of each node.
     outages: Vec<u32>,
-    /// Reports so far of each job of the trace that may stop early.
+    /// Number of reports so far of each job of the trace that may stop early.
     seen: Vec<usize>,
 }
 
-/// What changed since the policy was asked last.
+/// Changes since the last call of the policy.
 #[derive(Default)]
 struct Changes {
     all: bool,
@@ -61,10 +61,10 @@ struct Changes {
 
 /// Why a job gives up its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// The policy said so.
+pub(super) enum ReleaseReason {
+    /// The policy decided it.
     Told,
-    /// It failed, or its node did.
+    /// The job or its node failed.
     Broken,
 }
 
@@ -78,11 +78,11 @@ impl<'a> ReplayWorld<'a> {
             now: trace.now,
             starts_cost: false,
             taken: Taken::of(&problem),
-            queue: Queue::default(),
-            record: Record {
-                jobs: vec![JobRecord::default(); trace.jobs.len()],
+            queue: EventQueue::default(),
+            record: ReplayRecord {
+                jobs: vec![ReplayedJob::default(); trace.jobs.len()],
                 in_use: vec![(trace.first_arrival().0, 0)],
-                ..Record::default()
+                ..ReplayRecord::default()
             },
             events: Vec::new(),
             by_place: behind::by_place(trace),
@@ -98,13 +98,13 @@ impl<'a> ReplayWorld<'a> {
             problem,
         };
         for outage in &options.incidents.outages {
-            world.queue.push(outage.from, Due::NodeDown { node: outage.node });
-            world.queue.push(outage.until, Due::NodeBack { node: outage.node });
+            world.queue.push(outage.from, DueEvent::NodeDown { node: outage.node });
+            world.queue.push(outage.until, DueEvent::NodeBack { node: outage.node });
         }
         world
     }
 
-    /// Returns whether anything changed that the policy does not know.
+    /// Returns whether there are changes that the policy does not know.
     pub(super) fn has_changed(&self) -> bool {
         let Changes { all, came, left, other } = &self.changes;
         *all || !came.is_empty() || !left.is_empty() || !other.is_empty()
@@ -114,25 +114,25 @@ impl<'a> ReplayWorld<'a> {
         self.count == 0
     }
 
-    /// Returns whether any job has GPUs, or any node is down: what may free GPUs without a decision.
+    /// Returns whether any job has GPUs or any node is down, so that GPUs may become free without a decision.
     pub(super) fn may_change(&self) -> bool {
         self.running > 0 || self.outages.iter().any(|count| *count > 0)
     }
 
-    /// Returns the soonest that is due.
-    pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
+    /// Returns the earliest due event.
+    pub(super) fn next_due(&mut self) -> Option<(Time, DueEvent)> {
         let present = &self.present;
         self.queue.next(|due| match due {
-            Due::End { job, generation }
-            | Due::Failure { job, generation }
-            | Due::Epoch { job, generation } => {
+            DueEvent::End { job, generation }
+            | DueEvent::Failure { job, generation }
+            | DueEvent::Epoch { job, generation } => {
                 present[job].as_ref().is_some_and(|present| present.generation == generation)
             }
-            Due::NodeDown { .. } | Due::NodeBack { .. } => true,
+            DueEvent::NodeDown { .. } | DueEvent::NodeBack { .. } => true,
         })
     }
 
-    /// Puts what changed into the problem, for a decision now.
+    /// Updates the problem for a decision at the current time.
     pub(super) fn show(&mut self) {
         self.problem.now = self.now;
         let Changes { all, came, left, other } = std::mem::take(&mut self.changes);
@@ -145,14 +145,14 @@ impl<'a> ReplayWorld<'a> {
         };
     }
 
-    /// A round was decided: the event of it says how.
+    /// Records the event of a round with the policy's data.
     pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
-        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
+        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == EventKind::Round) {
             event.facts = facts;
         }
     }
 
-    /// A job of the trace arrives.
+    /// Lets a job of the trace arrive.
     pub(super) fn admit(&mut self, job: usize) {
         let entry = &self.trace.jobs[job];
         let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
@@ -183,7 +183,7 @@ impl<'a> ReplayWorld<'a> {
         self.changes.came.insert(number);
         self.count += 1;
         self.record.most_present = self.record.most_present.max(self.count);
-        self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
+        self.events.push(ReplayEvent::of_job(self.now, EventKind::Arrived, entry.place));
         if let Some(begun) = &entry.begun {
             self.problem.jobs[number].progress.started = Some(entry.arrival);
             self.record.jobs[job].started = Some(entry.arrival);
@@ -194,12 +194,12 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// Brings a job's progress up to now.
+    /// Updates a job's progress to the current time.
     fn settle(&mut self, number: usize) {
         let Some(present) = &mut self.present[number] else { return };
         let progress = &mut self.problem.jobs[number].progress;
         if let Some(hold) = progress.holds.first()
-            && let Stage::Running { epoch, busy_until, .. } = hold.stage
+            && let HoldStage::Running { epoch, busy_until, .. } = hold.stage
         {
             let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
             let held = self.now.since(progress.as_of).0;
@@ -213,7 +213,7 @@ impl<'a> ReplayWorld<'a> {
         present.show(progress);
     }
 
-    /// A job gets these GPUs; one that has exactly them goes on.
+    /// Places a job on these GPUs; a job that already has exactly these continues.
     pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
         let epoch = placement.epoch.total();
         let progress = &self.problem.jobs[number].progress;
@@ -232,7 +232,7 @@ impl<'a> ReplayWorld<'a> {
         }
         let was_running = before.is_some();
         if was_running {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
         } else {
             self.settle(number);
         }
@@ -256,39 +256,42 @@ impl<'a> ReplayWorld<'a> {
             self.record.jobs[present.job].moves += 1;
         }
         let place = self.trace.jobs[present.job].place;
-        let kind = if was_running { Kind::Moved } else { Kind::Started };
-        self.events.push(Event {
+        let kind = if was_running { EventKind::Moved } else { EventKind::Started };
+        self.events.push(ReplayEvent {
             slots: placement.slots.clone(),
             restart: (restart.0 > 0.0).then_some(restart),
             why,
-            ..Event::of_job(self.now, kind, place)
+            ..ReplayEvent::of_job(self.now, kind, place)
         });
         self.hold(number, placement.slots, epoch, busy_until);
     }
 
-    /// A job waits, and gives up what it has.
+    /// Lets a job wait without GPUs.
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
             let Some(present) = &self.present[number] else { return };
             let place = self.trace.jobs[present.job].place;
-            self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
+            self.events.push(ReplayEvent {
+                why: why.clone(),
+                ..ReplayEvent::of_job(self.now, EventKind::Stopped, place)
+            });
         }
         if let Some(present) = &mut self.present[number] {
             present.why = why;
         }
     }
 
-    /// A job gives up its GPUs, and what it has done since it last saved.
-    fn release(&mut self, number: usize, end: End) {
+    /// Takes its GPUs from a job, and the progress since it last saved.
+    fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
         let holds = std::mem::take(&mut model.progress.holds);
         let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
         self.taken.release(model, &slots);
         let Some(present) = &mut self.present[number] else { return };
-        if end == End::Broken || self.options.loses == Loses::Epoch {
+        if end == ReleaseReason::Broken || self.options.loses == Loses::Epoch {
             present.done = (present.done + SAME_EPOCH).floor();
             present.show(&mut model.progress);
         }
@@ -309,7 +312,7 @@ impl<'a> ReplayWorld<'a> {
         }
     }
 
-    /// A job has done all its epochs, or the policy ends it.
+    /// Ends a job that has completed all its epochs or was ended by the policy.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(present) = self.present[number].as_mut().filter(|_| !cut_short) {
@@ -321,15 +324,15 @@ impl<'a> ReplayWorld<'a> {
         (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
         record.failures = present.failures;
         let place = self.trace.jobs[present.job].place;
-        self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
+        self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Completed, place) });
     }
 
-    /// Takes a job out of the problem.
+    /// Removes a job from the problem.
     fn leave(&mut self, number: usize, runs: bool) {
         if runs {
             let done = self.present[number].as_ref().map(|present| present.done);
-            self.release(number, End::Told);
-            // What is done is done, whatever a stop would lose.
+            self.release(number, ReleaseReason::Told);
+            // Completed work counts even if a stop would lose it.
             if let (Some(present), Some(done)) = (self.present[number].as_mut(), done) {
                 present.done = present.done.max(done);
             }
@@ -344,8 +347,8 @@ impl<'a> ReplayWorld<'a> {
         self.count -= 1;
     }
 
-    /// Ends the replay: what has not ended is recorded as it stands.
-    pub(super) fn close(mut self, why: &str) -> Record {
+    /// Ends the replay: records the state of jobs that have not ended.
+    pub(super) fn close(mut self, why: &str) -> ReplayRecord {
         for number in 0..self.present.len() {
             self.settle(number);
             let Some(present) = &self.present[number] else { continue };
@@ -360,8 +363,8 @@ impl<'a> ReplayWorld<'a> {
     }
 }
 
-/// Slack for sums of epochs: a stop at the end of an epoch does not cost it.
+/// Tolerance for sums of epochs: a stop at the end of an epoch does not lose it.
 const SAME_EPOCH: f64 = 1e-9;
 
-/// Why a job never ends that has a speed on none of the GPUs.
+/// Why a job without a speed on any GPU type never ends.
 pub(crate) const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";

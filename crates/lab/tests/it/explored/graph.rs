@@ -1,4 +1,4 @@
-//! Breadth first through all moments: what is wrong in any of them, and from which there is no way to the end.
+//! Breadth-first search through all moments: finds errors, and moments from which the end is unreachable.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use hsched_plan::Policy;
 
 use super::moment::{ExplorerRules, Moment};
 
-/// All moments that can be reached.
+/// All reachable moments.
 #[derive(Debug, Default)]
 pub struct Graph {
     numbers: BTreeMap<Box<str>, u32>,
-    /// By moment: what came before, and what happened then.
+    /// By moment: its predecessor and the event.
     before: Vec<(u32, Box<str>)>,
-    /// By moment: what can come next, and whether something goes wrong on the way.
+    /// By moment: its successors, and whether a fault leads to them.
     next: Vec<Vec<(u32, bool)>>,
-    /// The moments at which all is over.
+    /// The moments in which all jobs are over.
     over: Vec<u32>,
-    /// How many moments were reached in another way, and compared with the one that goes on alike.
+    /// Number of moments that were reached again and compared with the equivalent one.
     pub compared: usize,
 }
 
-/// Of so many moments that are reached once more, one is compared.
+/// One in this many moments that are reached again is compared.
 const COMPARED: usize = 16;
 
 impl Graph {
-    /// Goes through all that can follow from a moment.
+    /// Explores everything that can follow from a moment.
     ///
     /// # Errors
-    /// What is wrong, with all that happened up to it.
+    /// The error with all events up to it.
     pub fn explore(first: Moment, rules: &ExplorerRules, policy: &mut dyn Policy) -> Result<Self, String> {
         let mut graph = Self::default();
         graph.number(&first, (0, "added"));
@@ -56,7 +56,7 @@ impl Graph {
                 next.sort_unstable();
                 next.dedup();
             }
-            // What is known of a moment's future, once that was looked at, holds for all that go on alike.
+            // Results for the future of a moment apply to all equivalent moments.
             for (number, twin) in std::mem::replace(&mut twins, new_twins) {
                 graph.compare(number, &twin, rules, policy);
             }
@@ -76,17 +76,17 @@ impl Graph {
         self.before.len()
     }
 
-    /// Returns the number of ways from one moment to the next.
+    /// Returns the number of transitions.
     pub fn ways(&self) -> usize {
         self.next.iter().map(Vec::len).sum()
     }
 
-    /// Returns whether something of these words happens on the way to any moment.
+    /// Returns whether an event with these words leads to any moment.
     pub fn passes(&self, words: &str) -> bool {
         self.before.iter().any(|(_, what)| what.contains(words))
     }
 
-    /// Returns the number of a moment, giving it one where it has none.
+    /// Returns the number of a moment, which is assigned if it is new.
     fn number(&mut self, moment: &Moment, (before, what): (u32, &str)) -> u32 {
         let new = u32::try_from(self.before.len()).expect("fewer moments");
         let number = *self.numbers.entry(moment.words().into()).or_insert(new);
@@ -100,7 +100,7 @@ impl Graph {
         number
     }
 
-    /// Checks that a moment goes on as the one does that has its number.
+    /// Checks that a moment has the same successors as the equivalent one with its number.
     fn compare(&mut self, number: u32, twin: &Moment, rules: &ExplorerRules, policy: &mut dyn Policy) {
         let into_iter = twin.next(rules, policy).into_iter();
         let mut futures: Vec<(Option<&u32>, bool)> =
@@ -113,7 +113,7 @@ impl Graph {
         self.compared += 1;
     }
 
-    /// Returns the first moment from which no way leads to the end on which nothing more goes wrong.
+    /// Returns the first moment from which no path without faults leads to the end.
     fn endless(&self) -> Option<u32> {
         let mut ways = vec![Vec::new(); self.len()];
         for (from, next) in (0_u32..).zip(&self.next) {
@@ -131,7 +131,7 @@ impl Graph {
         (0..).zip(ends).find(|(_, ends)| !ends).map(|(number, _)| number)
     }
 
-    /// Returns all that happened up to a moment, a line each, and what is wrong with it.
+    /// Returns all events up to a moment, one per line, and the error.
     fn story(&self, mut number: u32, wrong: &str) -> String {
         let mut lines = vec![wrong];
         while number > 0 {

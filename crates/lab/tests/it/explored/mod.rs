@@ -1,8 +1,9 @@
-//! The protocol with Slurm is explored, not sampled: the engine's own turns, with every answer to every request, a crash
-//! at every write, and all that can happen to jobs and nodes in between, in every order, up to a number of faults.
+//! The protocol with Slurm is explored exhaustively rather than sampled: the engine's real turns with every
+//! answer to every request, a crash at every write, and all possible events of jobs and nodes in between, in
+//! every order, up to a number of faults.
 //!
-//! In no moment are there more submissions of a job than a plan asked for, no job is lost, and from every moment the jobs
-//! can end without another fault.
+//! In every moment, a job has at most as many submissions as the plan wants, no job is lost, and all jobs can
+//! end without further faults.
 
 mod graph;
 mod moment;
@@ -11,28 +12,30 @@ mod turn;
 
 use hsched_engine::{JobState, State};
 use hsched_model::{Job, Time};
-use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
+use hsched_plan::{
+    Budget, Decision, HoldStage, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot,
+};
 
 use self::graph::Graph;
 use self::moment::{ExplorerRules, Moment};
 use self::slurm::Slurm;
 use hsched_fixtures::engine_states::{job, rules};
 
-/// A bug that is put in, to see that it is found.
+/// A deliberate bug that the exploration must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
     None,
-    /// Jobs of Slurm are not recognised by their comments.
+    /// Slurm jobs are not recognised by their comments.
     NoComments,
-    /// What is meant is written down with the first answer only.
+    /// Intents are written only with the first answer.
     IntentsForgotten,
     /// A request without a clear answer counts as refused.
     LateIsRefused,
-    /// What Slurm does not show counts as still in the queue.
+    /// A job that Slurm does not list counts as still in the queue.
     GoneIsPending,
 }
 
-/// Gives each job in turn the best GPU that is free, once it waits or may be moved.
+/// Gives each job in turn the best free GPU if it waits or may be moved.
 struct Ladder {
     copies: usize,
 }
@@ -49,7 +52,9 @@ impl Policy for Ladder {
         for (job, model) in problem.jobs.iter().enumerate() {
             let below = match model.progress.holds.as_slice() {
                 [] if model.progress.is_ready() => problem.nodes.len(),
-                [hold] if matches!(hold.stage, Stage::Running { movable: true, .. }) && self.copies == 1 => {
+                [hold]
+                    if matches!(hold.stage, HoldStage::Running { movable: true, .. }) && self.copies == 1 =>
+                {
                     hold.slots.first().map_or(0, |slot| slot.node)
                 }
                 _ => 0,
@@ -73,7 +78,8 @@ impl Policy for Ladder {
     }
 }
 
-/// Explores jobs of so many epochs each, with so many faults. Requests are late by `latest` ticks at most.
+/// Explores jobs with these numbers of epochs and a number of faults. Requests arrive at most `latest` ticks
+/// late.
 fn explore(epochs: &[u64], faults: u8, plant: Plant, (copies, latest): (usize, u8)) -> Result<Graph, String> {
     let named = |(name, &epochs): (&str, &u64)| {
         let job = Job { epochs, ..job(name, "{a: 100, b: 50}", ", retries: 1") };
@@ -85,7 +91,7 @@ fn explore(epochs: &[u64], faults: u8, plant: Plant, (copies, latest): (usize, u
     Graph::explore(first, &ExplorerRules { rules: rules(), plant, copies, latest }, &mut Ladder { copies })
 }
 
-/// Checks that nothing is wrong in any moment, and that these things happen on the way.
+/// Checks that no moment has an error, and that these events occur.
 fn check(epochs: &[u64], faults: u8, how: (usize, u8), happens: &[&str]) {
     let graph = explore(epochs, faults, Plant::None, how).unwrap_or_else(|story| panic!("{story}"));
     let (moments, ways, compared) = (graph.len(), graph.ways(), graph.compared);
@@ -95,7 +101,7 @@ fn check(epochs: &[u64], faults: u8, how: (usize, u8), happens: &[&str]) {
     }
 }
 
-/// What goes wrong somewhere, where anything may.
+/// The kinds of faults that must occur in an exploration with all faults.
 const FAULTS: [&str; 11] = [
     "refused",
     "deferred",

@@ -1,4 +1,4 @@
-//! A moment: the state on disk and Slurm. What may never be so, what can come next, and when two go on alike.
+//! A moment: the state on disk and Slurm. Defines forbidden moments, successors, and equivalence.
 
 use std::fmt::Write as _;
 
@@ -13,42 +13,42 @@ use super::Plant;
 use super::slurm::{Entry, Slurm};
 use super::turn::{Start, turns};
 
-/// What there is between two things that happen.
+/// The situation between two events.
 #[derive(Clone, Debug)]
 pub struct Moment {
     pub state: State,
     pub slurm: Slurm,
     pub at: Time,
-    /// How much may still go wrong.
+    /// Number of remaining faults.
     pub faults: u8,
 }
 
-/// What comes next.
+/// A successor.
 pub struct Next {
     pub what: String,
     pub is_fault: bool,
     pub moment: Moment,
 }
 
-/// What stays as it is.
+/// The constants of an exploration.
 pub struct ExplorerRules {
     pub rules: Rules,
     pub plant: Plant,
-    /// How many copies of a job a plan asks for.
+    /// Number of copies of a job that a plan wants.
     pub copies: usize,
-    /// How many ticks a request may be on its way: it arrives by then, or never.
+    /// Maximum number of ticks that a request is on its way: it arrives by then or never.
     ///
-    /// The engine counts on it: it makes a request again after `Rules::UNCLEAR`, which is one tick, and the first delay;
-    /// that of a copy beside others after `Rules::UNCLEAR` alone.
+    /// The engine relies on it: it repeats a request after `Rules::UNCLEAR`, which is one tick, plus the
+    /// first delay; for a copy beside others, after `Rules::UNCLEAR` only.
     pub latest: u8,
 }
 
-/// By how much the clock goes on at once, in seconds. Everything for which the engine waits is due after one tick or
-/// more, so with and without a tick in between it is seen before it is due and after.
+/// The step of the clock, in seconds. Everything for which the engine waits is due after one tick or more, so
+/// moments before and after it is due are both covered.
 const TICK: f64 = 60.0;
 
 impl Moment {
-    /// Returns all that can come next. A turn that changes nothing is none.
+    /// Returns all successors. A turn without changes is not one.
     pub fn next(&self, rules: &ExplorerRules, policy: &mut dyn Policy) -> Vec<Next> {
         let start = Start { state: &self.state, slurm: &self.slurm, at: self.at, faults: self.faults };
         let turn = turns(&start, &rules.rules, policy, rules.plant).into_iter().map(|went| {
@@ -72,9 +72,9 @@ impl Moment {
         all
     }
 
-    /// Forgets what nothing depends on any more: records of Slurm that nobody asks for, and attempts that have ended,
-    /// save the last one and those that Slurm may still have. Forgets observed lengths of epochs, too: they only decide how long
-    /// a silent job is waited for, and each would be a state of its own.
+    /// Removes data without influence on the future: unused records of Slurm, and ended attempts except the
+    /// last one and those that Slurm may still have. It also removes observed lengths of epochs, which only
+    /// determine how long to wait for a silent job and would multiply the states.
     fn tidy(&mut self) {
         self.slurm.tidy(&self.state);
         for job in &mut self.state.jobs {
@@ -89,19 +89,19 @@ impl Moment {
                 number == last || self.has(job, &past.attempt)
             });
             for past in past.iter_mut().filter(|past| !self.has(job, &past.attempt)) {
-                // Its name may be given to another run.
+                // Its name may be used for another run.
                 past.attempt.run.clear();
             }
             self.state.jobs[place].past = past;
         }
     }
 
-    /// Returns whether all jobs have ended, and nothing of them is left in Slurm.
+    /// Returns whether all jobs have ended and none of their submissions remains in Slurm.
     pub fn is_over(&self) -> bool {
         self.state.is_over() && !self.slurm.entries.iter().any(Entry::may_run)
     }
 
-    /// Returns what is wrong.
+    /// Returns the error, if any.
     pub fn wrong(&self, rules: &ExplorerRules) -> Option<String> {
         if self.state.jobs.len() != self.slurm.epochs.len() {
             return Some("a job is not in the state any more".to_owned());
@@ -114,7 +114,7 @@ impl Moment {
         let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
         let alive = entries().filter(|entry| entry.is_alive()).count();
         let (whole, saved) = self.slurm.epochs[job];
-        // What was given up as lost is found again.
+        // A submission that was given up as lost is found again.
         let is_lost = |entry: &Entry| {
             past.iter().any(|past_attempt| {
                 past_attempt.end == End::Vanished && past_attempt.attempt.key(&own_job.name) == entry.of
@@ -139,11 +139,11 @@ impl Moment {
         Some(format!("{}: {what}", own_job.name))
     }
 
-    /// Returns all that its future depends on, in words.
+    /// Returns all data with influence on the future as text.
     ///
-    /// Moments of equal words go on alike: texts for people, numbers of jobs and what a policy that looks at no time does
-    /// not see are left out. Of times only their distance from now counts, in ticks, and only up to the longest that any
-    /// rule waits for. A new field of the state must find its place here, or this does not compile.
+    /// Moments with equal texts are equivalent. The text omits messages for people, job ids and data that a
+    /// policy without a clock does not see. Times are ages in ticks, up to the longest time that any rule
+    /// waits. A new field of the state must be handled here, or this does not compile.
     pub fn words(&self) -> String {
         let mut text = self.slurm.words();
         let State {
@@ -192,6 +192,7 @@ impl Moment {
             unmeasured: _,
             curve: _,
             early: _,
+            place: _,
             is_late: _,
         } = tracked;
         assert!(
@@ -221,7 +222,7 @@ impl Moment {
         }
         let lost = past.iter().filter(|past| past.end == End::Vanished && self.has(job, &past.attempt));
         let lost: Vec<&SubmissionRecord> = lost.map(|past| &past.attempt).collect();
-        // A report puts off the moment at which a submission counts as gone, by a minute.
+        // A report delays the time at which a submission counts as gone by a minute.
         let mut chain =
             lost.iter().copied().chain(phase.submissions().iter().map(|submission| &submission.attempt));
         if chain.any(|submission| submission.epochs_before < *epochs_done) {
@@ -237,7 +238,7 @@ impl Moment {
         }
     }
 
-    /// Returns whether Slurm has an attempt of a job, or may yet get it.
+    /// Returns whether Slurm has an attempt of a job or may still get it.
     fn has(&self, job: &Job, attempt: &SubmissionRecord) -> bool {
         self.slurm.entries.iter().any(|entry| entry.of == attempt.key(&job.name))
     }
@@ -245,10 +246,11 @@ impl Moment {
     fn write_submission(&self, job: &JobName, Submission { attempt, stage }: &Submission, text: &mut String) {
         let stage = match *stage {
             Stage::Stopping { since, then, request } => {
-                // A request to exit is due after a tick; one to be ended after two, and after five nobody waits for it.
+                // A request to exit is due after a tick and one to end after two; after five, the engine
+                // stops waiting.
                 let age = self.age(since, if request == StopProgress::Killed { 5 } else { 1 });
                 let then = match then {
-                    // When that was is for people.
+                    // The time is only for people.
                     AfterStop::Done(_) => "Done".to_owned(),
                     other => format!("{other:?}"),
                 };
@@ -278,7 +280,7 @@ impl Moment {
             stall,
             trials: _,
             pieces: _,
-            // No job of these races.
+            // No job of this test races.
             race: _,
             queue_choice: _,
             joins: _,
@@ -297,9 +299,9 @@ impl Moment {
             submit_time.is_none() && reason.is_none() && odd.is_none() && stall.is_none(),
             "this Slurm says none of it"
         );
-        // One that has not started waits a minute for its nodes.
+        // A submission that has not started waits a minute for its nodes.
         let meant = self.age(*meant, 1);
-        // Which number it is does not matter, only whether it is the one that Slurm has given to it.
+        // The job id itself is irrelevant, except whether it is the one that Slurm has assigned.
         let entry = self.slurm.entries.iter().find(|entry| entry.of == attempt.key(job));
         let known = job_id.map(|id| entry.is_some_and(|entry| entry.id == id));
         let started = u8::from(started.is_some());
@@ -308,7 +310,7 @@ impl Moment {
         let _ = write!(text, "{meant}{known:?}{started}{missing:?};");
     }
 
-    /// Returns how many ticks ago a moment was, at most `most`.
+    /// Returns the age of a time in ticks, at most `most`.
     fn age(&self, at: Time, most: u8) -> u8 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small whole number")]
         let ticks = (self.at.since(at).0 / TICK).min(f64::from(most)) as u8;

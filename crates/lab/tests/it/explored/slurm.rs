@@ -1,4 +1,4 @@
-//! A small Slurm with all that can happen to it next, one thing at a time.
+//! A small model of Slurm with all its possible next events, one at a time.
 
 use std::fmt::Write as _;
 
@@ -7,49 +7,49 @@ use hsched_model::{Cluster, JobId, JobName, Time};
 
 use hsched_fixtures::engine_states::cluster;
 
-/// The nodes, each with one GPU of a type of its own: the first is the faster one.
+/// The nodes, each with one GPU of a distinct type; the first is faster.
 const NODES: [(&str, &str); 2] = [("n0", "a"), ("n1", "b")];
 
-/// What Slurm knows, and what its jobs have saved.
+/// The data of Slurm, and the saved progress of its jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slurm {
     /// Whether each node is up.
     pub up: [bool; 2],
     pub entries: Vec<Entry>,
-    /// By job: its epochs, and those of them that are saved.
+    /// By job: its epochs, and how many are saved.
     pub epochs: Vec<(u64, u64)>,
 }
 
-/// A submission as Slurm knows it.
+/// A submission as Slurm sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub of: SubmissionKey,
-    /// The job's place in the state.
+    /// Index of the job in the state.
     pub job: usize,
     pub id: JobId,
     pub node: usize,
     pub life: Life,
-    /// Whether it heard that it is to save and end.
+    /// Whether it was told to save and end.
     pub asked: bool,
-    /// Whether Slurm heard that it is to be ended.
+    /// Whether Slurm was told to end it.
     pub killed: bool,
-    /// The epochs that it has reported: after the first number, up to the second.
+    /// Its reported epochs: after the first number, up to the second.
     pub reported: (u64, u64),
 }
 
-/// How far a submission has come.
+/// The stage of a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Life {
-    /// The request is on its way, for so many ticks.
+    /// The request has been on its way for this number of ticks.
     Coming(u8),
     Queued,
     Running,
     Over(End),
-    /// It has ended, and Slurm does not know it any more.
+    /// It has ended, and Slurm has forgotten it.
     Forgotten,
 }
 
-/// Something that can happen to Slurm.
+/// An event in Slurm.
 pub struct Happening {
     pub what: String,
     pub is_fault: bool,
@@ -57,12 +57,12 @@ pub struct Happening {
 }
 
 impl Entry {
-    /// Returns whether it is in the queue or runs.
+    /// Returns whether it is pending or running.
     pub fn is_alive(&self) -> bool {
         matches!(self.life, Life::Queued | Life::Running)
     }
 
-    /// Returns whether it may yet run.
+    /// Returns whether it may still run.
     pub fn may_run(&self) -> bool {
         self.is_alive() || matches!(self.life, Life::Coming(_))
     }
@@ -74,12 +74,12 @@ impl Slurm {
         Self { up: [true; 2], entries: Vec::new(), epochs }
     }
 
-    /// Returns the number of a node.
+    /// Returns the index of a node.
     pub fn node(name: &str) -> usize {
         NODES.iter().position(|(candidate, _)| *candidate == name).expect("a node")
     }
 
-    /// Returns the cluster as `sinfo` shows it.
+    /// Returns the cluster as shown by `sinfo`.
     pub fn cluster(&self) -> Cluster {
         let node = |(number, (name, gpu_type)): (usize, &(&'static str, &'static str))| {
             let used = u32::from(self.is_used(number));
@@ -92,7 +92,7 @@ impl Slurm {
         self.entries.iter().any(|entry| entry.node == node && entry.life == Life::Running)
     }
 
-    /// Returns what Slurm shows of the jobs, and what their ranks have reported.
+    /// Returns what Slurm shows of the jobs, and the reports of their ranks.
     pub fn look(&self, state: &State, at: Time) -> Observation {
         let mut seen = Observation::new(at, self.cluster());
         for entry in &self.entries {
@@ -124,20 +124,20 @@ impl Slurm {
         seen
     }
 
-    /// Returns the submission of this key, where Slurm has it under this number.
+    /// Returns the submission with this key, if Slurm has it under this job id.
     pub fn find(&mut self, of: &SubmissionKey, id: JobId) -> Option<&mut Entry> {
         let entry = self.entries.iter_mut().find(|entry| entry.id == id && entry.life != Life::Forgotten)?;
         assert_eq!(entry.of, *of, "a request about another job");
         Some(entry)
     }
 
-    /// Takes a submission in, or on its way.
+    /// Accepts a submission, or puts it on its way.
     pub fn take(&mut self, of: SubmissionKey, (job, id, node): (usize, JobId, usize), life: Life) {
         let entry = Entry { of, job, id, node, life, asked: false, killed: false, reported: (0, 0) };
         self.entries.push(entry);
     }
 
-    /// Returns it one tick later; nothing may be on its way for more than `latest` ticks.
+    /// Returns it one tick later; `None` if a request would be on its way for more than `latest` ticks.
     pub fn after_a_tick(&self, latest: u8) -> Option<Self> {
         let mut then = self.clone();
         for entry in &mut then.entries {
@@ -151,7 +151,7 @@ impl Slurm {
         Some(then)
     }
 
-    /// Returns all that can happen next by itself; what goes wrong only where `faults` may happen.
+    /// Returns all events that can happen next; faults only if `faults` allows them.
     pub fn happenings(&self, faults: bool) -> Vec<Happening> {
         let mut all = Vec::new();
         for number in 0..self.entries.len() {
@@ -232,12 +232,12 @@ impl Slurm {
         }
     }
 
-    /// Forgets what nobody will ask about any more: what has ended and is no submission of its job.
+    /// Forgets ended entries that are no submissions of their jobs.
     pub fn tidy(&mut self, state: &State) {
         self.entries.retain(|entry| entry.may_run() || state.jobs[entry.job].submission(&entry.of).is_some());
     }
 
-    /// Returns it in words, equal for those that go on alike.
+    /// Returns it as text, which is equal for equivalent ones.
     pub fn words(&self) -> String {
         let mut text = String::new();
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
@@ -250,7 +250,7 @@ impl Slurm {
                 Life::Over(end) => format!("O{end:.4}"),
                 other => format!("{other:.1?}"),
             };
-            // A text takes all that is written to it.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, "{job}{run}.{copy}@{node}{life}{}{}", u8::from(*asked), u8::from(*killed));
             let _ = write!(text, "{reported:?};");
         }
@@ -258,7 +258,7 @@ impl Slurm {
         text
     }
 
-    /// Returns the place of a job in the state.
+    /// Returns the index of a job in the state.
     pub fn place(state: &State, name: &JobName) -> usize {
         state.jobs.iter().position(|tracked| tracked.job.name == *name).expect("a job")
     }

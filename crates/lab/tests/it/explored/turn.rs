@@ -1,4 +1,5 @@
-//! A turn of the engine with all that can come of it: every answer to every request, and a crash at every write.
+//! A turn of the engine with all possible outcomes: every answer to every request, and a crash at every
+//! write.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,21 +14,21 @@ use hsched_plan::{Budget, Objective, Policy};
 use super::Plant;
 use super::slurm::{Life, Slurm};
 
-/// A turn as it went.
+/// The outcome of a turn.
 pub struct Went {
     pub what: String,
-    /// What went wrong in it.
+    /// Number of faults in it.
     pub faults: u8,
     pub state: State,
     pub slurm: Slurm,
 }
 
-/// Where a turn begins.
+/// The begin of a turn.
 pub struct Start<'a> {
     pub state: &'a State,
     pub slurm: &'a Slurm,
     pub at: Time,
-    /// How much may go wrong.
+    /// Number of remaining faults.
     pub faults: u8,
 }
 
@@ -40,21 +41,21 @@ impl From<std::convert::Infallible> for Crash {
     }
 }
 
-/// The way that a turn takes: its choices so far, and of how many each was one.
+/// The path of a turn: its choices so far, each with the number of alternatives.
 #[derive(Default)]
 struct Way {
     choices: Vec<(usize, usize)>,
     next: usize,
     faults: u8,
-    /// The process dies before it hears the answer.
+    /// The process dies before it receives the answer.
     dies: bool,
-    /// Requests that are still to be made.
+    /// Number of remaining requests.
     requests: usize,
     said: Vec<&'static str>,
 }
 
 impl Way {
-    /// Chooses one of some ways, of which the first is the good one; all others are faults.
+    /// Chooses one of several alternatives; the first is the normal one, all others are faults.
     fn choose(&mut self, ways: &[&'static str]) -> usize {
         let count = if self.faults > 0 { ways.len() } else { 1 };
         if self.next == self.choices.len() {
@@ -68,7 +69,7 @@ impl Way {
         choice
     }
 
-    /// Returns the next way after this one; nothing after the last.
+    /// Returns the next path after this one; `None` after the last.
     fn following(mut self) -> Option<Self> {
         while self.choices.last().is_some_and(|(choice, of)| choice + 1 == *of) {
             self.choices.pop();
@@ -78,13 +79,13 @@ impl Way {
     }
 }
 
-/// What the engine sees of Slurm, and how its requests reach it.
+/// The engine's view of Slurm, and the transmission of its requests.
 struct ExploredWorld<'a> {
     slurm: Slurm,
     at: Time,
     plant: Plant,
     way: &'a RefCell<Way>,
-    /// The number of the next job.
+    /// The next job id.
     id: u32,
     /// The state before the turn.
     before: &'a State,
@@ -174,18 +175,18 @@ fn answer(choice: usize, done: Answer) -> Answer {
     }
 }
 
-/// The state on disk: what is meant, and the answers since.
+/// The state on disk: the intents, and the answers since.
 struct Disk<'a> {
     state: State,
     rules: &'a Rules,
     way: &'a RefCell<Way>,
-    /// Whether intents are written with the first answer only: the planted bug.
+    /// Whether intents are written only with the first answer, which is the deliberate bug.
     late: bool,
     unwritten: Option<State>,
 }
 
 impl Disk<'_> {
-    /// Writes, or dies before it, or after it where more is to come.
+    /// Writes, or dies before or, if more writes follow, after that.
     fn write(&mut self, change: impl FnOnce(&mut State, &Rules)) -> Result<(), Crash> {
         let (choice, more) = {
             let mut way = self.way.borrow_mut();
@@ -213,7 +214,7 @@ impl Keeper for Disk<'_> {
     type Error = Crash;
 
     fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Crash> {
-        // Killed before this, nothing was done: that is no turn at all.
+        // A process that is killed earlier has changed nothing, as if there had been no turn.
         if self.late {
             self.unwritten = Some(state.clone());
         } else {
@@ -230,7 +231,7 @@ impl Keeper for Disk<'_> {
     }
 }
 
-/// Returns all that a turn can come to; nothing where it changes nothing.
+/// Returns all possible outcomes of a turn; none if it changes nothing.
 pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: Plant) -> Vec<Went> {
     let run = unused_run(start);
     let mut planner = Planner {
@@ -267,7 +268,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     all
 }
 
-/// Goes one way through what a turn means to do.
+/// Follows one path through a turn.
 fn go(start: &Start<'_>, turn: &Turn, rules: &Rules, (plant, way): (Plant, &RefCell<Way>)) -> (Slurm, State) {
     let mut world = world(start, plant, way);
     let late = plant == Plant::IntentsForgotten;
@@ -293,7 +294,7 @@ fn world<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Explored
     ExploredWorld { slurm, at: start.at, plant, way, id, before: start.state }
 }
 
-/// Returns the least name of a run that nothing has: what was is forgotten, so that states which go on alike are equal.
+/// Returns the smallest unused name of a run: old names are forgotten, so that equivalent states are equal.
 fn unused_run(start: &Start<'_>) -> String {
     let run_names = start.state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
@@ -307,7 +308,7 @@ fn unused_run(start: &Start<'_>) -> String {
 }
 
 impl Plant {
-    /// Distorts what is seen as the planted bug does.
+    /// Distorts the observation according to the deliberate bug.
     fn distort(self, state: &State, seen: &mut Observation) {
         let submissions = || {
             let of_jobs = state.jobs.iter().flat_map(|tracked| {

@@ -1,4 +1,4 @@
-//! Keys of a job: when it starts and ends, what it is to reach, what a trace knows of it, and its variants.
+//! Keys of a job: its start and end, its target, trace data and its variants.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde_json::{Value as Json, json};
 
 use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Needed};
 use crate::formats::after;
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
 use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
-use crate::formats::reader::{Value, all};
+use crate::formats::reader::{ReaderValue, all};
 use crate::formats::sweep::scalar_json;
 use crate::{
     ErrorId, Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, StuckRule, Target, Variant,
@@ -41,6 +41,24 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Most runs of a sweep that hsched watch and hsched run have in the queue or at work at a time. Default: no limit.",
         read: |value, job| value.whole_u32(1..=1_000_000).map(|most| job.at_most = Some(most)),
         write: |job| job.at_most.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "promising_first",
+        form: "true or false",
+        help: "Whether, of the runs of a sweep that wait, those start first whose curves predict the best metric at the last epoch; runs without a prediction follow in the order of the file. Needs a target.",
+        default: "false",
+        read: |value, job| value.switch().map(|is_so| job.promising_first = is_so),
+        settle: check_promising,
+        write: |job| job.promising_first.then_some(Json::from(true)),
+        ..KEY
+    },
+    JobKey {
+        name: "tags",
+        form: "word or list of words",
+        help: "Words by which jobs are chosen later, in --tag of hsched status, results, history and cancel. Letters, digits and - _ . are allowed.",
+        read: |value, job| tags(value).map(|tags| job.tags = tags),
+        write: |job| filled_list(&job.tags),
         ..KEY
     },
     JobKey {
@@ -130,7 +148,9 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "losses",
         form: "list of numbers",
         help: "Loss after each epoch, in a trace: the policy hlas-p predicts from the losses of the finished epochs. Only hsched simulate uses it.",
-        read: |value, job| all(value.items().iter().map(Value::number)).map(|losses| job.losses = losses),
+        read: |value, job| {
+            all(value.items().iter().map(ReaderValue::number)).map(|losses| job.losses = losses)
+        },
         write: |job| filled_list(&job.losses),
         ..KEY
     },
@@ -195,7 +215,7 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "sweep",
         form: "map from key to list of values",
         help: "One job for each combination of the values, in order, named after the values: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may contain placeholders such as {lr}. The environment has each value under the key in capitals, such as LR. A sweep beside jobs applies to all jobs of the file.",
-        // What it makes of a job is read before the job: a variant has none.
+        // The sweep is read before the job, so a variant has none.
         filling: Filling::Nothing,
         ..KEY
     },
@@ -224,7 +244,7 @@ pub(super) const KEYS: &[JobKey] = &[
                 needed: Needed::Yes,
                 read: |value, job| {
                     let entries = value.entries();
-                    let scalar = |(key, item): &(&str, Value<'_>)| {
+                    let scalar = |(key, item): &(&str, ReaderValue<'_>)| {
                         item.text().map(|_| ((*key).to_owned(), scalar_json(item.node())))
                     };
                     let entries = all(entries.iter().map(scalar))?;
@@ -304,7 +324,7 @@ const STOP: &[JobKey] = &[
     },
 ];
 
-fn check_sync_scale(draft: &mut Draft<'_>) {
+fn check_sync_scale(draft: &mut JobDraft<'_>) {
     let (batch, scale) = (draft.job.global_batch, draft.job.sync_scale);
     if let Some(value) =
         draft.get("sync_scale").filter(|_| draft.is_sound(&["global_batch"]) && scale > batch)
@@ -316,10 +336,10 @@ fn check_sync_scale(draft: &mut Draft<'_>) {
     }
 }
 
-/// Reports a rule without a metric to go by.
-fn check_stop(draft: &mut Draft<'_>) {
+/// Reports a rule without a metric.
+fn check_stop(draft: &mut JobDraft<'_>) {
     let goes_by_metric = draft.job.stop.rule.max(draft.job.stop.when_busy) > StopRule::Epochs;
-    // A target that is there but wrong has an error of its own.
+    // An invalid target is reported separately.
     let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
     if let Some(value) = draft.get("stop").filter(|_| is_wrong) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
@@ -327,12 +347,42 @@ fn check_stop(draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns the variant of a job that is being read.
+/// Reads tags: one, or a list.
+fn tags(value: &ReaderValue<'_>) -> Option<Vec<String>> {
+    let tag = |item: &ReaderValue<'_>| {
+        item.parsed(|text| {
+            let wrong = || {
+                let message = format!("{} is not a tag: use letters, digits and - _ .", quoted(text));
+                ValueError::new(message).id(ErrorId::NameFormat)
+            };
+            JobName::new(text).map(|name| name.to_string()).map_err(|_| wrong())
+        })
+    };
+    let read = if value.is_list() { all(value.items().iter().map(tag))? } else { vec![tag(value)?] };
+    let mut tags: Vec<String> = Vec::new();
+    for tag in read {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Some(tags)
+}
+
+/// Reports runs that are to be ordered by a metric that nobody names.
+fn check_promising(draft: &mut JobDraft<'_>) {
+    let is_wrong = draft.job.promising_first && draft.get("target").is_none();
+    if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {
+        let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
+        value.report(error.hint("add target: {metric: loss, mode: min}"));
+    }
+}
+
+/// Returns the variant of the job being read.
 fn variant(job: &mut Job) -> &mut Variant {
     job.variant.get_or_insert_with(|| Variant { sweep: String::new(), parameters: serde_json::Map::new() })
 }
 
-/// Returns the target of a job that is being read.
+/// Returns the target of the job being read.
 fn target(job: &mut Job) -> &mut Target {
     job.target.get_or_insert_with(|| Target { metric: String::new(), value: None, mode: GoalMode::Min })
 }
@@ -345,7 +395,7 @@ fn mode_json(mode: GoalMode) -> Json {
 }
 
 /// Reads GPUs by node and type: `gpu01/v100: 2`.
-fn read_held(value: &Value<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
+fn read_held(value: &ReaderValue<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
     let entries = all(value.entries().into_iter().map(|(key, item)| {
         let place = key
             .split_once('/')

@@ -1,4 +1,4 @@
-//! Keys of a job: how it is started, and what it asks of Slurm.
+//! Keys of a job: how it is started, and its Slurm options.
 
 use serde_json::{Value as Json, json};
 
@@ -8,10 +8,10 @@ use crate::formats::launch::{path, positive, read_env, read_lines, read_names, r
 use crate::formats::size::parse_size;
 use crate::{Copies, CopyOptimizer, Job, Launch, Seconds};
 
-/// The most copies of a job: each one holds all weights of all others in memory when they are merged.
+/// Maximum number of copies of a job: each one holds the weights of all others in memory during a merge.
 const MOST_COPIES: u32 = 64;
 
-/// How long copies train apart if not given.
+/// Default time for which copies train separately.
 const COPY_ROUND: Seconds = Seconds(360.0);
 
 pub(super) const KEYS: &[JobKey] = &[
@@ -181,7 +181,7 @@ pub(super) const KEYS: &[JobKey] = &[
                 write: |job| job.launch.copies.map(|copies| json!(copies.optimizer.name())),
                 ..KEY
             },
-            // Written by hsched alone, into what it keeps of each copy.
+            // Written only by hsched, in the stored form of each copy.
             JobKey {
                 name: "number",
                 read: |value, job| {
@@ -195,7 +195,7 @@ pub(super) const KEYS: &[JobKey] = &[
     },
 ];
 
-/// Returns the copies of a job that are being read.
+/// Returns the copies of the job being read.
 fn copies(job: &mut Job) -> &mut Copies {
     let unread = Copies { max: 1, round: COPY_ROUND, optimizer: CopyOptimizer::default(), number: None };
     job.launch.copies.get_or_insert(unread)

@@ -1,4 +1,5 @@
-//! Every key of the table is documented, read and written. Values to try come from the table itself, so a new key is tested, too.
+//! Every key of the table is documented, read and written. Test values come from the table itself, so a new
+//! key is tested as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use super::{JobKey, job_keys};
 use crate::Job;
 use crate::formats::jobs::{parse, to_json, to_yaml};
 
-/// Keys of a job without anything that may be left out, but with a metric that rules of `stop` go by.
+/// A job's required keys, plus a metric for the rules of `stop`.
 const LEAST: [(&str, &str); 7] = [
     ("name", "a"),
     ("samples_per_epoch", "1000"),
@@ -17,7 +18,7 @@ const LEAST: [(&str, &str); 7] = [
     ("target", "{metric: loss, mode: min}"),
 ];
 
-/// Values of the shapes that keys have, beside the words of their forms.
+/// Values of the possible shapes, in addition to the words of the keys' forms.
 const VALUES: [&str; 14] = [
     "best",
     "7",
@@ -41,13 +42,13 @@ fn read(key: &str, value: &str) -> Option<Vec<Job>> {
     parse(&format!("jobs: [{}]", map(&entries))).ok()
 }
 
-/// Returns values to try, most of them wrong.
+/// Returns test values, most of them invalid.
 fn values(key: &JobKey) -> Vec<String> {
     let words = key.form.split([' ', ',', '(', ')']).filter(|word| !word.contains(['[', '{']));
     VALUES.into_iter().chain(words).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns what a map must have.
+/// Returns the required entries of a map.
 fn needed(map: &JobKey) -> BTreeMap<&'static str, &'static str> {
     match map.name {
         "copies" => BTreeMap::from([("max", "3")]),
@@ -64,7 +65,8 @@ fn map(entries: &BTreeMap<&str, &str>) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// Returns the jobs of the files that have each of these values, checked to be the same when they are written and read again.
+/// Returns the jobs of the files with each of these values, after checking that writing and reading them
+/// gives equal jobs.
 fn read_again(key: &JobKey, values: &[String]) -> Vec<Vec<Job>> {
     let read: Vec<Vec<Job>> = values.iter().filter_map(|value| read(key.name, value)).collect();
     for jobs in &read {
@@ -78,7 +80,7 @@ fn read_again(key: &JobKey, values: &[String]) -> Vec<Vec<Job>> {
 #[test]
 fn what_is_read_of_any_key_is_written_and_read_again() {
     let least = read("epochs", "2").expect("the least job");
-    // Without a sweep a search is refused.
+    // A search is refused without a sweep.
     for key in job_keys().filter(|key| key.name != "search") {
         if key.inner.is_empty() {
             let jobs = read_again(key, &values(key));
@@ -111,7 +113,7 @@ fn every_key_is_documented() {
             }
         }
     }
-    // hsched writes the number of a copy into what it keeps of the copy.
+    // hsched writes the copy number into the stored form of a copy.
     assert_eq!(hidden, ["number"]);
 }
 

@@ -1,32 +1,32 @@
-//! The fields of a map in a file: looked up by key, with what is missing or unknown reported.
+//! The fields of a map in a file, looked up by key; missing and unknown keys are reported.
 
 use std::collections::BTreeMap;
 
 use super::super::problem::ValueError;
-use super::Value;
+use super::ReaderValue;
 use crate::ErrorId;
 
-/// A map whose keys are known.
+/// A map with known keys.
 pub(in crate::formats) struct Fields<'a> {
-    pub(super) map: Value<'a>,
-    pub(super) values: BTreeMap<&'a str, Value<'a>>,
+    pub(super) map: ReaderValue<'a>,
+    pub(super) values: BTreeMap<&'a str, ReaderValue<'a>>,
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the map that the fields are of.
-    pub(in crate::formats) fn map(&self) -> &Value<'a> {
+    /// Returns the map with these fields.
+    pub(in crate::formats) fn map(&self) -> &ReaderValue<'a> {
         &self.map
     }
 
     /// Returns the value of a key.
-    pub(in crate::formats) fn get(&self, key: &str) -> Option<&Value<'a>> {
+    pub(in crate::formats) fn get(&self, key: &str) -> Option<&ReaderValue<'a>> {
         self.values.get(key)
     }
 
-    /// Returns the value of a key, reporting when it is missing.
-    pub(in crate::formats) fn required(&self, key: &str) -> Option<&Value<'a>> {
+    /// Returns the value of a key, and reports it if it is missing.
+    pub(in crate::formats) fn required(&self, key: &str) -> Option<&ReaderValue<'a>> {
         let value = self.get(key);
-        // What is no map has been reported as that.
+        // A value that is not a map has already been reported.
         if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
             self.map.report(
                 ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
@@ -35,12 +35,12 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Reads the value of a key with `read`; `default` where the key is missing.
+    /// Reads the value of a key with `read`; `default` if the key is missing.
     pub(in crate::formats) fn or<T>(
         &self,
         key: &str,
         default: T,
-        read: impl FnOnce(&Value<'a>) -> Option<T>,
+        read: impl FnOnce(&ReaderValue<'a>) -> Option<T>,
     ) -> Option<T> {
         self.get(key).map_or(Some(default), read)
     }

@@ -1,4 +1,4 @@
-//! Which GPUs are free on which nodes, and what each job holds: kept up to date from one decision to the next.
+//! The free GPUs of nodes and the GPUs that each job holds, updated from one decision to the next.
 
 mod packer;
 mod repack;
@@ -11,9 +11,10 @@ use hsched_model::RankNeeds;
 pub use self::packer::Want;
 pub use self::repack::Repacking;
 
-/// The GPUs of a problem as a policy deals them out.
+/// The GPUs of a problem, as a policy allocates them.
 ///
-/// Nodes are kept by the number of their free GPUs of each type, so that finding room costs no walk over all nodes.
+/// Nodes are indexed by the number of their free GPUs of each type, so that finding room does not visit all
+/// nodes.
 #[derive(Default)]
 pub struct Floor {
     /// Free GPUs by node and type.
@@ -26,23 +27,24 @@ pub struct Floor {
     pub total: Vec<u32>,
     /// GPUs by node and type, free or held.
     size: Vec<Vec<u32>>,
-    /// The most GPUs of each type that one node has.
+    /// The largest number of GPUs of each type on one node.
     pub largest: Vec<u32>,
-    /// What each job holds.
+    /// The GPUs held by each job.
     held: Vec<Vec<Slot>>,
     /// Jobs with GPUs on each node.
     on_node: Vec<BTreeSet<usize>>,
-    /// Jobs on several nodes that one node could hold, by type, and what an epoch there would save in seconds, once that was
-    /// looked at.
+    /// Jobs on several nodes that would fit on one, by type, with the saving per epoch in seconds if it was
+    /// computed.
     spread: Vec<BTreeMap<usize, Option<f64>>>,
-    /// Types of which some were freed since the last repacking.
+    /// Types with GPUs freed since the last repacking.
     freed: Vec<bool>,
-    /// The most that any rank of a job that has been there needs beside its GPU.
+    /// The largest needs besides a GPU among the ranks of all jobs seen.
     needs: RankNeeds,
 }
 
 impl Floor {
-    /// Takes up what changed; returns whether everything may have, so that what was known of types and jobs is void.
+    /// Updates the changed jobs and nodes; returns whether everything may have changed, so that earlier data
+    /// about types and jobs are invalid.
     pub fn sync(&mut self, problem: &Problem) -> bool {
         let Changed::Since { came, left, other } = &problem.changed else {
             self.rebuild(problem);
@@ -63,7 +65,7 @@ impl Floor {
         false
     }
 
-    /// Looks at everything.
+    /// Recomputes everything.
     fn rebuild(&mut self, problem: &Problem) {
         let jobs: Vec<usize> = problem.present().collect();
         self.needs = jobs.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
@@ -71,7 +73,8 @@ impl Floor {
         let decided: Vec<usize> = jobs.iter().copied().filter(is_decided).collect();
         let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
-            // Types that single ranks need most of take what the host has for ranks, types in order.
+            // The host's CPUs and memory limit the number of ranks; types most often needed by single ranks
+            // use them first, in order.
             let mut ranks = node.host.map_or(u64::MAX, |host| host.ranks(self.needs));
             for count in gpus {
                 *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
@@ -109,7 +112,7 @@ impl Floor {
         self.hold(job, slots);
     }
 
-    /// Returns what a job holds.
+    /// Returns the GPUs of a job.
     pub fn held(&self, job: usize) -> &[Slot] {
         self.held.get(job).map_or(&[], Vec::as_slice)
     }
@@ -126,7 +129,7 @@ impl Floor {
         &self.size
     }
 
-    /// Counts these GPUs as the job's.
+    /// Marks these GPUs as held by the job.
     fn hold(&mut self, job: usize, slots: Vec<Slot>) {
         for slot in &slots {
             let free = self.free[slot.node][slot.gpu_type];
@@ -144,7 +147,7 @@ impl Floor {
         self.held[job] = slots;
     }
 
-    /// Counts the job's GPUs as free.
+    /// Marks the job's GPUs as free.
     pub fn release(&mut self, job: usize) {
         let Some(slots) = self.held.get_mut(job).map(std::mem::take) else { return };
         for slot in &slots {
@@ -165,7 +168,7 @@ impl Floor {
         *free = count;
     }
 
-    /// Returns the node that so many GPUs of a type leave fullest.
+    /// Returns the node with the fewest GPUs left over after taking this many of a type.
     fn best_fit(&self, gpu_type: usize, count: u32) -> Option<usize> {
         self.by_free[gpu_type].get(count as usize..)?.iter().find_map(|nodes| nodes.first()).copied()
     }

@@ -1,4 +1,4 @@
-//! From GPUs by type to GPUs on nodes: big jobs first, each type's part into one node where it fits.
+//! Converts GPUs by type to GPUs on nodes: large jobs first, and each type's GPUs on one node if possible.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use crate::kit::floor::{Floor, Repacking};
 use crate::{Decision, JobModel, Placement, Problem, Sharing, Slot};
 
-/// What a policy wants for a job: GPUs by type, or that it waits.
+/// A policy's choice for a job: GPUs by type, or waiting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Want {
     pub job: usize,
-    /// `None` is to wait.
+    /// `None` means waiting.
     pub counts: Option<Vec<u32>>,
-    /// How the batch is divided over them.
+    /// How the batch is divided among the ranks.
     pub sharing: Sharing,
 }
 
 impl Want {
-    /// Returns that a job gets these GPUs.
+    /// Returns the choice that a job gets these GPUs.
     pub fn place(job: usize, counts: Vec<u32>) -> Self {
         Self { job, counts: Some(counts), sharing: Sharing::Balanced }
     }
 
-    /// Returns that a job gets none for now.
+    /// Returns the choice that a job waits.
     pub fn wait(job: usize) -> Self {
         Self { job, counts: None, sharing: Sharing::Balanced }
     }
@@ -31,7 +31,7 @@ impl Want {
 impl Floor {
     /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
     ///
-    /// Running jobs may move to other nodes of the same type where that brings spread jobs together.
+    /// Running jobs may move to other nodes of the same type if that brings spread jobs together.
     pub fn carry_out(
         &mut self,
         problem: &Problem,
@@ -53,7 +53,7 @@ impl Floor {
             if let Some(earlier) =
                 before.get(&want.job).filter(|earlier| !all_there(&counts, &slots) && self.has(earlier))
             {
-                // Nodes have no room for what it should have instead.
+                // The nodes have no room for its new GPUs.
                 self.hold(want.job, earlier.clone());
                 continue;
             }
@@ -79,7 +79,8 @@ impl Floor {
         changes
     }
 
-    /// Counts what these jobs hold as free; returns what those held whose replicas may find no node.
+    /// Marks the GPUs of these jobs as free; returns the former GPUs of jobs whose replicas may not find a
+    /// node.
     fn release_all(&mut self, problem: &Problem, wants: &[Want]) -> BTreeMap<usize, Vec<Slot>> {
         let mut before = BTreeMap::new();
         for want in wants {
@@ -96,8 +97,9 @@ impl Floor {
         slots.iter().all(|slot| self.free[slot.node][slot.gpu_type] >= slot.count)
     }
 
-    /// Returns free GPUs on nodes: on one node that has all types, else of each type on the node that they leave
-    /// fullest, else on the emptiest nodes. Of replicas that have to be on one node, those for which there are nodes.
+    /// Returns free GPUs on nodes: on one node that has all types, otherwise for each type on the node with
+    /// the fewest left over, otherwise on the nodes with the most free GPUs. For replicas that must be on one
+    /// node, only those that fit.
     fn find_room(&self, job: &JobModel, counts: &[u32]) -> Vec<Slot> {
         let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
         if let Some(node) = self.mixed_node(counts) {
@@ -124,7 +126,7 @@ impl Floor {
 }
 
 impl Floor {
-    /// Returns the node that has all GPUs of a bundle of several types free.
+    /// Returns the node with all GPUs of a mixed bundle free.
     fn mixed_node(&self, counts: &[u32]) -> Option<usize> {
         let mut used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let ((first, &most), _) = (used.next()?, used.next()?);
@@ -134,12 +136,13 @@ impl Floor {
     }
 }
 
-/// Returns as many GPUs as make whole blocks.
+/// Rounds a number of GPUs down to whole blocks.
 fn whole(gpus: u32, block: u32) -> u32 {
     gpus / block * block
 }
 
-/// Returns whether these GPUs are as many replicas as a job needs, where they had to find nodes.
+/// Returns whether these GPUs form as many replicas as a job needs, if its replicas must each fit on one
+/// node.
 fn is_enough(job: &JobModel, slots: &[Slot]) -> bool {
     let replicas = job.needs_blocks().then(|| job.replicas_by_type(slots)).flatten();
     replicas.is_some_and(|replica| replica.iter().sum::<u32>() >= job.min_gpus.max(1))

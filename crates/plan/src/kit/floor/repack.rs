@@ -1,44 +1,44 @@
-//! Jobs on several nodes that one node could hold are brought together, where that saves more than the moves cost.
+//! Brings jobs on several nodes together on one node if that saves more than the moves cost.
 
 use crate::kit::floor::Floor;
-use crate::{Placement, Problem, Sharing, Slot, Stage, cost};
+use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 
-/// The most nodes that are tried for one job: those with the most free GPUs.
+/// Maximum number of nodes tried for one job, those with the most free GPUs.
 const NODES_TRIED: usize = 16;
 
-/// What a move must save beside its costs, in seconds.
+/// Minimum saving of a move beyond its costs, in seconds.
 const LEAST_SAVING: f64 = 1.0;
 
-/// Whether running jobs move to other nodes so that spread jobs come together.
+/// Whether running jobs may move to other nodes so that spread jobs come together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repacking {
-    /// They stay where they are.
+    /// Jobs do not move.
     Off,
-    /// A spread job goes to a node that has room for it.
+    /// A spread job moves to a node with room for it.
     Gather,
-    /// Others also make room for it.
+    /// Other jobs also move to make room for it.
     #[default]
     Full,
 }
 
 impl Repacking {
-    /// All kinds with their names on the command line.
+    /// All modes, with their names on the command line.
     pub const NAMES: [(&'static str, Self); 3] =
         [("off", Self::Off), ("gather", Self::Gather), ("full", Self::Full)];
 }
 
-/// How one job could be brought together.
-struct Gathering {
+/// A way to bring one job together.
+struct RepackOption {
     node: usize,
-    /// Jobs that make room, and the nodes they go to.
+    /// Jobs that make room, with their new nodes.
     evicted: Vec<(usize, usize)>,
-    /// Running jobs that have to stop for it, itself among them.
+    /// Number of running jobs that must stop, including the job itself.
     moves: u32,
 }
 
 impl Floor {
-    /// Brings spread jobs together; `chosen` are the placements of this decision, which move free, and grows by the
-    /// jobs that move.
+    /// Brings spread jobs together. `chosen` are the placements of this decision, which can be moved at no
+    /// cost; it grows by the jobs that move.
     pub fn repack(&mut self, problem: &Problem, chosen: &mut Vec<(usize, Placement)>, repacking: Repacking) {
         let mut savings: Vec<(f64, usize)> = Vec::new();
         for gpu_type in 0..self.freed.len() {
@@ -51,7 +51,7 @@ impl Floor {
             let is_movable =
                 |job: usize| is_movable(problem, job) || chosen.iter().any(|(moved, _)| *moved == job);
             let is_chosen = chosen.iter().any(|(moved, _)| *moved == job);
-            // Its own move is the least that it takes.
+            // The job's own move is the minimum.
             if saving < needed(problem, job, u32::from(!is_chosen)) || !is_movable(job) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Floor {
         }
     }
 
-    /// Adds the seconds that each spread job with GPUs of this type would be done earlier on one node, if it would be.
+    /// Adds the seconds that each spread job with GPUs of this type would save on one node, if any.
     fn add_savings(&mut self, problem: &Problem, gpu_type: usize, savings: &mut Vec<(f64, usize)>) {
         let mut spread = std::mem::take(&mut self.spread[gpu_type]);
         for (&job, gain) in &mut spread {
@@ -77,7 +77,7 @@ impl Floor {
         self.spread[gpu_type] = spread;
     }
 
-    /// Returns the type and number of these GPUs, where they are of one type and one node could hold them.
+    /// Returns the type and number of these GPUs, if they are of one type and one node could hold them.
     pub(super) fn one_type(&self, slots: &[Slot]) -> Option<(usize, u32)> {
         let gpu_type = slots.first()?.gpu_type;
         let count = slots.iter().map(|slot| slot.count).sum();
@@ -85,7 +85,7 @@ impl Floor {
         fits.then_some((gpu_type, count))
     }
 
-    /// Returns the seconds by which an epoch of a job would be shorter on one node.
+    /// Returns by how many seconds an epoch of a job would be shorter on one node.
     fn gain(&self, problem: &Problem, job: usize) -> Option<f64> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
@@ -96,20 +96,20 @@ impl Floor {
         Some(epoch(self.held(job))? - epoch(&together)?)
     }
 
-    /// Returns the node that takes the fewest moves.
+    /// Returns the node that requires the fewest moves.
     fn gathering(
         &self,
         job: usize,
         chosen: &[(usize, Placement)],
         repacking: Repacking,
-    ) -> Option<Gathering> {
+    ) -> Option<RepackOption> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let count_on = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
         let moves = |job: usize| u32::from(!chosen.iter().any(|(moved, _)| *moved == job));
         let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
-        let mut best: Option<Gathering> = None;
+        let mut best: Option<RepackOption> = None;
         for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
             if self.size[node][gpu_type] < count {
                 continue;
@@ -121,14 +121,14 @@ impl Floor {
             let Some(evicted) = self.evictions(job, node, gpu_type, missing) else { continue };
             let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
             if best.as_ref().is_none_or(|best| moves < best.moves) {
-                best = Some(Gathering { node, evicted, moves });
+                best = Some(RepackOption { node, evicted, moves });
             }
         }
         best
     }
 
-    /// Returns the jobs that leave a node so that `missing` more GPUs are free there, with the nodes that they fit in
-    /// once `job` has given up its own.
+    /// Returns the jobs that must leave a node to free `missing` more GPUs, with the nodes on which they fit
+    /// after `job` has released its own.
     fn evictions(
         &self,
         job: usize,
@@ -168,7 +168,7 @@ impl Floor {
         &mut self,
         problem: &Problem,
         job: usize,
-        found: Gathering,
+        found: RepackOption,
         chosen: &mut Vec<(usize, Placement)>,
     ) {
         let Some((gpu_type, count)) = self.one_type(self.held(job)) else { return };
@@ -194,14 +194,14 @@ impl Floor {
     }
 }
 
-/// Returns the seconds that so many moves for a job must save.
+/// Returns the minimum saving in seconds for this many moves.
 fn needed(problem: &Problem, job: usize, moves: u32) -> f64 {
     let least = if moves > 0 { LEAST_SAVING } else { 0.0 };
     2.0 * problem.jobs[job].progress.restart_cost.0 * f64::from(moves) + least
 }
 
-/// Returns whether a job may be stopped to go on elsewhere.
+/// Returns whether a job may be stopped and moved.
 fn is_movable(problem: &Problem, job: usize) -> bool {
     let mut running = problem.jobs[job].progress.running();
-    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
+    running.all(|hold| matches!(hold.stage, HoldStage::Running { movable: true, .. }))
 }

@@ -1,4 +1,5 @@
-//! The bundles that any kind of job may choose from, each once: what they take, and what that costs at the latest prices.
+//! The distinct bundles of all kinds of jobs: the resources that they use, and their costs at the latest
+//! prices.
 
 use std::collections::HashMap;
 
@@ -6,27 +7,28 @@ use crate::optimal::many::NodeRule;
 use crate::pricing::Rings;
 use crate::{JobModel, Problem};
 
-/// All bundles that some list has, by number.
+/// All bundles of any list, by number.
 pub(crate) struct Catalogue<'a> {
     rings: Rings,
     types: usize,
     rules: Vec<NodeRule>,
-    /// A job for each kind of replicas that jobs have.
+    /// A representative job for each kind of replicas.
     shapes: Vec<&'a JobModel>,
-    /// Replicas by type, bundle by bundle, and the number of their shape.
+    /// Replicas by type and the shape index, bundle by bundle.
     counts: Vec<u32>,
     shape_of: Vec<usize>,
-    /// What each bundle takes of each resource: GPUs by type, then what nodes can hold, by rule.
+    /// Resources used by each bundle: GPUs by type, then node capacity by rule.
     uses: Vec<f64>,
-    /// Whether its ring is inside a node, by bundle.
+    /// Whether a bundle's ring is inside a node.
     inside: Vec<bool>,
-    /// What each bundle costs beside time at the latest prices.
+    /// The rent of each bundle at the latest prices.
     rents: Vec<f64>,
-    /// By shape: the bundles of these replicas.
+    /// By shape: the bundles of given replicas.
     known: Vec<HashMap<Box<[u32]>, Rated>>,
 }
 
-/// The bundles of some replicas: over the network, and inside a node where one can hold them and that is faster.
+/// The bundles for given replicas: over the network, and inside a node if one can hold them and that is
+/// faster.
 #[derive(Clone, Copy)]
 pub(super) struct Rated {
     pub across: u32,
@@ -54,12 +56,12 @@ impl<'a> Catalogue<'a> {
         self.types
     }
 
-    /// Returns the rate of rings over the network.
+    /// Returns the link rate of rings over the network.
     pub(super) fn network(&self) -> f64 {
         self.rings.network
     }
 
-    /// Returns the number of the kind of replicas that a job has: equal ones take the same resources.
+    /// Returns the index of a job's kind of replicas; equal kinds use the same resources.
     pub(super) fn shape(&mut self, job: &'a JobModel) -> usize {
         let is_same = |model: &&JobModel| {
             let sizes = (0..self.types).all(|ty| model.size(ty) == job.size(ty));
@@ -72,7 +74,7 @@ impl<'a> Catalogue<'a> {
         })
     }
 
-    /// Makes what nodes can hold by these rules resources, too.
+    /// Adds the nodes' capacity under these rules as resources.
     pub(super) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.rules.extend(rules);
         let bundles = self.counts.chunks_exact(self.types).zip(&self.inside).zip(&self.shape_of);
@@ -82,7 +84,7 @@ impl<'a> Catalogue<'a> {
         self.uses = bundles.flat_map(uses).collect();
     }
 
-    /// Returns the bundles of these replicas, which it has from now on.
+    /// Returns the bundles for these replicas, and adds them if they are new.
     pub(super) fn rated(&mut self, shape: usize, counts: &[u32]) -> Rated {
         if let Some(&known) = self.known[shape].get(counts) {
             return known;
@@ -105,7 +107,7 @@ impl<'a> Catalogue<'a> {
         number
     }
 
-    /// Returns the prices of a job's replicas by type, over the network, in units of `unit`.
+    /// Returns the prices of a job's replicas by type over the network, in units of `unit`.
     pub(super) fn own_prices(&self, job: &JobModel, prices: &[f64], unit: f64) -> Vec<f64> {
         let (gpus, extra) = prices.split_at(self.types);
         let price = |(ty, price): (usize, &f64)| {
@@ -120,13 +122,13 @@ impl<'a> Catalogue<'a> {
         gpus.iter().enumerate().map(price).collect()
     }
 
-    /// Computes what all bundles cost at these prices.
+    /// Computes the rents of all bundles at these prices.
     pub(super) fn look_at(&mut self, prices: &[f64]) {
         self.rents.clear();
         self.rents.extend(self.uses.chunks_exact(prices.len()).map(|uses| rent(uses, prices)));
     }
 
-    /// Returns what a bundle costs beside time at the latest prices.
+    /// Returns a bundle's rent at the latest prices.
     pub(super) fn rent(&self, bundle: u32) -> f64 {
         self.rents[bundle as usize]
     }
@@ -136,7 +138,7 @@ impl<'a> Catalogue<'a> {
         &self.counts[bundle as usize * self.types..][..self.types]
     }
 
-    /// Returns what a bundle takes of each resource.
+    /// Returns the resources that a bundle uses.
     pub(super) fn uses(&self, bundle: u32) -> &[f64] {
         let resources = self.types + self.rules.len();
         &self.uses[bundle as usize * resources..][..resources]
@@ -148,13 +150,13 @@ impl<'a> Catalogue<'a> {
     }
 }
 
-/// Returns what so many replicas of a job take of each resource.
+/// Returns the resources used by a job's replicas.
 fn uses(job: &JobModel, counts: &[u32], inside: bool, rules: &[NodeRule]) -> impl Iterator<Item = f64> {
     let gpus = counts.iter().enumerate().map(|(ty, &count)| f64::from(count * job.size(ty)));
     gpus.chain(rules.iter().map(move |rule| rule.uses(job, counts, inside)))
 }
 
-/// Returns what uses of resources cost at these prices.
+/// Returns the cost of used resources at these prices.
 pub(super) fn rent(uses: &[f64], prices: &[f64]) -> f64 {
     uses.iter().zip(prices).map(|(count, price)| count * price).sum()
 }

@@ -13,29 +13,29 @@ use hsched_model::number::{to_f64, to_u32};
 pub(crate) struct JobKinds<'a> {
     pub lists: Vec<Choices<'a>>,
     pub all: Vec<JobKind>,
-    /// What there is of each resource: GPUs by type, then what nodes can hold, by rule.
+    /// Available units of each resource: GPUs by type, then node capacity by rule.
     pub capacity: Vec<f64>,
     pub catalogue: Catalogue<'a>,
 }
 
-/// Jobs that no price can tell apart.
+/// Jobs with equal choices at all prices.
 pub(crate) struct JobKind {
-    /// The list that it chooses from.
+    /// The list of bundles from which it chooses.
     pub list: usize,
-    /// What a second of an epoch costs: weight times epochs.
+    /// The cost of a second of an epoch: weight times epochs.
     pub scale: f64,
-    /// Its jobs by their place in the market.
+    /// Indices of its jobs in the market.
     pub jobs: Vec<usize>,
-    /// The place on the list of the bundle that was the cheapest last time.
+    /// List index of the cheapest bundle in the last evaluation.
     pub last: usize,
 }
 
-/// The bundles of jobs that differ by their epochs and weights alone.
+/// The bundles of jobs that differ only in epochs and weights.
 pub(crate) struct Choices<'a> {
-    /// One of these jobs.
+    /// The pricer of one of these jobs.
     pricer: Pricer<'a>,
     epochs: f64,
-    /// What the catalogue calls its replicas.
+    /// Index of its replicas' shape in the catalogue.
     shape: usize,
     /// Bundles by their numbers in the catalogue.
     pub bundles: Vec<u32>,
@@ -43,15 +43,15 @@ pub(crate) struct Choices<'a> {
     pub costs: Vec<f64>,
 }
 
-/// The most bundles of a node that a list begins with: all of them, or no list is made.
+/// Maximum number of initial in-node bundles: either all of them are listed, or no list is made.
 const MOST_INSIDE: usize = 512;
 
-/// Numbers of GPUs of one type that a list begins with grow by this factor.
+/// Growth factor of the initial GPU counts of one type.
 const GROWTH: f64 = 1.4;
 
 impl<'a> JobKinds<'a> {
-    /// Returns the kinds of a market's jobs; `jobs` are their numbers in the problem. `None` where nodes can hold too many
-    /// bundles to list, or a list has none.
+    /// Returns the kinds of a market's jobs; `jobs` are their indices in the problem. `None` if nodes can
+    /// hold too many bundles to list, or if a list is empty.
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
         let (mut lists, mut kinds) = (Vec::new(), Vec::<JobKind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
@@ -83,13 +83,13 @@ impl<'a> JobKinds<'a> {
         Some(Self { lists, all: kinds, capacity, catalogue })
     }
 
-    /// Makes what nodes can hold by these rules a resource, too.
+    /// Adds the nodes' capacity under these rules as resources.
     pub(crate) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.capacity.extend(rules.iter().map(|rule| rule.capacity));
         self.catalogue.obey(rules);
     }
 
-    /// Returns each kind's cheapest bundle on its list at these prices, as its place there.
+    /// Returns each kind's cheapest listed bundle at these prices, by list index.
     pub(crate) fn cheapest(&mut self, prices: &[f64]) -> Vec<u32> {
         let Self { lists, all, catalogue, .. } = self;
         catalogue.look_at(prices);
@@ -100,26 +100,27 @@ impl<'a> JobKinds<'a> {
         all.iter_mut().map(choice).collect()
     }
 
-    /// Returns what a kind's latest choice costs one of its jobs, after [`Self::cheapest`].
+    /// Returns the cost of a kind's latest choice for one of its jobs, after [`Self::cheapest`].
     pub(crate) fn value(&self, kind: &JobKind) -> f64 {
         let list = &self.lists[kind.list];
         kind.scale * list.costs[kind.last] + self.catalogue.rent(list.bundles[kind.last])
     }
 
-    /// Returns what a bundle of a kind's list takes of each resource.
+    /// Returns the resources used by a bundle of a kind's list.
     pub(crate) fn uses(&self, kind: &JobKind, place: usize) -> &[f64] {
         self.catalogue.uses(self.lists[kind.list].bundles[place])
     }
 
-    /// Asks a kind for its cheapest bundle of all at these prices, which joins its list; returns what no bundle
-    /// undercuts, and the value found, each for one job. `effort` is how exactly it is asked, and for how long.
+    /// Searches for a kind's cheapest bundle at these prices and adds it to the list; returns a lower bound
+    /// for all bundles, and the value found, each for one job. `effort` sets the accuracy and the duration of
+    /// the search.
     ///
-    /// After [`Self::cheapest`]: bundles inside nodes are all on the list.
+    /// It follows [`Self::cheapest`], because all bundles inside nodes are listed.
     pub(crate) fn ask(&mut self, kind: usize, prices: &[f64], effort: (f64, u32)) -> (f64, f64) {
         let known = self.value(&self.all[kind]);
         let JobKind { list, scale, last, .. } = self.all[kind];
         let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
-        // In seconds of the job that the list has its costs from.
+        // In seconds of the job for which the list's costs are computed.
         let unit = scale / list.epochs;
         let job_prices = catalogue.own_prices(list.pricer.job, prices, unit);
         let hint = catalogue.counts(list.bundles[last]);
@@ -157,7 +158,8 @@ impl<'a> Choices<'a> {
         list
     }
 
-    /// Adds a bundle over the network, and inside a node where one can hold it and that is faster, where it is legal and new.
+    /// Adds a bundle over the network, and one inside a node if a node can hold it and that is faster, if it
+    /// is legal and new.
     fn take(&mut self, counts: &[u32], catalogue: &mut Catalogue<'a>) {
         if !holds(self.pricer.most(), counts) {
             return;
@@ -174,7 +176,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Adds the bundles that have a GPU more, less, or of another type.
+    /// Adds the bundles with one GPU more, one fewer, or one of another type.
     fn take_neighbours(&mut self, counts: &[u32], catalogue: &mut Catalogue<'a>) {
         let mut near = counts.to_vec();
         for ty in 0..counts.len() {
@@ -195,7 +197,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Returns the place of the bundle with the least value for a job of that scale; there is at least one.
+    /// Returns the list index of the cheapest bundle for a job with this scale; the list is not empty.
     fn cheapest(&self, scale: f64, catalogue: &Catalogue<'_>) -> usize {
         let mut best = (f64::INFINITY, 0);
         for (place, (cost, &bundle)) in self.costs.iter().zip(&self.bundles).enumerate() {
@@ -213,7 +215,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Returns all that a job's bundles and the costs of an epoch depend on.
+/// Returns all inputs of a job's bundles and epoch costs.
 fn key(model: &JobModel) -> Vec<u64> {
     let mut key = vec![
         model.samples_per_epoch,

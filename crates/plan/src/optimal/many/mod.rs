@@ -1,9 +1,9 @@
-//! Prices and a plan for very many jobs, from lists of bundles that equal jobs share.
+//! Prices and a plan for very many jobs, using lists of bundles shared by equal jobs.
 //!
-//! Prices are looked for over the lists alone, which takes little time; then each kind of job is asked for its cheapest
-//! bundle of all at these prices, which joins the list with its neighbours, until no kind of job knows a cheaper one
-//! (`prices`). What the lists prove most with is a mix of a few choices: it is rounded job by job (`rounding`), switched
-//! towards what is on offer (`switching`) and put on nodes (`nodes`).
+//! Prices are first optimised over the lists only, which is fast. Then each kind of job searches for its
+//! cheapest bundle at these prices, which is added to the list with its neighbours, until no kind finds a
+//! cheaper one (`prices`). The best proven value belongs to a mix of a few choices: it is rounded job by job
+//! (`rounding`), adjusted to the offered GPUs (`switching`) and placed on nodes (`nodes`).
 
 mod catalogue;
 mod kinds;

@@ -1,4 +1,4 @@
-//! From bundles to nodes: rings inside nodes first, the largest first; then jobs exchange what they have.
+//! Places bundles on nodes: rings inside nodes first, the largest first; then jobs exchange GPUs.
 
 use std::cmp::Reverse;
 
@@ -25,24 +25,25 @@ pub(crate) struct OnNodes<'a, 'b> {
     pricers: &'b [Pricer<'a>],
     weights: &'b [f64],
     prices: &'b [f64],
-    /// By list: the places of its bundles, the fastest first.
+    /// By list: bundle indices, the fastest first.
     fastest: Vec<Vec<u32>>,
-    /// By kind: the places of the bundles that cost it least at the market's prices; empty until computed.
+    /// By kind: indices of the bundles with the lowest cost at the market's prices; empty until computed.
     near: Vec<Vec<u32>>,
-    /// Scratch: what bundles cost.
+    /// Scratch: the costs of bundles.
     values: Vec<(f64, usize)>,
 }
 
-/// So many of a kind's bundles are looked at first.
+/// Number of a kind's bundles examined first.
 const NEAR: usize = 96;
 
-/// Exchanges end after so many in vain, per job.
+/// Number of unsuccessful exchanges per job after which exchanges end.
 const VAIN: usize = 400;
 
-/// Exchanges between two questions to `stop`.
+/// Number of exchanges between two calls of `stop`.
 const STRIDE: usize = 16;
 
-/// Returns the jobs on nodes with the bundles chosen, or others where these find no room; `None` where a job finds none.
+/// Returns the jobs on nodes with the chosen bundles, or with others if those do not fit; `None` if a job
+/// does not fit.
 pub(crate) fn on_nodes<'a, 'b>(
     problem: &'a Problem,
     kinds: &'b JobKinds<'a>,
@@ -76,7 +77,7 @@ pub(crate) fn on_nodes<'a, 'b>(
     let bundle = |job: usize| all.list(job).bundles[bundle_of[job]];
     let is_inside = |job: usize| kinds.catalogue.is_inside(bundle(job));
     let size = |job: usize| all.pricers[job].gpus(kinds.catalogue.counts(bundle(job))).iter().sum::<u32>();
-    // Rings inside nodes, then whole replicas, then what any GPUs serve.
+    // Rings inside nodes come first, then single-node replicas, then bundles that any GPUs can form.
     let class = |job: usize| match (is_inside(job), largest_block(all.pricers[job].job)) {
         (true, _) => (0, 0),
         (false, 0) => (2, 0),
@@ -88,7 +89,7 @@ pub(crate) fn on_nodes<'a, 'b>(
     for job in order {
         match all.place(job, bundle_of[job]) {
             Some(place) => all.put(job, place),
-            // What is left in the end would be far worse.
+            // The bundles left at the end would be far worse.
             None => match all.best_place(job, Some(prices)) {
                 Some(place) => all.put(job, place),
                 None => stuck.push(job),
@@ -102,7 +103,7 @@ pub(crate) fn on_nodes<'a, 'b>(
     Some(all)
 }
 
-/// Returns the places of a list's bundles, the fastest first.
+/// Returns the bundle indices of a list, the fastest first.
 fn fastest_first(list: &Choices<'_>) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(list.costs.len()).collect();
     order.sort_by(|&a, &b| list.costs[a as usize].total_cmp(&list.costs[b as usize]));
@@ -114,7 +115,7 @@ impl<'a> OnNodes<'a, '_> {
         &self.kinds.lists[self.kinds.all[self.kind_of[job]].list]
     }
 
-    /// What a second of an epoch of a job costs.
+    /// Returns the cost of a second of a job's epoch.
     fn scale(&self, job: usize) -> f64 {
         self.kinds.all[self.kind_of[job]].scale
     }
@@ -124,7 +125,7 @@ impl<'a> OnNodes<'a, '_> {
         self.places[job] = place;
     }
 
-    /// Returns the place for a bundle where it fits.
+    /// Returns the placement of a bundle, if it fits.
     fn place(&self, job: usize, bundle: usize) -> Option<RingPlacement> {
         let list = self.list(job);
         let number = list.bundles[bundle];
@@ -137,8 +138,8 @@ impl<'a> OnNodes<'a, '_> {
         place.filter(|place| place.node.is_some())
     }
 
-    /// Returns the place for a job that is the best at these prices, or the fastest where GPUs are free of charge; `None` where
-    /// none of its bundles fits.
+    /// Returns a job's best placement at these prices, or the fastest one if GPUs are free of charge; `None`
+    /// if none of its bundles fits.
     fn best_place(&mut self, job: usize, prices: Option<&[f64]>) -> Option<RingPlacement> {
         let kind = self.kind_of[job];
         let Some(prices) = prices else {
@@ -155,7 +156,7 @@ impl<'a> OnNodes<'a, '_> {
         found.or_else(|| self.best_of(job, prices, (0..).take(self.list(job).costs.len())))
     }
 
-    /// Returns the places of the bundles that cost a kind least at the market's prices.
+    /// Returns the indices of the bundles with the lowest cost for a kind at the market's prices.
     fn nearest(&self, kind: usize) -> Vec<u32> {
         let JobKind { list, scale, .. } = self.kinds.all[kind];
         let list = &self.kinds.lists[list];
@@ -174,13 +175,13 @@ impl<'a> OnNodes<'a, '_> {
         values.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Returns whether there are GPUs for a bundle, be it on any nodes.
+    /// Returns whether there are GPUs for a bundle on any nodes.
     fn fits(&self, job: usize, place: u32) -> bool {
         let replicas = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
         self.pricers[job].gpus(replicas).iter().zip(&self.layout.room).all(|(need, have)| need <= have)
     }
 
-    /// Returns the place for a job that is the best of these at these prices.
+    /// Returns a job's best placement among these bundles at these prices.
     fn best_of(
         &mut self,
         job: usize,
@@ -195,7 +196,7 @@ impl<'a> OnNodes<'a, '_> {
             (scale * list.costs[place] + rent(catalogue.uses(list.bundles[place]), prices), place)
         };
         values.extend(places.filter(|&place| self.fits(job, place)).map(on_node));
-        // Nearly always the cheapest finds room: no sort.
+        // The cheapest bundle almost always fits, so sorting is avoided.
         let mut found = None;
         while let Some(at) = (0..values.len()).min_by(|&a, &b| values[a].0.total_cmp(&values[b].0)) {
             let (_, place) = values.swap_remove(at);
@@ -208,7 +209,8 @@ impl<'a> OnNodes<'a, '_> {
         found
     }
 
-    /// Lets pairs of jobs exchange GPUs until together they cost `enough`, that is in vain for long, or `stop` says so.
+    /// Lets pairs of jobs exchange GPUs until their total cost is at most `enough`, many exchanges have
+    /// failed, or `stop` returns true.
     pub(crate) fn exchange(&mut self, enough: f64, seed: u64, stop: &dyn Fn() -> bool) {
         let jobs = self.places.len();
         let mut value: f64 =
@@ -236,8 +238,8 @@ impl<'a> OnNodes<'a, '_> {
         }
     }
 
-    /// Places jobs anew in turn, each at its prices or as fast as can be, and leaves all as it is where they cost no less so; returns how their
-    /// cost changes.
+    /// Places jobs anew in turn, each at its prices or as fast as possible, and reverts if that does not
+    /// lower their cost; returns the change of the cost.
     fn renew(&mut self, jobs: &[(usize, Option<&[f64]>)]) -> f64 {
         let before: Vec<RingPlacement> = jobs.iter().map(|(job, _)| self.places[*job].clone()).collect();
         for place in &before {
@@ -266,7 +268,7 @@ impl<'a> OnNodes<'a, '_> {
     }
 }
 
-/// Returns the most GPUs that a replica of a job needs of one node, 0 where any nodes serve.
+/// Returns the largest number of GPUs that a job's replica needs on one node, 0 if any nodes suffice.
 fn largest_block(job: &JobModel) -> u32 {
     let sizes = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).map(|ty| job.size(ty));
     if job.needs_blocks() { sizes.max().unwrap_or(0) } else { 0 }

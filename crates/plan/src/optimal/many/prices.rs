@@ -1,55 +1,58 @@
-//! The prices that prove most: cutting planes over the lists, and lists that grow where a kind of job knows better.
+//! The prices with the highest proven bound: cutting planes over the lists, which grow when a kind of job
+//! finds a cheaper bundle.
 
 use crate::optimal::many::JobKinds;
 use crate::solve::{Cut, highest_under};
 use hsched_model::number::to_f64;
 
-/// Prices, and what they prove.
+/// Prices, and the bound that they prove.
 pub(crate) struct BalancedPrices {
     pub prices: Vec<f64>,
-    /// What no plan undercuts.
+    /// The lower bound for all plans.
     pub lower: f64,
-    /// The mix of choices that the prices balance: a weight, and the bundle of each kind.
+    /// The mix of choices that balances these prices: a weight, and each kind's bundle.
     pub mix: Vec<(f64, Vec<u32>)>,
 }
 
-/// A choice of all kinds, and its value as a function of the prices.
+/// A choice for all kinds, whose value is a linear function of the prices.
 struct Plane {
     cut: Cut,
     choice: Vec<u32>,
 }
 
-/// The highest point of what the lists prove.
+/// The maximum of the bound over the lists.
 struct ClimbPeak {
     prices: Vec<f64>,
     value: f64,
     planes: Vec<Plane>,
     mix: Vec<f64>,
-    /// The most that any prices could prove with these lists.
+    /// Upper limit of the bound provable with these lists.
     promised: f64,
 }
 
-/// Rounds in which the kinds are asked, and planes for each, at most.
+/// Maximum number of rounds in which kinds search, and of planes for each.
 const ROUNDS: u32 = 20;
 const CLIMBS: u32 = 200;
 
-/// Planes even without time: with worse prices plans are far from the optimum, and a plane costs little beside the lists.
+/// Minimum number of planes even without time: with worse prices, plans are far from the optimum, and a plane
+/// costs little compared with the lists.
 const LEAST_CLIMBS: u32 = 80;
 
-/// The box is at least so wide on each side, as a part of the highest price or of the objective by GPU, before it grows or shrinks.
+/// Minimum half-width of the box, relative to the highest price or to the objective per GPU, before it grows
+/// or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
-/// Boxes that a kind looks at in the first round of asking, four times as many in the next, and so on, and how often that
-/// doubles at most.
+/// Number of boxes that a kind examines in the first search round, multiplied by four in each further one,
+/// and the maximum number of such steps.
 const HASTY: u32 = 300;
 const PATIENT: u32 = 4;
 
-/// How exactly kinds answer, at first and in the end.
+/// Accuracy of the kinds' choices, at first and at the end.
 const ROUGH: f64 = 1e-3;
 const EXACT: f64 = 1e-7;
 
-/// Returns prices within `tolerance` of those that prove most, as far as `stop` lets it; `None` where a kind has no
-/// bundle.
+/// Returns prices whose bound is within `tolerance` of the best, as far as `stop` allows; `None` if a kind
+/// has no bundle.
 pub(crate) fn clear(
     kinds: &mut JobKinds<'_>,
     first: &[f64],
@@ -90,8 +93,8 @@ pub(crate) fn clear(
     Some(BalancedPrices { prices, lower: answers.floor, mix })
 }
 
-/// Returns how far what is known is below what is promised, relative; infinite where nothing is promised, as after a climb
-/// that failed, or nothing known.
+/// Returns the relative gap between the known and the promised bound; infinite if no bound is promised (as
+/// after a failed climb) or known.
 fn gap_below(promised: f64, known: f64) -> f64 {
     if !promised.is_finite() || !known.is_finite() {
         return f64::INFINITY;
@@ -99,17 +102,19 @@ fn gap_below(promised: f64, known: f64) -> f64 {
     (promised - known) / promised.abs().max(f64::MIN_POSITIVE)
 }
 
-/// What all kinds answer together.
+/// The combined answers of all kinds.
 struct Answers {
-    /// By the bundles found.
+    /// Value with the bundles found.
     value: f64,
-    /// What is certain, rounded down.
+    /// Proven value, rounded down.
     floor: f64,
 }
 
-/// Asks all kinds for their cheapest bundles at these prices; `None` where `stop` says so meanwhile.
+/// Searches for the cheapest bundles of all kinds at these prices; `None` if `stop` returns true in the
+/// meantime.
 ///
-/// The first time they all answer, though it be in haste from then on: without an answer of each nothing is proven.
+/// In the first round every kind is searched, even if only briefly, because without an answer from each
+/// nothing is proven.
 fn ask(
     kinds: &mut JobKinds<'_>,
     prices: &[f64],
@@ -133,23 +138,24 @@ fn ask(
         floor += count * least;
         scale += count * found;
     }
-    // Sums of many terms are rounded: the bound must stay true.
+    // Sums of many terms have rounding errors; the bound must stay valid.
     floor -= scale.abs() * 1e-13;
     Some(Answers { value, floor })
 }
 
 impl ClimbPeak {
-    /// Begins again where it is, with lists that may have grown.
+    /// Restarts from the present prices with lists that may have grown.
     fn start(&mut self, kinds: &mut JobKinds<'_>) {
         let plane = answer(kinds, &self.prices);
         self.value = plane.cut.value;
         self.planes.push(plane);
     }
 
-    /// Looks for the highest point in a box around the best one so far, which grows where the planes foretell well.
+    /// Searches for the maximum in a box around the best prices so far, which grows if the planes predict
+    /// well.
     fn rise(&mut self, kinds: &mut JobKinds<'_>, tolerance: f64, stop: &dyn Fn() -> bool) {
         let mut reach = 0.3;
-        // Where all GPUs are free of charge, what nodes can hold may still have a price.
+        // If all GPUs are free of charge, node capacity may still have a price.
         let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
         let floor = self.prices.iter().copied().fold(mean, f64::max) * LEAST_WIDTH;
         for climb in 0..CLIMBS {

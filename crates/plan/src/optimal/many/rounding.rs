@@ -3,13 +3,14 @@
 use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
 
-/// How many jobs of each kind have which bundle of its list.
+/// By kind: its chosen bundles by list index, with the number of jobs for each.
 pub(crate) type Chosen = Vec<Vec<(usize, u32)>>;
 
-/// Returns a bundle for each job so that together they take nearly the GPUs that the mix takes; of each kind about as many
-/// jobs choose a bundle as it weighs in the mix.
+/// Returns a bundle for each job so that their total use is close to that of the mix. About as many jobs of a
+/// kind get a bundle as its weight in the mix.
 ///
-/// Jobs with dear bundles choose first; each takes the bundle that brings the sum nearest to that of the mix so far.
+/// Jobs with expensive bundles choose first; each takes the bundle that brings the total closest to that of
+/// the mix so far.
 pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> Chosen {
     let types = kinds.capacity.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();

@@ -1,29 +1,30 @@
-//! What nodes can hold beyond the sum of their GPUs: rules that rings inside nodes break where they do not fit together.
+//! Limits of nodes beyond the sum of their GPUs: rules that in-node rings violate if they do not fit
+//! together.
 
 use crate::optimal::many::JobKinds;
 use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;
 
-/// A rule: each ring inside a node counts by how many GPUs of a type it has there, and a node holds no more than so much.
+/// A rule: each in-node ring counts by its number of GPUs of a type, and a node has a maximum total.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeRule {
     gpu_type: usize,
-    /// What a ring counts, by its GPUs of the type.
+    /// Count of a ring, by its GPUs of the type.
     worth: Vec<f64>,
-    /// Whether each replica counts for itself in a ring inside a node, too, as the certificate of prices has it.
+    /// Whether each replica in an in-node ring also counts separately, as in the certificate of prices.
     by_replica: bool,
-    /// The most that all nodes can hold together.
+    /// The maximum total over all nodes.
     pub capacity: f64,
 }
 
-/// A rule is broken where the mix takes so much more than there is, relative.
+/// A rule counts as violated if the mix exceeds its capacity by this fraction.
 const BROKEN: f64 = 1e-6;
 
-/// Nodes of more GPUs of a type have no rules: they are hardly ever hard to fill.
+/// Nodes with more GPUs of a type have no rules, because they are rarely hard to fill.
 const LARGEST: u32 = 64;
 
 impl NodeRule {
-    /// Returns what a job counts on so many replicas by type, in a ring inside a node or over the network.
+    /// Returns the count of a job's replicas by type, in a ring inside a node or over the network.
     pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32], inside: bool) -> f64 {
         let (count, size) = (replicas[self.gpu_type], job.size(self.gpu_type));
         let worth = |gpus: u32| self.worth.get(gpus as usize).copied().unwrap_or(0.0);
@@ -36,15 +37,15 @@ impl NodeRule {
         }
     }
 
-    /// Returns the rule that a node holds no more than `most` replicas of a size that is a multiple of `part`, all together.
+    /// Returns the rule that a node holds at most `most` replicas whose size is a multiple of `part`.
     pub(crate) fn of_part(gpu_type: usize, part: u32, most: u32) -> Self {
         let worth = (0..=LARGEST.max(part)).map(|gpus| f64::from(gpus / part)).collect();
         Self { gpu_type, worth, by_replica: true, capacity: f64::from(most) }
     }
 
-    /// Returns the rule with these values, where a type's nodes have so many GPUs each.
+    /// Returns the rule with these counts for nodes with this many GPUs of a type.
     fn new(gpu_type: usize, worth: Vec<f64>, nodes: &[u32]) -> Self {
-        // The most that a node of each size can hold.
+        // The maximum total on a node of each size.
         let mut most = vec![0.0_f64; worth.len()];
         for size in 1..most.len() {
             let hold = |part: usize| worth[part] + most[size - part];
@@ -55,7 +56,7 @@ impl NodeRule {
     }
 }
 
-/// Returns the rules that a mix of choices breaks.
+/// Returns the rules that a mix of choices violates.
 pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
@@ -66,7 +67,7 @@ pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u
         if !(2..=LARGEST).contains(&largest) {
             continue;
         }
-        // Rings, and replicas of others, by their GPUs of the type.
+        // Rings and other replicas, by their GPUs of the type.
         let mut rings = vec![0.0; largest as usize + 1];
         for (weight, choice) in mix {
             for (kind, &bundle) in kinds.all.iter().zip(choice) {
@@ -92,10 +93,11 @@ pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u
     broken
 }
 
-/// Returns what rings may count by their GPUs: how many parts of some size they take, and the dual-feasible functions of Fekete
-/// and Schepers (2001), which count what leaves an awkward rest for more than its size.
+/// Returns candidate counts of rings by GPUs: how many parts of a size they take, and the dual-feasible
+/// functions of Fekete and Schepers (2001), which count rings that leave an awkward remainder above their
+/// size.
 ///
-/// Any values make a true rule.
+/// Any counts make a valid rule.
 fn candidates(largest: u32) -> Vec<Vec<f64>> {
     let parts = (2..=largest).map(|part| (0..=largest).map(|count| f64::from(count / part)).collect());
     let stretched = (1..=largest).map(|steps| {
@@ -138,7 +140,7 @@ mod tests {
         fn rings_that_fit_break_no_rule(
             nodes in proptest::collection::vec(proptest::collection::vec(1_u32..9, 0..5), 1..5),
         ) {
-            // Each node is as large as its rings, or larger.
+            // Each node is at least as large as its rings.
             let spare = [0, 1, 0, 2, 3];
             let sizes: Vec<u32> =
                 nodes.iter().zip(spare).map(|(rings, spare)| rings.iter().sum::<u32>() + spare).collect();

@@ -1,23 +1,23 @@
-//! Jobs switch to other bundles until together they take what is on offer.
+//! Switches jobs to other bundles until together they use the offered GPUs.
 
 use crate::optimal::many::JobKinds;
 use crate::optimal::many::kinds::JobKind;
 use crate::optimal::many::rounding::Chosen;
 
-/// How much of its price a GPU too many or too few counts, in turn: jobs that lose little by a switch make it first.
+/// Sequence of price factors for excess and idle GPUs; jobs that lose little by a switch switch first.
 const PRESSURES: [f64; 14] =
     [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95, 2.0, 5.0, 20.0, 100.0];
 
-/// An idle GPU counts no more than its price.
+/// The factor of idle GPUs is at most this.
 const IDLE: f64 = 0.95;
 
-/// What costs nothing counts as this part of the highest price, or it would be given out twice.
+/// Price of free resources as a fraction of the highest price; otherwise they would be assigned twice.
 const LEAST_PRICE: f64 = 0.01;
 
-/// Sweeps over all kinds at one pressure, at most.
+/// Maximum number of sweeps over all kinds per factor.
 const SWEEPS: u32 = 4;
 
-/// What the jobs take beyond what is on offer, in units of the objective.
+/// The jobs' use beyond the offered GPUs, in units of the objective.
 struct Balance {
     prices: Vec<f64>,
     offered: Vec<f64>,
@@ -25,8 +25,9 @@ struct Balance {
     pressure: f64,
 }
 
-/// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is given twice and few are
-/// idle. Before no GPU is given twice there is no stop: a plan made of what remained by chance is far from the best.
+/// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is assigned twice
+/// and few are idle. It does not stop before no GPU is assigned twice, because a plan from arbitrary
+/// remaining GPUs is far from the optimum.
 pub(crate) fn switch(kinds: &mut JobKinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
     kinds.cheapest(prices);
     let mut used = vec![0.0; prices.len()];
@@ -70,8 +71,8 @@ pub(crate) fn switch(kinds: &mut JobKinds<'_>, chosen: &mut Chosen, prices: &[f6
 }
 
 impl Balance {
-    /// Returns the place of the bundle among those that the jobs have from which a switch to another lowers most what the
-    /// market pays, and that other.
+    /// Returns the list index of the bundle in use, and of another, between which a switch lowers the market
+    /// cost most.
     fn best_switch(
         &self,
         kinds: &JobKinds<'_>,
@@ -99,7 +100,7 @@ impl Balance {
         best.map(|(_, switch)| switch)
     }
 
-    /// Returns how much more the imbalance counts after such a switch.
+    /// Returns the change of the imbalance cost after such a switch.
     fn effect(&self, from: &[f64], to: &[f64]) -> f64 {
         let mut sum = 0.0;
         for ty in 0..from.len() {

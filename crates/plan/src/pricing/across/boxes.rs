@@ -1,26 +1,27 @@
-//! Branch and bound over boxes of counts: bound, look, divide.
+//! Branch and bound over boxes of counts: bound, examine, divide.
 
 use crate::pricing::across::relaxation::Relaxed;
 use crate::pricing::across::{Across, BundleSearch, SearchGoal, most_rate, quantum};
 use crate::{Sharing, TypeModel};
 use hsched_model::number::to_u32;
 
-/// The part of a box that is looked at: ranks, and seconds of a step.
+/// The examined part of a box: ranks, and seconds per step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     pub ranks: (u32, u32),
     pub step: (f64, f64),
 }
 
-/// Boxes of so few bundles are not worth a bound; where bundles take long to cost, fewer are not.
+/// Boxes with fewer bundles are enumerated without a bound; if bundles are slow to evaluate, the limit is
+/// lower.
 const FEW: u64 = 48;
 const FEW_STEPWISE: u64 = 12;
 
-/// Parts of a range of steps that are bounded for one box, at most.
+/// Maximum number of parts of a range of steps that are bounded for one box.
 const MOST_PARTS: u32 = 24;
 
 impl Across<'_> {
-    /// Looks for bundles in the box between `low` and `high`.
+    /// Searches for bundles in the box between `low` and `high`.
     pub(super) fn visit(&mut self, range: Range) {
         self.search.visits += 1;
         let Some(mut range) = self.tighten(range) else { return };
@@ -46,17 +47,17 @@ impl Across<'_> {
         self.divide(range, &relaxed);
     }
 
-    /// Returns the samples a second without which the ring takes longer than the longest time that is looked for, or a step
-    /// longer than the range has.
+    /// Returns the minimum samples per second for a ring to meet the latest time, and for a step to stay
+    /// within the range.
     pub(super) fn needed_rate(&self, range: Range) -> f64 {
         let comm = self.comm * (1.0 - f64::from(range.ranks.0).recip());
         let left = self.search.latest - comm;
-        // A hair less: the bound must stay true.
+        // Slightly less, so that the bound stays valid.
         let least = if left > 0.0 { self.compute / left * (1.0 - 1e-9) } else { f64::INFINITY };
         if self.linear { least } else { least.max(self.batch / range.step.1 * (1.0 - 1e-9)) }
     }
 
-    /// Returns the most samples a second of any bundle in the box.
+    /// Returns the highest samples per second of any bundle in the box.
     fn most_held(&self) -> f64 {
         self.search.rates.iter().zip(&self.search.high).map(|(rate, &count)| rate * f64::from(count)).sum()
     }
@@ -68,7 +69,7 @@ impl Across<'_> {
         sides.fold(1, u64::saturating_mul)
     }
 
-    /// Looks at every bundle of the box, in the range of ranks.
+    /// Examines every bundle of the box in the range of ranks.
     pub(super) fn look_at_all(&mut self, range: Range) {
         self.search.counts.clone_from(&self.search.low);
         loop {
@@ -83,11 +84,11 @@ impl Across<'_> {
         }
     }
 
-    /// Solves the convex problem of the box, and leaves of the range of steps what may have a bundle that is good enough;
-    /// `None` where nothing has.
+    /// Solves the convex problem of the box and reduces the range of steps to the part that may contain a
+    /// good enough bundle; `None` if there is none.
     ///
-    /// The problem takes each GPU's best rate over all steps of a range: where that is what keeps the box, parts of the range are
-    /// bounded each for itself. To divide the counts in each of them apart would take many times as long.
+    /// The problem uses each GPU's best rate over all steps of a range. If only that keeps the box, parts of
+    /// the range are bounded separately; dividing the counts for each part would take many times as long.
     fn bounded(&mut self, range: &mut Range) -> Option<Relaxed> {
         if self.linear {
             let relaxed = self.relax(*range);
@@ -96,7 +97,7 @@ impl Across<'_> {
         let mut parts = std::mem::take(&mut self.search.parts);
         parts.push(range.step);
         let (mut best, mut left) = (None::<Relaxed>, (f64::INFINITY, 0.0_f64));
-        // Once a part may have such a bundle the box stays, whatever becomes of the others.
+        // As soon as one part may contain such a bundle, the box stays, regardless of the others.
         let (mut looks, mut stays) = (0, false);
         while let Some(step) = parts.pop() {
             let part = Range { step, ..*range };
@@ -136,28 +137,28 @@ impl Across<'_> {
         }
     }
 
-    /// Looks at the whole bundles next to the relaxed point.
+    /// Examines the integer bundles next to the relaxed point.
     fn round(&mut self, fractional: Option<usize>) {
         let search = &mut self.search;
         let down = |count: &f64| to_u32(count.floor());
         search.counts.clear();
         search.counts.extend(search.point.iter().map(down));
         self.look();
-        // The point may be that of another toll than the one whose bound was best.
+        // The point may belong to another toll than the one with the best bound.
         if let Some(ty) = fractional.filter(|&ty| self.search.counts[ty] < self.search.high[ty]) {
             self.search.counts[ty] += 1;
             self.look();
         }
     }
 
-    /// Returns the range without what cannot be in the box; `None` when nothing is left.
+    /// Returns the range without parts that cannot be in the box; `None` if nothing is left.
     fn tighten(&mut self, mut range: Range) -> Option<Range> {
         let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
         range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));
         if range.ranks.0 > range.ranks.1 {
             return None;
         }
-        // A rank takes at least a quantum: no step is shorter than the slowest used GPU needs for that.
+        // A rank takes at least one quantum, so no step is shorter than the slowest used GPU needs for it.
         let used = self.types.iter().zip(&self.search.low).filter(|(_, low)| **low > 0);
         let least = used.map(|((_, model), _)| model.speed.alpha() + model.speed.beta() * quantum(self.job));
         let floor = least.fold(range.step.0, f64::max);
@@ -180,7 +181,7 @@ impl Across<'_> {
             .sum();
         let worth = (self.search.best - paid) * self.batch / self.compute * (1.0 + 1e-9);
         range.step.1 = range.step.1.min(worth).min(self.longest);
-        // In equal parts one more GPU may make the step longer.
+        // With equal shares, one more GPU may make the step longer.
         if low > 0
             && self.job.sharing == Sharing::Balanced
             && let Some(slowest) = self.steps.time(&self.search.low)
@@ -194,14 +195,14 @@ impl Across<'_> {
         Some(range)
     }
 
-    /// Takes each GPU's best rate over these steps.
+    /// Computes each GPU's best rate over these steps.
     fn rate_within(&mut self, step: (f64, f64)) {
         for (rate, (_, model)) in self.search.rates.iter_mut().zip(&self.types) {
             *rate = most_rate(*model, self.job.accumulate, step);
         }
     }
 
-    /// Divides the box where its bound is loosest and visits the parts, the likelier first.
+    /// Divides the box where its bound is loosest, and visits the more promising part first.
     fn divide(&mut self, range: Range, relaxed: &Relaxed) {
         let (first, last) = range.ranks;
         let at = |ranks: f64| self.comm * (1.0 - ranks.recip());
@@ -227,7 +228,7 @@ impl Across<'_> {
         }
     }
 
-    /// Returns how much of the bound is lost by taking each GPU's best rate over all steps of the range.
+    /// Returns how much of the bound is lost by using each GPU's best rate over all steps of the range.
     fn step_gap(&self, range: Range, relaxed: &Relaxed) -> f64 {
         if self.linear {
             return 0.0;

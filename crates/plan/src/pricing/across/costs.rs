@@ -1,4 +1,4 @@
-//! What counts of workers cost a job across nodes: its step times.
+//! The costs of worker counts for a job across nodes: its step times.
 
 use super::Across;
 use crate::{JobModel, Sharing, TypeModel, cost};
@@ -8,8 +8,8 @@ pub(super) fn quantum(job: &JobModel) -> f64 {
     to_f64(job.batch_quantum)
 }
 
-/// Returns the most samples a second that a GPU does in a step of a length in the range: s(τ) / τ rises until
-/// its memory is full, then stays with micro-batches and falls without.
+/// Returns the highest samples per second of a GPU in a step whose length is in the range: s(τ) / τ rises
+/// until its memory is full, then stays constant with micro-batches and falls without them.
 pub(super) fn most_rate(model: TypeModel, accumulate: bool, (shortest, longest): (f64, f64)) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
     let open =
@@ -46,12 +46,12 @@ impl Across<'_> {
         Some(compute + self.comm * (1.0 - f64::from(ranks).recip()))
     }
 
-    /// Returns the time of computing where it is not that of plain rates.
+    /// Returns the computation time if it does not follow from constant rates.
     pub(super) fn stepwise(&self, counts: &[u32]) -> Option<f64> {
         self.legal_step(counts).map(|step| self.compute / self.batch * step)
     }
 
-    /// Returns the time of a step of a ring; `None` where it is not legal.
+    /// Returns the step time of a ring; `None` if it is illegal.
     pub(super) fn step(&self, counts: &[u32]) -> Option<f64> {
         let ranks: u32 = counts.iter().sum();
         if !(self.ranks.0..=self.ranks.1).contains(&ranks) {
@@ -75,12 +75,12 @@ impl Across<'_> {
         counts.iter().zip(&self.types).all(enough).then_some(step)
     }
 
-    /// Returns what a second of a step and an exchange among infinitely many cost in one epoch.
+    /// Returns the cost per epoch of one second per step, and of an exchange among infinitely many ranks.
     pub(super) fn unit_costs(&self) -> [f64; 2] {
         [to_f64(self.job.samples_per_epoch) / self.batch, self.comm_of_epoch]
     }
 
-    /// Returns all that the times of a step depend on.
+    /// Returns all inputs of the step times.
     pub(super) fn key(&self) -> Vec<u64> {
         let JobModel { global_batch, batch_quantum, accumulate, .. } = self.job;
         let mut key = vec![*global_batch, *batch_quantum, u64::from(*accumulate)];

@@ -1,9 +1,10 @@
-//! The cheapest ring over the network, or inside a node of very many GPUs: branch and bound over counts by type.
+//! The cheapest ring over the network, or inside a node with very many GPUs: branch and bound over counts by
+//! type.
 //!
-//! A box of counts is bounded from below by a convex problem that a sweep over the types solves: the time of
-//! computing is at least A / Σ r n, where r is the most samples a second that a GPU does in the box, and the
-//! communication, concave in the number of ranks, at least its chord. The box is then divided where that
-//! bound is loosest: at a fractional count, in the number of ranks, or in the time of a step.
+//! A box of counts is bounded from below by a convex problem that a sweep over the types solves: the
+//! computation time is at least A / Σ r n, where r is the highest samples per second of a GPU in the box, and
+//! the communication, which is concave in the number of ranks, is at least its chord. The box is then divided
+//! where that bound is loosest: at a fractional count, in the number of ranks, or in the step time.
 
 mod boxes;
 mod costs;
@@ -21,41 +22,41 @@ use crate::steps::Steps;
 use crate::{Due, JobModel, Sharing, TypeModel, cost};
 use hsched_model::number::to_f64;
 
-/// Boxes looked at before a search for one bundle gives up and tells what is open, where nothing else is said.
+/// Default number of boxes after which a search for one bundle ends and returns the remaining bound.
 pub(super) const PATIENCE: u32 = 20_000;
 
-/// The rings of one job over links of one rate.
+/// The rings of one job over links of a single rate.
 #[derive(Clone, Debug)]
 pub(super) struct Across<'a> {
     job: &'a JobModel,
-    /// The types that the job can use in a ring, with their speeds and the GPUs on offer.
+    /// The types that the job can use in a ring, with their speeds and offered GPUs.
     types: Vec<(usize, TypeModel)>,
     caps: Vec<u32>,
     ranks: (u32, u32),
-    /// Seconds of computing at one sample a second, for all epochs.
+    /// Seconds of computation at one sample per second, for all epochs.
     compute: f64,
-    /// Seconds of communication with infinitely many ranks, in all epochs and in one.
+    /// Seconds of communication with infinitely many ranks, for all epochs and for one.
     comm: f64,
     comm_of_epoch: f64,
     /// B.
     batch: f64,
-    /// Whether all speeds are plain rates without limits, so that no step time needs to be looked at.
+    /// Whether all speeds are constant rates without limits, so that step times need not be considered.
     linear: bool,
-    /// No step takes longer: without micro-batches, no GPU takes more samples than its memory holds.
+    /// Maximum step time: without micro-batches, no GPU takes more samples than its memory holds.
     longest: f64,
-    /// Samples a second at most, by type, whatever the step.
+    /// Highest samples per second by type, for any step.
     rates: Vec<f64>,
-    /// The time of a step, by counts of these types.
+    /// Step times by counts of these types.
     steps: Steps,
-    /// All legal rings where they are few and each takes long to cost.
+    /// All legal rings, if they are few and slow to evaluate.
     table: Option<Table>,
     pub due: Option<Due>,
-    /// Boxes that a search looks at before it gives up and tells what is open.
+    /// Number of boxes after which a search ends and returns the remaining bound.
     pub patience: u32,
     search: BundleSearch,
 }
 
-/// Where a search stands; kept from one to the next to spare allocations.
+/// The state of a search, reused to avoid allocations.
 #[derive(Clone, Debug, Default)]
 struct BundleSearch {
     goal: SearchGoal,
@@ -63,18 +64,18 @@ struct BundleSearch {
     low: Vec<u32>,
     high: Vec<u32>,
     point: Vec<f64>,
-    /// Scratch: the point of the best part, and parts to be looked at.
+    /// Scratch: the point of the best part, and the parts still to examine.
     best_point: Vec<f64>,
     parts: Vec<(f64, f64)>,
     rates: Vec<f64>,
     order: Vec<usize>,
     counts: Vec<u32>,
     visits: u32,
-    /// Least value of what was not looked into.
+    /// Lowest bound of the parts not examined.
     open: f64,
-    /// Least value found, or the limit.
+    /// Lowest value found, or the limit.
     best: f64,
-    /// The longest time that is looked for, in seconds.
+    /// Latest completion time considered, in seconds.
     latest: f64,
     tolerance: f64,
     best_counts: Option<Vec<u32>>,
@@ -89,9 +90,9 @@ enum SearchGoal {
     Within,
 }
 
-/// What a search for the least value found.
+/// The result of a search for the lowest value.
 pub(super) struct LeastBundle {
-    /// The bundle, where one is better than what was known.
+    /// The bundle, if it is better than the known one.
     pub bundle: Option<Bundle>,
     pub floor: f64,
 }
@@ -119,7 +120,7 @@ impl<'a> Across<'a> {
         };
         let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
-        // With two ranks a ring sends D: twice that is what infinitely many send.
+        // With two ranks a ring sends D, half of what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
         let full = |&(_, model): &(usize, TypeModel)| {
             model
@@ -151,7 +152,7 @@ impl<'a> Across<'a> {
         Some(across)
     }
 
-    /// Returns the cheapest ring that beats `best`, if any, and what no ring undercuts.
+    /// Returns the cheapest ring with a value below `best`, if any, and a lower bound for all rings.
     pub(super) fn cheapest(
         &mut self,
         prices: &[f64],
@@ -175,8 +176,9 @@ impl<'a> Across<'a> {
         })
     }
 
-    /// Looks for the least value below `best` by `least`, which is told that and the longest time that counts: among the rings
-    /// with which the job is in time, then among all, where a late one may still be better.
+    /// Searches for the lowest value below `best` with `least`, which receives that limit and the latest
+    /// completion time: first among the rings that meet the deadline, then among all, because a late one may
+    /// still be better.
     fn in_time_or_late(
         &mut self,
         prices: &[f64],
@@ -194,7 +196,7 @@ impl<'a> Across<'a> {
         LeastBundle { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
     }
 
-    /// Returns the cheapest ring within `room` that beats `below`.
+    /// Returns the cheapest ring within `room` with a value below `below`.
     pub(super) fn within_room(
         &mut self,
         prices: &[f64],
@@ -212,7 +214,7 @@ impl<'a> Across<'a> {
         found.bundle
     }
 
-    /// Returns all rings with a value of at most `limit`; `None` when they are more than `most`.
+    /// Returns all rings with a value of at most `limit`; `None` if there are more than `most`.
     pub(super) fn within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
         let Some(due) = self.due else { return self.all_within(prices, (limit, f64::INFINITY), most) };
         let mut found = self.all_within(prices, (limit, due.longest()), most)?;
@@ -224,7 +226,8 @@ impl<'a> Across<'a> {
         Some(found)
     }
 
-    /// Returns all rings with a time of at most `latest` that with the price of their GPUs comes to at most `limit`.
+    /// Returns all rings with a time of at most `latest` whose time plus the price of their GPUs is at most
+    /// `limit`.
     fn all_within(&mut self, prices: &[f64], limits: (f64, f64), most: usize) -> Option<Vec<Bundle>> {
         self.start(SearchGoal::Within, prices, limits, 0.0);
         self.search.most = most;
@@ -233,7 +236,7 @@ impl<'a> Across<'a> {
         (self.search.open == f64::INFINITY).then(|| std::mem::take(&mut self.search.found))
     }
 
-    /// Looks at all rings up to `high`: in the table where there is one.
+    /// Searches all rings up to `high`, in the table if there is one.
     fn search(&mut self) {
         let Some(table) = self.table.take() else {
             self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
@@ -246,7 +249,7 @@ impl<'a> Across<'a> {
         self.table = Some(table);
     }
 
-    /// Looks among the rings that no smaller one beats, until none of those left can be the cheapest.
+    /// Searches the rings that no smaller ring beats, until none of the remaining ones can be the cheapest.
     fn search_least(&mut self, table: &Table) {
         for (cost, counts) in table.worth_having() {
             if cost >= self.search.best || cost > self.search.latest {
@@ -295,7 +298,7 @@ impl<'a> Across<'a> {
         Some(Bundle { counts: self.full(&counts), cost })
     }
 
-    /// Returns counts over all types from those over this job's.
+    /// Converts counts over this job's types to counts over all types.
     fn full(&self, counts: &[u32]) -> Vec<u32> {
         let mut full = vec![0; self.job.types.len()];
         for (&(ty, _), &count) in self.types.iter().zip(counts) {
@@ -304,7 +307,7 @@ impl<'a> Across<'a> {
         full
     }
 
-    /// Looks at the bundle in `search.counts`.
+    /// Evaluates the bundle in `search.counts`.
     fn look(&mut self) {
         let counts = std::mem::take(&mut self.search.counts);
         if let Some(cost) = self.cost(&counts).filter(|cost| *cost <= self.search.latest) {
@@ -313,7 +316,7 @@ impl<'a> Across<'a> {
         self.search.counts = counts;
     }
 
-    /// Keeps a bundle where it serves the goal.
+    /// Keeps a bundle if it is useful for the goal.
     fn found(&mut self, counts: &[u32], cost: f64, value: f64) {
         let search = &mut self.search;
         if search.goal == SearchGoal::Least && value < search.best {
@@ -327,7 +330,7 @@ impl<'a> Across<'a> {
 }
 
 impl BundleSearch {
-    /// Returns the value below which a bundle is worth finding.
+    /// Returns the value below which a bundle is useful.
     fn worth_less(&self) -> f64 {
         if self.best == f64::INFINITY { self.best } else { self.best - self.tolerance * self.best.abs() }
     }

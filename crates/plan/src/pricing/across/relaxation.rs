@@ -29,8 +29,8 @@ impl Across<'_> {
         }
     }
 
-    /// Raises the bound by a toll on each rank that brings their number to `limit`: any toll gives a true
-    /// bound, the best one is looked for by doubling and halving.
+    /// Raises the bound by a toll on each rank that brings their number to `limit`. Every toll gives a valid
+    /// bound; the best one is found by doubling and halving.
     fn toll(
         &mut self,
         range: Range,
@@ -62,8 +62,8 @@ impl Across<'_> {
         best
     }
 
-    /// Minimises compute / rate + Σ (price + toll) n over real counts in the box: the GPUs that give most
-    /// samples for their price first, as long as one more is worth it.
+    /// Minimises compute / rate + Σ (price + toll) n over real counts in the box: the GPUs with the most
+    /// samples for their price come first, as long as one more is worthwhile.
     fn fill(&mut self, range: Range, toll: f64) -> Relaxed {
         let needed = self.needed_rate(range);
         let BundleSearch { prices, low, high, point, rates, order, .. } = &mut self.search;
@@ -84,7 +84,7 @@ impl Across<'_> {
             paid += pays(ty) * count;
             ranks += count;
         }
-        // More than this in a step no box of this range can take.
+        // No box of this range can take more samples in a step.
         let most = if range.step.0 > 0.0 { self.batch / range.step.0 } else { f64::INFINITY };
         let mut fractional = None;
         for &ty in order.iter() {

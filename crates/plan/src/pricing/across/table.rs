@@ -1,4 +1,4 @@
-//! All rings of one job, costed once, where they are few and each takes long to cost.
+//! All rings of one job, evaluated once, if they are few and slow to evaluate.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,38 +10,39 @@ use crate::pricing::across::Across;
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     rings: Rc<Rings>,
-    /// What a second of a step costs, and exchanging gradients among infinitely many.
+    /// Cost of one second per step, and of exchanging gradients among infinitely many ranks.
     by_step: f64,
     comm: f64,
 }
 
-/// All legal rings of jobs that differ by their epochs alone.
+/// All legal rings of jobs that differ only in their epochs.
 #[derive(Debug)]
 struct Rings {
     /// Number of the job's types.
     types: usize,
     /// Counts by the job's types, ring by ring.
     counts: Vec<u32>,
-    /// The time of a step, and the part of what infinitely many exchange, ring by ring.
+    /// Step time, and the communication relative to infinitely many ranks, ring by ring.
     steps: Vec<f64>,
     hops: Vec<f64>,
-    /// Rings that cost less than all that are within them, by rising cost.
+    /// Rings that cost less than all rings within them, by ascending cost.
     worth_having: Vec<usize>,
 }
 
-/// What takes most of the time of a table and does not depend on how many epochs are left, kept for jobs with the same rings.
+/// Intermediate results for jobs with the same rings, which do not depend on the remaining epochs and take
+/// most of the time of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StepTimes {
-    /// The times of a step by all that they depend on, in the order of the counts; infinite for rings that are not legal.
+    /// Step times by all of their inputs, in the order of counts; infinite for illegal rings.
     times: RefCell<HashMap<Vec<u64>, Rc<[f64]>>>,
-    /// The rings by that and by what a step and an exchange cost in one epoch.
+    /// Rings by the same key and the costs of a step and an exchange in one epoch.
     rings: RefCell<HashMap<Vec<u64>, Rc<Rings>>>,
 }
 
-/// So many of each are kept, of 128 KiB at most.
+/// Maximum number of entries of each kind, at most 128 KiB each.
 const MOST_KEPT: usize = 256;
 
-/// The most rings that are tabulated: 4096 take about a tenth of a MiB.
+/// Maximum number of rings in a table: 4096 take about 0.1 MiB.
 const MOST: u64 = 4096;
 
 impl StepTimes {
@@ -56,7 +57,7 @@ impl StepTimes {
     }
 }
 
-/// Returns what is kept under a key, which is made where it is not there.
+/// Returns the entry for a key, and creates it if it is missing.
 fn known<T: ?Sized>(
     kept: &RefCell<HashMap<Vec<u64>, Rc<T>>>,
     key: Vec<u64>,
@@ -74,7 +75,7 @@ fn known<T: ?Sized>(
     made
 }
 
-/// Returns the time of a step of each ring, in the order of the counts.
+/// Returns the step time of each ring, in the order of counts.
 fn step_times(across: &Across<'_>) -> Vec<f64> {
     let mut times = Vec::new();
     let mut counts = vec![0; across.types.len()];
@@ -86,7 +87,7 @@ fn step_times(across: &Across<'_>) -> Vec<f64> {
     }
 }
 
-/// Counts up; returns whether there are any more.
+/// Advances `counts`; returns whether there are any more.
 fn next(counts: &mut [u32], caps: &[u32]) -> bool {
     let Some(ty) = (0..counts.len()).find(|&ty| counts[ty] < caps[ty]) else { return false };
     counts[ty] += 1;
@@ -95,7 +96,7 @@ fn next(counts: &mut [u32], caps: &[u32]) -> bool {
 }
 
 impl Table {
-    /// Costs all rings of a job; `None` where they are many.
+    /// Evaluates all rings of a job; `None` if there are too many.
     pub(super) fn new(across: &Across<'_>, kept: Option<&StepTimes>) -> Option<Self> {
         let volume = across.caps.iter().fold(1_u64, |all, &cap| all.saturating_mul(u64::from(cap) + 1));
         if volume > MOST {
@@ -118,20 +119,21 @@ impl Table {
         (0..self.rings.steps.len()).map(|ring| self.ring(ring))
     }
 
-    /// Returns the cost and the counts of those that are the cheapest at some prices, by rising cost: not the
-    /// ones that have all the GPUs of another and cost no less.
+    /// Returns cost and counts of the rings that are cheapest at some prices, by ascending cost: those for
+    /// which no smaller ring costs as little.
     pub(super) fn worth_having(&self) -> impl Iterator<Item = (f64, &[u32])> {
         self.rings.worth_having.iter().map(|&ring| self.ring(ring))
     }
 }
 
 impl Rings {
-    /// Returns the rings of a job with these times of a step, where a second of a step and an exchange cost so much in one epoch.
+    /// Returns the rings of a job with these step times, for these costs of a second per step and of an
+    /// exchange in one epoch.
     fn new(across: &Across<'_>, times: &[f64], [by_step, comm]: [f64; 2]) -> Self {
         let types = across.types.len();
         let (counts, steps, hops) = (Vec::new(), Vec::new(), Vec::new());
         let mut rings = Self { types, counts, steps, hops, worth_having: Vec::new() };
-        // The least cost of any ring within these counts, for all counts so far.
+        // The lowest cost of any ring within these counts, for all counts so far.
         let mut least: Vec<f64> = Vec::new();
         let mut costs = Vec::new();
         let mut counts = vec![0; types];
@@ -156,7 +158,7 @@ impl Rings {
     }
 }
 
-/// Returns the least cost of all rings with a GPU less, or more GPUs less.
+/// Returns the lowest cost of all smaller rings.
 fn least_within(counts: &[u32], caps: &[u32], least: &[f64]) -> f64 {
     let mut stride = 1;
     let mut within = f64::INFINITY;

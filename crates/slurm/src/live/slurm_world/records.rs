@@ -1,4 +1,4 @@
-//! What the accounting says of submissions that the queue no longer has, and of stops that were asked for.
+//! Accounting data about submissions that have left the queue, and about requested stops.
 
 use super::{SACCT_MARGIN_S, SlurmWorld, moment};
 use crate::live::observe;
@@ -9,8 +9,8 @@ use hsched_engine::{End, QueueState, ScriptJob, Sighting, State, SubmissionRecor
 use hsched_model::{JobId, JobName, Time};
 
 impl SlurmWorld<'_> {
-    /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
-    /// status for both, but the script's last word or the reports tell.
+    /// Distinguishes submissions that saved before they stopped on request from interrupted ones: Slurm shows
+    /// the same exit status for both, but the script's last word or the reports differ.
     pub(super) fn judge_stops(
         &self,
         state: &State,
@@ -39,10 +39,11 @@ impl SlurmWorld<'_> {
         Ok(())
     }
 
-    /// Tells submissions that left a race from those that did the job: both end with status 0. Whoever failed without a claim leaves the job
-    /// to the others.
+    /// Distinguishes submissions that left a race from the one that did the job: all end with status 0. A
+    /// submission that fails without a claim leaves the job to the others.
     ///
-    /// One that completed without a claim that can be seen is not taken for either: on a shared file system it may come later.
+    /// A submission that completed without a visible claim stays undecided, because on a shared file system
+    /// the claim may become visible later.
     pub(super) fn judge_races(&self, state: &State, seen: Vec<Sighting>) -> Result<Vec<Sighting>, LiveError> {
         let mut judged = Vec::new();
         for mut sighting in seen {
@@ -67,7 +68,7 @@ impl SlurmWorld<'_> {
         Ok(judged)
     }
 
-    /// Returns what Slurm remembers of submissions that the queue does not show.
+    /// Returns Slurm's records of submissions that have left the queue.
     pub(super) fn records_of(
         &self,
         left: &[(&JobName, &SubmissionRecord)],
@@ -85,8 +86,8 @@ impl SlurmWorld<'_> {
         }
     }
 
-    /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
-    /// the script left.
+    /// Returns how submissions ended that have left the queue: according to accounting, the controller, or
+    /// the script's last word.
     pub(super) fn endings(
         &self,
         left: &[(&JobName, &SubmissionRecord)],
@@ -99,7 +100,7 @@ impl SlurmWorld<'_> {
         left.iter().filter_map(ending).collect()
     }
 
-    /// Returns what Slurm remembers of these jobs.
+    /// Returns Slurm's records of these jobs.
     fn records(
         &self,
         ids: &[JobId],
@@ -113,7 +114,7 @@ impl SlurmWorld<'_> {
                 notes.extend(unread);
                 return Ok(records);
             }
-            // There is no accounting, or not for this user.
+            // Accounting does not exist, or not for this user.
             Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -121,7 +122,7 @@ impl SlurmWorld<'_> {
         for &id in ids {
             match self.ask(&scontrol_job::command(id)) {
                 Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
-                // Not known any more, or nobody to ask: the script's own word is left.
+                // The job is no longer known or no server answers: only the script's last word remains.
                 Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

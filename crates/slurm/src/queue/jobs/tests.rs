@@ -1,4 +1,4 @@
-//! The jobs of a queue as squeue prints them: literal text.
+//! The jobs of a queue in squeue's output: literal text.
 
 use super::*;
 use crate::sinfo;
@@ -13,7 +13,7 @@ fn cluster() -> Cluster {
 }
 
 fn read(text: &str) -> (Vec<QueueJob>, Vec<String>) {
-    let look = Look { at: Time(time::unix("2026-11-22T12:00:00").expect("a date")), user: "me" };
+    let look = QueueLook { at: Time(time::unix("2026-11-22T12:00:00").expect("a date")), user: "me" };
     parse(&text.replace('|', "\u{1f}").replace('\n', "\u{1e}\n"), &cluster(), look).expect("readable")
 }
 
@@ -23,7 +23,7 @@ fn one(text: &str) -> QueueJob {
     jobs.remove(0)
 }
 
-/// A waiting job of one node with these columns: TRES, per node, per job, per task.
+/// A pending job of one node with these columns: TRES, per node, per job, per task.
 fn waiting(tres: &str, per_node: &str, per_job: &str, per_task: &str) -> Asks {
     let line = format!(
         "7|PENDING|man|bio|normal|gpu|11|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|{tres}|{per_node}|{per_job}|{per_task}|N/A||(null)|(null)|OK|Priority\n"
@@ -178,7 +178,7 @@ fn what_a_job_waits_for_is_read() {
     let later = line("BeginTime", "(null)|v[1-2]|100");
     assert_eq!(later.begin, time::unix("2026-11-22T15:00:00").map(Time));
     assert_eq!((later.asks.nodelist.len(), later.nice, later.waits_for_other), (2, 100, true));
-    // When Slurm expects to start it says nothing of when it may.
+    // The expected start time says nothing about the earliest allowed start.
     assert_eq!(line("Priority", "(null)||0").begin, None);
 }
 

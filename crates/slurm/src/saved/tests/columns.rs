@@ -74,7 +74,7 @@ fn a_format_says_what_the_columns_hold() {
     note: c[1-2],g[1,3]: no state is given; hsched assumes idle
     note: partition normal: no time limit is given; hsched assumes unlimited
     ");
-    // Widths tell what may be cut off; a header line is none of the table.
+    // Widths show what may be truncated; a header line does not belong to the table.
     assert_snapshot!(check_as("%N %10G %t", "NODELIST GRES STATE\ng1 gpu:a100:1 idle\n$ exit\n"), @r#"
     g1 idle a100:0/1
     note: g1: GRES "gpu:a100:1" fills its column and may be truncated

@@ -1,4 +1,4 @@
-//! Values that a column was too narrow for.
+//! Values truncated by a narrow column.
 
 use insta::assert_snapshot;
 
@@ -24,7 +24,7 @@ fn gpus_without_a_number_are_cut_off() {
         }
     }
     assert_snapshot!(check("NODELIST GRES       STATE\ng1       gpu:rtx208 idle\n"), @r#"is ambiguous: GRES is truncated, as in "gpu:rtx208"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full"#);
-    // Of other resources nothing is lost.
+    // No other resources are lost.
     assert_eq!(super::count("NODELIST STATE GRES\ng1 idle gpu:h100:1,shard:h10\n"), (1, 1, 1));
 }
 
@@ -69,7 +69,7 @@ g2                  mixed               gpu:v100:2,gpu:t4:1 gpu:v100:1,gpu:t4:0
 
 #[test]
 fn only_what_may_be_cut_off_is_blamed() {
-    // sinfo makes the columns of partitions and of nodes as wide as the longest name, where it chooses them.
+    // sinfo makes its default columns of partitions and nodes as wide as the longest name.
     let tables = [
         "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nlongest_p    up   infinite      1   idle g1\n",
         "NODELIST     NODES PARTITION STATE\ngpu-node-001     1 longest_p idle\n",
@@ -108,7 +108,7 @@ fn whole_names_are_not_called_cut_off() {
     ] {
         assert_eq!(super::count(text), expected, "{text}");
     }
-    // Of a name as wide as its column's name nothing tells whether it is whole.
+    // A name as wide as its column's name may or may not be complete.
     let text = "NODELIST|PARTITION|STATE\ngpu-h200|gpu|idle\ngpu-h200|gpu|idle\n";
     assert!(check(text).contains("NODELIST is truncated"), "{}", check(text));
 }

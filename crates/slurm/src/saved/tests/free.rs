@@ -1,4 +1,4 @@
-//! More free GPUs than there are would be the worst of errors.
+//! Free GPUs, which must never be overestimated.
 
 use insta::assert_snapshot;
 
@@ -62,7 +62,7 @@ p 0/1/1/2 g[7-8] gpu:t4:4
     note: g[5-6]: has jobs, but their GPUs are not shown: hsched counts none as free
     note: g[7-8]: its line counts nodes that are not up, but does not say which: hsched counts none of them as free
     ");
-    // Nodes without names are as many of each as the counts say.
+    // The number of nodes without names in each state follows from the counts.
     assert_snapshot!(check("NODES(A/I/O/T) GRES\n1/1/1/3 gpu:t4:4\n0/1/0/1 gpu:v100:2\n"), @r"
     unnamed1 allocated t4:4/4
     unnamed2 idle t4:0/4
@@ -92,7 +92,7 @@ fn what_is_not_said_to_be_free_on_a_node_with_work_is_not() {
     for state in ["alloc", "ALLOCATED", "mix", "mixed-", "comp", "MIXED+PLANNED", "IDLE+COMPLETING"] {
         assert_eq!(count(&format!("NODELIST STATE GRES\ng1 {state} gpu:t4:4\n")), (1, 4, 0), "{state}");
         let used = format!("NODELIST STATE GRES GRES_USED\ng1 {state} gpu:t4:4 gpu:t4:1(IDX:0)\n");
-        // A node that is allocated has no idle CPU.
+        // An allocated node has no idle CPU.
         let free = if state.to_lowercase().starts_with("alloc") { 0 } else { 3 };
         assert_eq!(count(&used), (1, 4, free), "{state}");
     }
@@ -129,7 +129,7 @@ fn nodes_without_names_count_once() {
     assert_snapshot!(check(text), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
     let text = "PARTITION NODES GRES STATE\np 2 gpu:t4:4 idle\nq 2 gpu:v100:4 idle\nq 9 (null) idle\np 1 (null) idle\n";
     assert_eq!(count(text), (14, 16, 16));
-    // As -N prints each node in each of its partitions.
+    // `-N` prints each node in each of its partitions.
     assert_snapshot!(check("NODES GRES STATE\n1 gpu:t4:4 idle\n1 gpu:t4:4 idle\n"), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
     assert_snapshot!(check("TIMELIMIT NODES GRES\n1:00:00 2 gpu:t4:4\n2:00:00 2 gpu:t4:4\n"), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
     assert_snapshot!(check("NODES(A/I) GRES\n1/1 gpu:t4:4\n"), @r#"cannot be read: it looks like a table of sinfo without node names (NODELIST) or node counts (NODES); it begins with "NODES(A/I) GRES""#);
@@ -156,7 +156,7 @@ n3 gpu allocated- gpu:a100:8 gpu:a100:2(IDX:0-1)
     n3 allocated- a100:8/8 in gpu
     note: n[1,3]: is allocated, so it has no idle CPUs: hsched counts none of its GPUs as free
     ");
-    // With CPUs, GPUs that no job holds are stranded: no CPU is idle beside them.
+    // With known CPUs, GPUs held by no job are unusable if no CPU is idle.
     let json = r#"{"nodes": [
         {"name": "n1", "state": ["ALLOCATED"], "gres": "gpu:a100:8", "gres_used": "gpu:a100:0(IDX:N/A)"},
         {"name": "n2", "state": ["ALLOCATED"], "gres": "gpu:a100:8", "gres_used": "gpu:a100:0(IDX:N/A)", "cpus": 64},

@@ -1,4 +1,4 @@
-//! Tables without a header line: refused, unless a prompt or the user says their columns.
+//! Tables without a header line: refused, unless a prompt or the user gives their columns.
 
 use insta::assert_snapshot;
 
@@ -13,20 +13,20 @@ fn what_columns_hold_is_not_guessed() {
         "node07 0 193000 1.05 0/16/0/16 idle gpu gpu:a100_3g.20gb:3(S:1,3,7) gpu:a100_3g.20gb:0(IDX:N/A)\n",
         "g01 drained gpu:2 a fan is broken\ng02 idle gpu:2 none\n",
         "normal*|c[1-2]|\naccel|g[1,3]|\n",
-        // Partitions, and how many nodes of each state they have.
+        // Partitions, with the number of their nodes in each state.
         "gpu1 2 gpu:a100:4 idle\ngpu2 4 gpu:v100:4 idle\ngpu3 8 (null) mix\n",
         "q1 up 1-00:00:00 4 idle\nq2 up 2-00:00:00 12 idle\nq3 up 1:00:00 0 n/a\n",
         "gpu01|2/6/0/8|gpu:v100:8(S:0)\ngpu02|1/3/0/4|gpu:a100:4(S:0)\n",
-        // CPUs or nodes.
+        // CPUs or nodes: ambiguous.
         "gpu up 64 idle gpu:a100:4\ngpu up 48 mix gpu:v100:4\n",
         "2 64 gpu:a100:4 idle\n1 48 (null) idle\n",
         "1 gpu:a100:4(S:0-1)\n1 gpu:v100:4\n1 (null)\n",
-        // All GPUs or those in use.
+        // All GPUs or those in use: ambiguous.
         "n1 gpu:t4:2 mix\nn2 gpu:t4:2 mix\n",
-        // Columns that may touch, or be cut in two.
+        // Columns that may touch or be truncated.
         "64n[01-02] gpu:t4:1(S:0) idle\n64n[03-04] gpu:t4:1(S:0) mix\n",
         "n01,gpu:t4:1,gpu:v100:1,idle\nn02,gpu:t4:1,gpu:v100:1,idle\n",
-        // Odd lines beside it.
+        // Odd lines beside the table.
         "n01|gpu:t4:2|idle\nn02|(null)|down\nSee you tomorrow\n",
     ];
     for text in texts {
@@ -44,7 +44,7 @@ fn a_table_without_a_header_line_is_left_out_if_others_show_the_gpus() {
     g1 IDLE t4:0/2
     note: 3 lines were left out: line 1 "g2 idle gpu:t4:2", line 2 "g3 idle gpu:t4:2", line 3 "$ scontrol show node"
     "#);
-    // Without GPUs, the table that shows them is missed.
+    // Without GPUs, the error asks for the table that shows them.
     let table = "$ sinfo\nNODELIST STATE\ng1 idle\n";
     assert_eq!(check(&format!("{rows}{table}")), HINT);
     assert_snapshot!(check(&format!("The old nodes are down.\nThey come back.\nNobody knows when.\n{table}")), @r#"

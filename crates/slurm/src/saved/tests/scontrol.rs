@@ -1,4 +1,4 @@
-//! `scontrol show node`, whole and in parts.
+//! `scontrol show node`, complete and in parts.
 
 use insta::assert_snapshot;
 
@@ -86,7 +86,7 @@ State=IDLE Partitions=gpu
     g1 DOWN v100:0/4 cpus 0/8 in gpu (no power)
     g2 IDLE v100:0/4 cpus 0/8 in gpu
     ");
-    // As a terminal breaks the lines of -o at its width.
+    // Lines of `-o` broken at the terminal's width.
     let line = "NodeName=g1 CPUAlloc=0 CPUTot=8 Gres=gpu:nvidia_a100_80gb:4 RealMemory=64000 State=IDLE Partitions=p";
     let broken = |width: usize| {
         let parts: Vec<&str> = [&line[..width], &line[width..2 * width], &line[2 * width..]].into();
@@ -99,7 +99,7 @@ State=IDLE Partitions=gpu
 
 #[test]
 fn parts_of_records_are_read() {
-    // As grep leaves them.
+    // Lines filtered by grep.
     let text = "NodeName=g1 Arch=x86_64\n   Gres=gpu:v100:4\n--\nNodeName=g2\n   Gres=gpu:v100:4\n";
     assert_snapshot!(check(text), @r#"
     g1 idle v100:0/4

@@ -1,10 +1,10 @@
-//! What terminals, pagers, mail and chat put around the output of Slurm.
+//! Additions of terminals, pagers, mail and chat around the output of Slurm.
 
 use insta::assert_snapshot;
 
 use super::{check, count};
 
-/// What `sinfo` and `scontrol` print of the same three nodes: two are up, six GPUs are free.
+/// Output of `sinfo` and `scontrol` for the same three nodes: two are up, and six GPUs are free.
 const OUTPUTS: [(&str, &str); 4] = [
     (
         "sinfo -N -o '%N %t %G %C'",
@@ -27,7 +27,7 @@ const OUTPUTS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks that all outputs say the same with something around them; `%c` is the command, `%t` the output.
+/// Checks that all outputs give the same result with surrounding text; `%c` is the command, `%t` the output.
 fn reads(around: &str) {
     for (command, output) in OUTPUTS {
         let text = around.replace("%c", command).replace("%t", output);
@@ -35,7 +35,7 @@ fn reads(around: &str) {
     }
 }
 
-/// Checks that all outputs say the same after a change.
+/// Checks that all outputs give the same result after a change.
 fn reads_changed(change: impl Fn(&str) -> String) {
     for (_, output) in OUTPUTS {
         let text = change(output);
@@ -122,7 +122,7 @@ Connection refused
     g3 idle t4:0/2
     note: 5 lines were left out: line 5 "See you tomorrow" (it does not match the 3 columns), line 6 "g2 idle gpu:t4:2 x y" (it does not match the 3 columns), line 1 "[user@host ~]$ sinfo", …
     "#);
-    // Many lines that do not fit are nodes that are lost.
+    // Many unmatched lines are lost nodes.
     let lost =
         format!("NODELIST STATE GRES\n{}{}", "g1 idle gpu:t4:2\n".repeat(9), "g2\nidle gpu:t4:2\n".repeat(5));
     assert_snapshot!(check(&lost), @"is ambiguous: only 9 of 19 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
@@ -139,7 +139,7 @@ fn a_prompt_says_which_columns_were_asked_for() {
     ] {
         assert_eq!(count(&format!("$ {command}\n{lines}$ \n")), (3, 0, 0), "{command}");
     }
-    // Another program made other columns of it, or none.
+    // Another program changed or removed the columns.
     let refused = "$ sinfo -h -o '%R %t %D' | awk '{print $1}'\na idle 2\nb idle 1\n";
     assert_snapshot!(check(refused), @"has a table without a header line, from line 2 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
 }

@@ -103,13 +103,13 @@ none         up 1-00:00:00 1-infinite   no       NO        all      0         n/
     partition gpu (default) 86400 s
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
-    // Where blanks were lost, nothing tells where a word stood, but what it is does.
+    // Without blanks the position of a word is unknown, but its content identifies it.
     let collapsed = "STATE RESERVATION NODELIST GRES\nidle g1 gpu:t4:2\nmaint weekly g2 gpu:t4:2\n";
     assert_snapshot!(check(collapsed), @r"
     g1 idle t4:0/2
     g2 maint t4:0/2
     ");
-    // Nothing tells an empty cell from a text of one word more, but the place.
+    // Only the position distinguishes an empty cell from a text with one more word.
     let text = [
         "     NODES RESERVATION NODELIST  REASON            CPUS(A/I/O/T)",
         "         1             a3        a fan is broken    113/0/15/128",
@@ -121,7 +121,7 @@ none         up 1-00:00:00 1-infinite   no       NO        all      0         n/
     a4 idle cpus 0/128
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
-    // Reasons in the middle.
+    // Reasons in a middle column.
     let text = "\
 REASON                    NODELIST   STATE GRES
 a fan is broken           g1         drain gpu:t4:2
@@ -156,7 +156,7 @@ fn marks_between_cells_may_stand_inside_of_them_and_around() {
 
 #[test]
 fn marks_inside_of_values_are_told_from_those_between() {
-    // Of two ways to join the parts nothing tells which is right.
+    // Two ways to join the parts are equally plausible.
     let unclear = "AVAIL_FEATURES,NODELIST,ACTIVE_FEATURES\na,b,n1,a,b\n";
     assert_snapshot!(check(unclear), @"is ambiguous: only 0 of 1 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
     let text = "AVAIL_FEATURES,GRES,NODELIST,STATE\na,b,gpu:v100:2(S:0-1),gpu:t4:2(S:0-1),n[1,3],idle\n";
@@ -198,13 +198,13 @@ up|a100|64|0|874|a100,x|all|NO|7-00:00:00|380000|h1|127.0.0.1|1|no|1-infinite|mi
 
 #[test]
 fn a_header_line_may_stand_among_its_lines() {
-    // As `sort` leaves it.
+    // Lines in the order of `sort`.
     assert_eq!(super::count("gpu01,idle,gpu:t4:2\nNODELIST,STATE,GRES\n"), (1, 2, 2));
     assert_eq!(
         super::count("Hello,\n\ng1 idle gpu:t4:2\nNODELIST STATE GRES\ng2 idle gpu:t4:2\n"),
         (2, 4, 4)
     );
-    // Columns that sinfo does not have are of no interest where marks stand between them.
+    // With separators between cells, columns that sinfo does not have are ignored.
     let text = "| PARTITION | WHAT FOR | NODES | NODELIST |\n|---|---|---|---|\n| fat | Fat nodes | 2 | f[01-02] |\n";
     assert_eq!(super::count(text), (2, 0, 0));
 }

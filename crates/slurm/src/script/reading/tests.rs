@@ -1,4 +1,4 @@
-//! Scripts whose options decide what they ask for, and in which order.
+//! Scripts whose options determine the request, and the precedence of the options.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn what_is_known_only_later_has_no_value() {
     );
     let total = reading.request.expect("a request").total;
     assert_eq!((total.nodes_min, total.gpus_total, total.gpus_per_node), (None, None, Some(2)));
-    // Slurm takes the text of a variable as it is.
+    // Slurm uses the text of a variable unchanged.
     assert_eq!((total.account, total.partition.as_deref(), total.cpus_per_task), (None, Some("$P"), Some(4)));
 }
 

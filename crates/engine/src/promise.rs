@@ -1,0 +1,74 @@
+//! Runs of a sweep in the order of what their curves promise, where their owner wants that.
+
+use std::collections::BTreeMap;
+
+use crate::view::View;
+use crate::{JobState, State};
+use hsched_model::GoalMode;
+use hsched_plan::{Decision, JobModel};
+
+impl JobState {
+    /// Returns what its curve predicts for its last epoch, the less the better; infinity where it is not ordered by that, or nothing is
+    /// predicted.
+    pub(super) fn promise(&self) -> f64 {
+        let target = self.job.target.as_ref().filter(|_| self.job.promising_first);
+        let Some(target) = target else { return f64::INFINITY };
+        let predicted = self.free_verdict().and_then(|verdict| verdict.prediction);
+        let Some(mean) = predicted.map(|prediction| prediction.mean) else { return f64::INFINITY };
+        match target.mode {
+            GoalMode::Min => mean,
+            GoalMode::Max => -mean,
+        }
+    }
+}
+
+/// Gives the places that a plan has for runs of a sweep that wait to those of them that promise most. They change places only with
+/// runs that a policy could not tell from them but by how far they are.
+pub(super) fn put_first(state: &State, view: &View, changes: &mut [(usize, Decision)]) {
+    let jobs = &view.problem.jobs;
+    let sweep = |run: usize| view.tracked(state, run).job.variant.as_ref().map(|variant| &variant.sweep);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (run, model) in jobs.iter().enumerate() {
+        let waits = model.progress.is_ready() && model.progress.holds.is_empty();
+        if !waits || !view.tracked(state, run).job.promising_first || sweep(run).is_none() {
+            continue;
+        }
+        let is_like = |group: &&mut Vec<usize>| {
+            group.first().is_some_and(|&first| sweep(first) == sweep(run) && are_alike(&jobs[first], model))
+        };
+        match groups.iter_mut().find(is_like) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    for group in groups {
+        swap(state, view, group, changes);
+    }
+}
+
+/// Has the first of these runs, by what they promise, take the places that the plan has for some of them.
+fn swap(state: &State, view: &View, mut runs: Vec<usize>, changes: &mut [(usize, Decision)]) {
+    let promises: BTreeMap<usize, f64> =
+        runs.iter().map(|&run| (run, view.tracked(state, run).promise())).collect();
+    let is_place = |decision: &Decision| matches!(decision, Decision::Place { queued: false, .. });
+    let placed: Vec<usize> = changes
+        .iter()
+        .filter(|(run, decision)| is_place(decision) && promises.contains_key(run))
+        .map(|(run, _)| *run)
+        .collect();
+    runs.sort_by(|a, b| promises[a].total_cmp(&promises[b]));
+    let first = &runs[..placed.len()];
+    let goes: Vec<usize> = placed.iter().filter(|run| !first.contains(run)).copied().collect();
+    let comes = first.iter().filter(|run| !placed.contains(run)).copied();
+    let other: BTreeMap<usize, usize> =
+        goes.into_iter().zip(comes).flat_map(|(goes, comes)| [(goes, comes), (comes, goes)]).collect();
+    for (run, _) in changes {
+        *run = other.get(run).copied().unwrap_or(*run);
+    }
+}
+
+/// Returns whether two jobs differ only in what they are called and how far they are.
+fn are_alike(first: &JobModel, second: &JobModel) -> bool {
+    let JobModel { name, epochs, progress, rounds, .. } = first.clone();
+    JobModel { name, epochs, progress, rounds, ..second.clone() } == *first
+}

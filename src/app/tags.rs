@@ -1,0 +1,43 @@
+//! Jobs that are chosen by their tags.
+
+use std::collections::BTreeSet;
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_model::{ErrorId, formats};
+
+/// The tags of a command line.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct TagArgs {
+    /// Only jobs with this tag (job key tags); several options mean jobs with any of these tags.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+impl TagArgs {
+    /// Returns whether the command line names tags.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.tags.is_empty()
+    }
+
+    /// Returns whether a job with these tags is meant; each is where the command line names none.
+    pub(crate) fn mean(&self, tags: &[String]) -> bool {
+        self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
+    }
+
+    /// Refuses a tag that no job has.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub(crate) fn check<'a>(&self, jobs: impl Iterator<Item = &'a [String]>) -> Result<(), Failure> {
+        let known: BTreeSet<&str> = jobs.flatten().map(String::as_str).collect();
+        let Some(unknown) = self.tags.iter().find(|tag| !known.contains(tag.as_str())) else { return Ok(()) };
+        let failure =
+            Failure::new(Exit::Usage, format!("no job has the tag {unknown:?}")).id(ErrorId::UnknownJob);
+        Err(match formats::nearest(unknown, known.iter().copied()) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None if known.is_empty() => failure.hint("the key tags of a job file gives jobs tags"),
+            None => failure.hint(format!("known: {}", known.into_iter().collect::<Vec<_>>().join(", "))),
+        })
+    }
+}

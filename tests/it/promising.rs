@@ -1,0 +1,61 @@
+//! Runs of a sweep that start in the order of what their curves predict.
+
+use hsched_engine::JobState;
+use hsched_model::{Job, JobName, Time, Variant};
+use hsched_plan::Moves;
+use hsched_plan::curve::CurvePoint;
+
+use hsched_fixtures::engine_states::{cluster, how, job, state, take, words};
+
+const TARGET: &str = ", min_gpus: 1, max_gpus: 1, target: {metric: loss, mode: min}, promising_first: true";
+
+/// A run of a sweep that waits after ten epochs, and whose loss falls towards `end`; it has not begun where there is none.
+fn run(name: &str, end: Option<f64>, more: &str) -> JobState {
+    let variant = Variant { sweep: "s".into(), parameters: serde_json::Map::new() };
+    let own = job(name, "{v100: 100}", &format!(", model: m{more}"));
+    let own = Job { epochs: 40, variant: Some(variant), ..own };
+    let epochs = if end.is_some() { 10 } else { 0 };
+    let loss =
+        |epoch: u32| end.unwrap_or_default() + f64::from(epoch).powi(-2) + 0.0001 * f64::from(epoch % 3);
+    let curve = (1..=epochs).map(|epoch| CurvePoint { epoch: epoch.into(), value: loss(epoch) }).collect();
+    JobState { curve, epochs_done: epochs.into(), ..JobState::new(own, Time(0.0)) }
+}
+
+fn started(runs: &[(&str, Option<f64>)], gpus: u32, more: &str) -> Vec<String> {
+    let runs = runs.iter().map(|(name, end)| run(name, *end, more)).collect();
+    let lab = cluster(&[("v1", "v100", gpus, 0, "idle")]);
+    let actions = words(&take(state(runs), 300.0, &lab, &how(Moves::Never)).actions).join(", ");
+    let names = actions.split(", ").filter_map(|action| action.strip_prefix("submit ")?.split(' ').next());
+    let mut started: Vec<String> = names.map(str::to_owned).collect();
+    started.sort();
+    started
+}
+
+const RUNS: [(&str, Option<f64>); 5] =
+    [("a", Some(0.5)), ("b", None), ("c", Some(0.2)), ("d", Some(0.3)), ("e", None)];
+
+#[test]
+fn those_start_first_whose_curves_predict_the_best_metric() {
+    assert_eq!(started(&RUNS, 1, TARGET), ["c"]);
+    assert_eq!(started(&RUNS, 2, TARGET), ["c", "d"]);
+    assert_eq!(started(&RUNS, 4, TARGET), ["a", "b", "c", "d"]);
+    let highest = TARGET.replace("mode: min", "mode: max");
+    assert_eq!(started(&RUNS, 1, &highest), ["a"]);
+}
+
+#[test]
+fn so_do_those_of_a_sweep_of_which_only_some_may_run() {
+    assert_eq!(started(&RUNS, 4, &format!("{TARGET}, at_most: 2")), ["c", "d"]);
+}
+
+#[test]
+fn nothing_changes_unless_it_is_asked_for() {
+    let usual = TARGET.replace(", promising_first: true", "");
+    assert_eq!(started(&RUNS, 4, &format!("{usual}, at_most: 2")), ["a", "b"]);
+    let name = JobName::new("a").expect("a name");
+    assert!(!Job::only_planned(name, 1, 1, 1).promising_first);
+    let told = hsched_model::formats::jobs::parse(
+        "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, command: a, promising_first: true}]",
+    );
+    assert!(told.expect_err("no target").to_string().contains("promising_first: needs a metric"));
+}
