@@ -55,7 +55,7 @@ pub enum CommandError {
     Unreachable { command: CommandLine, stderr: String },
     #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
-    /// Only from [`Recorded`](crate::Recorded).
+    /// Only from [`RecordedRunner`](crate::RecordedRunner).
     #[error("{command}: no answer recorded; expected {expected}")]
     Unexpected { command: CommandLine, expected: String },
 }
