@@ -162,11 +162,11 @@ mod tests {
             [(times, 1, true), (times, 2, false), ("[]", 3, true), (times, 4, true)]
         {
             let file = file(times, decided);
-            let record = Record::of(&file, before.as_ref()).expect("a change");
+            let record = StateRecord::of(&file, before.as_ref()).expect("a change");
             let text = serde_json::to_string(&record).expect("JSON");
             assert_eq!(text.contains("node_times"), is_written, "{text}");
             let Value::Object(what) = serde_json::from_str(&text).expect("JSON") else { panic!() };
-            Record::read(what).expect("readable").expect("a record").play(&mut played, 1, Time(0.0));
+            StateRecord::read(what).expect("readable").expect("a record").play(&mut played, 1, Time(0.0));
             assert_eq!(played.as_ref().map(|played| &played.state), Some(&file.state));
             before = Some(file);
         }
