@@ -11,7 +11,7 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Basis, Budget, ClusterView, Outcome, Parameters, Plan, Policy, Problem};
+use hsched_plan::{Basis, Budget, ClusterView, Parameters, Plan, PlanFigures, Policy, Problem};
 
 const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
@@ -163,7 +163,7 @@ fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
     let plan = hsched_plan::verify(problem, plan).expect("a valid plan");
     // A mean over some of the jobs says nothing beside a mean over all.
     let all = plan.verdicts().iter().all(|verdict| verdict.placement().is_some());
-    let outcome = Outcome::of(problem, &plan).filter(|_| all);
+    let outcome = PlanFigures::of(problem, &plan).filter(|_| all);
     let objective = outcome.map_or(f64::INFINITY, |outcome| outcome.objective_value);
     Solved { seconds, objective, gap: lower.map(|lower| objective / lower - 1.0) }
 }

@@ -5,7 +5,7 @@
 
 use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode};
 
@@ -70,7 +70,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 5")]
         let asks = [1, 1, 1, 2, 4, 8][(random.next() * 6.0) as usize];
         let minutes = 10_f64.powf(1.0 + 2.5 * random.next());
-        Entry {
+        TraceJob {
             model: job(place, asks, (random.next() * 26.0).floor(), minutes * 60.0),
             arrival: Time(at),
             restart_cost: None,

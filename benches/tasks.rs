@@ -3,8 +3,8 @@
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
 use hsched_engine::clock::{Clock, SystemClock};
-use hsched_lab::hare::{Assign, Order, order, schedule};
-use hsched_plan::kit::{Gpu, TaskJob, Tasks};
+use hsched_lab::hare::{Assign, RoundOrder, order, schedule};
+use hsched_plan::kit::{TaskGpu, TaskJob, Tasks};
 
 /// GPUs of each of four types, and jobs, of each row.
 const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];
@@ -25,7 +25,7 @@ fn row(gpus: u32, jobs: usize) {
     let elapsed = || clock.elapsed().as_secs_f64();
     let tasks = tasks(gpus, jobs);
     let start = elapsed();
-    let Order { rounds, .. } = order(&tasks);
+    let RoundOrder { rounds, .. } = order(&tasks);
     let ordered = elapsed() - start;
     let mut count = 0;
     let [available, finish, insert] = Assign::NAMES.map(|(_, assign)| {
@@ -43,7 +43,7 @@ fn row(gpus: u32, jobs: usize) {
 fn tasks(gpus: u32, jobs: usize) -> Tasks {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let counts = vec![gpus; SPEEDS.len()];
-    let of_type = |gpu_type: usize| (0..gpus).map(move |index| Gpu { node: gpu_type, gpu_type, index });
+    let of_type = |gpu_type: usize| (0..gpus).map(move |index| TaskGpu { node: gpu_type, gpu_type, index });
     let mut at = 0.0;
     let job = |_| {
         at -= 2500.0 / f64::from(gpus) * (1.0 - random.next()).ln();

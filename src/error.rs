@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use hsched_model::ErrorId;
-use hsched_model::formats::{Problem, Problems};
+use hsched_model::formats::{FileProblem, Problems};
 
 use crate::exit::Exit;
 
@@ -20,7 +20,7 @@ pub struct Failure {
     /// Possible remedies, one sentence each.
     pub hints: Vec<String>,
     /// The problems in a file, one by one; empty for all other failures.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 impl Failure {

@@ -26,7 +26,7 @@ use hsched_model::{Seconds, Time};
 use hsched_queue::{
     Asks, Estimate, FurtherOptions, Question, QueuePosition, Request, RequestId, Snapshot, Start, forecast_at,
 };
-use hsched_slurm::queue::limits::Table;
+use hsched_slurm::queue::limits::AccountTable;
 use hsched_slurm::queue::{SiteTexts, add_site};
 
 use score::Score;
@@ -102,8 +102,8 @@ impl Site {
         let texts = SiteTexts {
             config: &self.config,
             partitions: &self.partitions,
-            associations: Table { fields: &associations, text: &self.assoc },
-            qos: Table { fields: &qos, text: &self.qos },
+            associations: AccountTable { fields: &associations, text: &self.assoc },
+            qos: AccountTable { fields: &qos, text: &self.qos },
         };
         snapshot.user = Some(asked.user.clone());
         add_site(snapshot, &texts);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    Asks, Ended, FurtherOptions, GpuAsk, GpuCount, Held, QueueAccount, QueueJob, QueueNode, QueuePartition,
-    Request, RequestId, Running, Snapshot,
+    Asks, Ended, FurtherOptions, GpuAsk, GpuCount, NodeHolding, QueueAccount, QueueJob, QueueNode,
+    QueuePartition, Request, RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
 
@@ -131,7 +131,7 @@ fn job(line: &str) -> QueueJob {
     let gpus: Vec<&str> = gres.trim_start_matches("gres:gpu:").split(':').collect();
     let (gpu_type, per_node) = (GpuType::new(gpus[0]), gpus[1].parse().expect("a count"));
     let runs = state == "RUNNING";
-    let holds = |name: &String| Held {
+    let holds = |name: &String| NodeHolding {
         node: NodeName::new(name).expect("a name"),
         gpus: vec![GpuCount { gpu_type: gpu_type.clone().expect("a type"), count: per_node }],
         cpus: Some(1),

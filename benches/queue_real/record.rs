@@ -8,8 +8,8 @@ use std::time::Duration;
 use chrono::DateTime;
 use hsched_model::{Cluster, Time};
 use hsched_queue::{Asks, Snapshot};
-use hsched_slurm::queue::{Look, Texts, history, jobs, reservations_command, shares_command, snapshot};
-use hsched_slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
+use hsched_slurm::queue::{QueueLook, Texts, history, jobs, reservations_command, shares_command, snapshot};
+use hsched_slurm::{CommandLine, Runner, System, TestOnlyAnswer, name_types, sbatch, sinfo, site, time};
 
 use crate::Submission;
 use crate::clock::ClusterClock;
@@ -170,7 +170,7 @@ impl Site {
             later: None,
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };
-        let mut seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");
+        let mut seen = snapshot(texts, QueueLook { at: Time(at), user: &self.user }).expect("a snapshot");
         self.growth = seen.scheduling.priority_per_hour.or(self.growth);
         seen.scheduling.priority_per_hour = self.growth;
         // The load begins with many jobs at once, which is no habit of anybody's.
@@ -209,7 +209,7 @@ impl Site {
     pub fn test_only(&self, order: &Order<'_>) -> Option<f64> {
         let command = sbatch::test_command(&self.script(order), &options(order));
         let test = sbatch::test(&self.slurm, &command).expect("Slurm answers");
-        if let Forecast::Starts(date) = test { time::unix(&date) } else { None }
+        if let TestOnlyAnswer::Starts(date) = test { time::unix(&date) } else { None }
     }
 
     /// Submits a job; returns its number, or nothing where Slurm refuses it.

@@ -7,7 +7,7 @@ use hsched_slurm::{CommandLine, Runner};
 
 /// A query, and how long its answer is valid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct SlurmQuery<'a> {
     /// Names the file of the answer.
     pub name: &'a str,
     pub good_for: Seconds,
@@ -24,7 +24,7 @@ const PAUSE: Seconds = Seconds(60.0);
 ///
 /// The answer is cached; if it cannot be written, the next call queries again.
 pub(crate) fn ask(
-    question: Question<'_>,
+    question: SlurmQuery<'_>,
     command: &CommandLine,
     runner: &dyn Runner,
     clock: &dyn Clock,
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use hsched_engine::clock::ManualClock;
-    use hsched_slurm::{CommandError, Output};
+    use hsched_slurm::{CommandError, CommandOutput};
 
     /// A slow Slurm that may fail.
     struct Site {
@@ -77,17 +77,17 @@ mod tests {
     }
 
     impl Runner for Site {
-        fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+        fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
             *self.asked.borrow_mut() += 1;
             self.clock.sleep(self.takes.get());
             if self.fails.get() {
                 return Err(CommandError::failed(command, "exit status: 1", "no"));
             }
-            Ok(Output { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
+            Ok(CommandOutput { stdout: format!("answer {}", self.asked.borrow()), stderr: String::new() })
         }
     }
 
-    const QUESTION: Question = Question { name: "squeue", good_for: Seconds(60.0) };
+    const QUESTION: SlurmQuery = SlurmQuery { name: "squeue", good_for: Seconds(60.0) };
 
     /// Runs a check with a site and its query function.
     fn check(run: impl FnOnce(&Site, &dyn Fn() -> CachedOutput)) {

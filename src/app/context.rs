@@ -9,7 +9,8 @@ use clap::ValueEnum;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{
-    ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_ascii, is_dumb_terminal,
+    ColorMode, CommandLineSetting, Feature, Settings, SettingsProblems, Sources, columns, is_ascii,
+    is_dumb_terminal,
 };
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
@@ -45,7 +46,7 @@ impl Context {
     ///
     /// # Errors
     /// If a setting is invalid or the current directory no longer exists.
-    pub(crate) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(flags: Vec<CommandLineSetting>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
         let directory = directory.ok_or_else(|| {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use crate::app::asking::{Question, ask};
+use crate::app::asking::{SlurmQuery, ask};
 use crate::settings::process_environment;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::store::OutputCache;
@@ -55,7 +55,7 @@ impl ExpectedStarts {
 /// Returns the expected starts of the user's pending jobs; empty if Slurm does not answer.
 fn starts(root: &Path) -> BTreeMap<JobId, Time> {
     let slurm = System::new(process_environment(), LIMIT);
-    let question = Question { name: "own-jobs", good_for: MINUTE };
+    let question = SlurmQuery { name: "own-jobs", good_for: MINUTE };
     let answers = OutputCache::of(root);
     let answer = ask(question, &squeue::command(), &slurm, &SystemClock::default(), &answers);
     let jobs = squeue::parse(answer.text.as_deref().unwrap_or_default())

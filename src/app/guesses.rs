@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
-use hsched_plan::throughput::Source;
+use hsched_plan::throughput::SpeedOrigin;
 use hsched_plan::{CheckedPlan, Placement, Problem};
 
 /// Returns a warning if the plan would change with estimated speeds one standard deviation lower or higher.
@@ -19,7 +19,7 @@ pub(crate) fn warning(
     let mut estimated = Vec::new();
     for (job, model) in problem.jobs.iter().enumerate() {
         for (column, source) in &model.sources {
-            if let Source::Estimated(estimate) = source
+            if let SpeedOrigin::Estimated(estimate) = source
                 && offered[*column] > 0
             {
                 estimated.push((job, *column, estimate.error));

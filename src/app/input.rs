@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, ErrorId, Job};
-use hsched_slurm::saved::{self, Bundle, Columns, Saved};
+use hsched_slurm::saved::{self, Columns, Saved, SavedBundle};
 use hsched_slurm::sinfo;
 
 /// The byte order mark, which some editors and shells add before the text of a file.
@@ -129,7 +129,7 @@ fn cluster_file(text: &str, path: &Path) -> Result<ClusterWithNotes, Failure> {
 /// Returns the cluster in a file of any supported kind.
 fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<ClusterWithNotes, Failure> {
     let bytes = bytes(path)?;
-    if Bundle::is_bundle(&bytes) {
+    if SavedBundle::is_bundle(&bytes) {
         return bundled_cluster(&bytes, path);
     }
     let (text, mut notes) = match String::from_utf8(bytes) {
@@ -161,7 +161,7 @@ fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<ClusterWithNotes, Failur
         let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
     };
-    let bundle = Bundle::parse(bytes).map_err(|error| wrong(&error))?;
+    let bundle = SavedBundle::parse(bytes).map_err(|error| wrong(&error))?;
     let printed = bundle.output("sinfo").map_err(|error| wrong(&error))?;
     let (cluster, notes) = sinfo::parse(printed).map_err(|error| wrong(&error))?;
     Ok(ClusterWithNotes { cluster, notes })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::settings::process_environment;
-use crate::ui::{StoryLine, Terminal, Topic};
+use crate::ui::{StoryLine, StoryTopic, Terminal};
 use hsched_slurm::{CommandLine, Runner, System};
 
 /// How long the command may run before it is killed.
@@ -38,8 +38,9 @@ impl Notifier {
 
     /// Passes the notable lines to the command, one per line.
     pub(crate) fn tell(&self, lines: &[StoryLine]) {
-        let is_told =
-            |line: &&StoryLine| matches!(line.topic, Topic::Completed | Topic::GivenUp | Topic::Stuck);
+        let is_told = |line: &&StoryLine| {
+            matches!(line.topic, StoryTopic::Completed | StoryTopic::GivenUp | StoryTopic::Stuck)
+        };
         let told: Vec<String> = lines.iter().filter(is_told).map(StoryLine::plain).collect();
         if let Some(news) = self.news.as_ref().filter(|_| !told.is_empty()) {
             // Fails only if the worker has panicked.

@@ -111,9 +111,9 @@ impl FilePart {
 /// Notifies about growing files if the system supports it; it does not if another node writes to a network
 /// file system.
 #[derive(Debug)]
-pub(crate) struct Growth(Option<Inotify>);
+pub(crate) struct FileGrowth(Option<Inotify>);
 
-impl Growth {
+impl FileGrowth {
     pub(crate) fn new() -> Self {
         Self(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok())
     }
@@ -194,7 +194,7 @@ mod tests {
     fn growth_is_told() {
         use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        let growth = Growth::new();
+        let growth = FileGrowth::new();
         growth.watch(file.path());
         let told = |wait| {
             let mut asked = [PollFd::new(growth.news().expect("a watch"), PollFlags::POLLIN)];

@@ -21,7 +21,7 @@ use crate::app::start_estimates;
 use crate::app::type_names;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
@@ -61,7 +61,7 @@ pub(crate) const USUAL_BUDGET: Duration = Duration::from_secs(1);
 
 impl PlanningArgs {
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -343,7 +343,7 @@ pub(crate) fn those_behind(jobs: &[Job]) -> Vec<(usize, Decision)> {
 }
 
 /// The bound of a plan's jobs, and the time for it if separate from the policy's.
-pub(crate) type Proven = (Bound, Option<Seconds>);
+pub(crate) type ProvenBound = (Bound, Option<Seconds>);
 
 /// Returns a lower bound for all plans of the placed jobs: the policy's own, one of `known` for the same
 /// jobs, or a new one, which is added to `known`. `None` if none is wanted or nothing is placed.
@@ -352,8 +352,8 @@ pub(crate) fn bound(
     context: &Context,
     problem: &Problem,
     plan: &CheckedPlan,
-    known: &mut Vec<(Vec<usize>, Proven)>,
-) -> Option<Proven> {
+    known: &mut Vec<(Vec<usize>, ProvenBound)>,
+) -> Option<ProvenBound> {
     let jobs = plan.placed();
     if let Some(bound) = &plan.plan().bound {
         let proven = (bound.clone(), None);

@@ -14,7 +14,7 @@ use hsched_model::ErrorId;
 use hsched_plan::{Entry, Flag, FlagKind, Parameters};
 
 /// Selects the policies whose flags a command has.
-pub(crate) trait Offer {
+pub(crate) trait PolicyFlagSet {
     /// Returns whether it has those of this policy.
     fn has(entry: &Entry) -> bool;
 }
@@ -38,25 +38,25 @@ pub(crate) struct PolicyFlags<O> {
     offer: PhantomData<O>,
 }
 
-impl Offer for Placers {
+impl PolicyFlagSet for Placers {
     fn has(entry: &Entry) -> bool {
         entry.is_placer()
     }
 }
 
-impl Offer for WatchedOverTime {
+impl PolicyFlagSet for WatchedOverTime {
     fn has(entry: &Entry) -> bool {
         entry.is_watched() && !entry.is_placer()
     }
 }
 
-impl Offer for AllPolicies {
+impl PolicyFlagSet for AllPolicies {
     fn has(_: &Entry) -> bool {
         true
     }
 }
 
-impl<O: Offer> PolicyFlags<O> {
+impl<O: PolicyFlagSet> PolicyFlags<O> {
     /// Returns `parameters` with the values of these flags for policies with these names; files are read.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ fn content(flag: &Flag, value: &str) -> Result<String, Failure> {
 }
 
 /// Returns the flags of the offered policies, each once, with the names of the policies that have it.
-fn flags<O: Offer>() -> Vec<(&'static Flag, Vec<&'static str>)> {
+fn flags<O: PolicyFlagSet>() -> Vec<(&'static Flag, Vec<&'static str>)> {
     let mut flags: Vec<(&'static Flag, Vec<&'static str>)> = Vec::new();
     for entry in hsched_lab::registry().entries().filter(|entry| O::has(entry)) {
         for &flag in entry.flags {
@@ -141,7 +141,7 @@ pub(crate) fn argument(flag: &'static Flag, heading: String) -> Arg {
     argument.value_name(flag.value_name).default_value(flag.usual)
 }
 
-impl<O: Offer> clap::Args for PolicyFlags<O> {
+impl<O: PolicyFlagSet> clap::Args for PolicyFlags<O> {
     fn augment_args(command: Command) -> Command {
         flags::<O>().into_iter().fold(command, |command, (flag, owners)| {
             let heading = match owners.as_slice() {
@@ -157,7 +157,7 @@ impl<O: Offer> clap::Args for PolicyFlags<O> {
     }
 }
 
-impl<O: Offer> clap::FromArgMatches for PolicyFlags<O> {
+impl<O: PolicyFlagSet> clap::FromArgMatches for PolicyFlags<O> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |(flag, _): &(&'static Flag, Vec<&str>)| {
             matches.value_source(flag.name) == Some(ValueSource::CommandLine)

@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
 use crate::app::queue_look;
-use crate::app::start_estimates::{OptionEstimate, Queue, SearchArgs};
+use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::error::Failure;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
@@ -49,7 +49,7 @@ pub(crate) fn choose(
     count: u32,
 ) -> Result<Vec<Option<PoolRequest>>, Failure> {
     let looked = queue_look::look_at_nodes_at_least(context)?;
-    let queue = Queue::live(context, looked).with_site(context);
+    let queue = ClusterQueue::live(context, looked).with_site(context);
     let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
     let types: Vec<&GpuType> =
         types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use hsched_engine::Run;
 use hsched_engine::store::{Predicted, Predictions};
 use hsched_model::Time;
-use hsched_queue::{Calibration, Prediction};
+use hsched_queue::{Calibration, StartPrediction};
 
 /// The calibration from past predictions, and their number.
 pub(crate) type PastPredictions = (Calibration, usize);
@@ -32,7 +32,7 @@ pub(crate) fn of_run(run: &Run, foretold: &[OptionEstimate], at: Time) -> Vec<Pr
     let predicted = |(intent, estimate): (&hsched_engine::PlannedSubmission, &OptionEstimate)| {
         let forecast = estimate.start.forecast()?;
         let (start, starts) = (forecast.start, forecast.starts.clone());
-        let prediction = Prediction { at, gpus: estimate.option.gpus, start, starts, started: None };
+        let prediction = StartPrediction { at, gpus: estimate.option.gpus, start, starts, started: None };
         let gpus = format!("{} {}", estimate.option.gpus, estimate.option.gpu_type);
         Some(Predicted { of: run.key(intent), gpus, prediction, withdrawn: false })
     };

@@ -61,7 +61,7 @@ impl ProbeResult {
 }
 
 /// The probes of a round, and their measurements so far.
-struct Round {
+struct ProbeRound {
     run: String,
     keys: BTreeMap<JobName, SpeedKey>,
     state: State,
@@ -92,7 +92,7 @@ impl Prober<'_> {
             jobs: submitted.jobs.iter().map(|job| JobState::new(job.clone(), state::now(context))).collect(),
             ..State::default()
         };
-        let mut round = Round {
+        let mut round = ProbeRound {
             run,
             keys,
             state,
@@ -165,7 +165,7 @@ impl Prober<'_> {
     }
 
     /// Submits the probes, each recorded before and after the request.
-    fn submit(&self, round: &mut Round, mut run: Run) -> Result<(), Failure> {
+    fn submit(&self, round: &mut ProbeRound, mut run: Run) -> Result<(), Failure> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
@@ -202,7 +202,7 @@ impl Prober<'_> {
     }
 
     /// Observes until every probe has ended.
-    fn follow(&self, round: &mut Round) -> Result<(), Failure> {
+    fn follow(&self, round: &mut ProbeRound) -> Result<(), Failure> {
         let progress = ProgressLine::start("waiting for probes".into());
         loop {
             let over = round.found.len();
@@ -227,7 +227,7 @@ impl Prober<'_> {
     }
 
     /// Records the observation, and stops probes that have a measurement.
-    fn look(&self, round: &mut Round) -> Result<(), Failure> {
+    fn look(&self, round: &mut ProbeRound) -> Result<(), Failure> {
         let directory = state::open(self.context)?;
         let rules = state::rules(self.context);
         self.with_world(&directory, |world| {
@@ -262,7 +262,7 @@ impl Prober<'_> {
     }
 
     /// Returns the trial steps that a probe has reported: sizes and times.
-    fn trials(&self, round: &Round, name: &JobName) -> Result<Vec<Timed>, Failure> {
+    fn trials(&self, round: &ProbeRound, name: &JobName) -> Result<Vec<Timed>, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, name.as_str());
         reports::probes(&folder).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read the reports in {}: {error}", folder.display()))
@@ -271,7 +271,7 @@ impl Prober<'_> {
     }
 
     /// Adds the measurements of probes that are `done` to the cache, each once.
-    fn keep(&self, round: &mut Round, done: &dyn Fn(&JobState) -> bool) -> Result<(), Failure> {
+    fn keep(&self, round: &mut ProbeRound, done: &dyn Fn(&JobState) -> bool) -> Result<(), Failure> {
         let new = |tracked: &&JobState| done(tracked) && !round.found.contains_key(&tracked.job.name);
         let found = |tracked: &JobState| {
             Ok(self.found(round, tracked)?.map(|found| (tracked.job.name.clone(), found)))
@@ -289,7 +289,7 @@ impl Prober<'_> {
     }
 
     /// Returns the measurements of a probe: its epoch or trial steps, or else why there are none.
-    fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
+    fn found(&self, round: &ProbeRound, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
         let name = &tracked.job.name;
         let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
         let mut samples: Vec<Sample> = round
@@ -319,7 +319,7 @@ impl Prober<'_> {
         Ok(Some(ProbeResult { key, samples, trouble }))
     }
 
-    fn trouble(&self, round: &Round, tracked: &JobState) -> Result<String, Failure> {
+    fn trouble(&self, round: &ProbeRound, tracked: &JobState) -> Result<String, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, tracked.job.name.as_str());
         let why = match &tracked.phase {
             _ if let Some(lacking) = reports::lacking(&folder) => {
@@ -338,7 +338,7 @@ impl Prober<'_> {
     }
 
     /// Stores the measurements, cancels running probes, and reports both.
-    fn give_up(&self, round: &mut Round, failure: Failure) -> Failure {
+    fn give_up(&self, round: &mut ProbeRound, failure: Failure) -> Failure {
         let kept = self.keep(round, &|_| true);
         let measured = round.found.iter().filter(|(_, found)| found.trouble.is_none()).map(|(name, _)| name);
         let measured: Vec<&str> = measured.map(JobName::as_str).collect();

@@ -1,7 +1,7 @@
 //! Flags for the account, partition and quality of service.
 
 use crate::app::completions;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_model::Job;
 use hsched_model::formats::slurm_name;
 
@@ -21,9 +21,12 @@ pub(crate) struct QueueArgs {
 
 impl QueueArgs {
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
-        named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
+        named
+            .into_iter()
+            .filter_map(|(key, value)| CommandLineSetting::of_key(key, value.as_deref()))
+            .collect()
     }
 }
 

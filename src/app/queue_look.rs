@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::asking::{Question, SLOW, ask, time};
+use crate::app::asking::{SLOW, SlurmQuery, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, site_waits, state};
@@ -14,7 +14,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Cluster, ErrorId, Seconds, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
+use hsched_slurm::queue::{self, QueueLook, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
 
@@ -86,7 +86,7 @@ fn seen(
     context.refuse_forbidden(Feature::Queue)?;
     let limit_s = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
     let limit = Duration::try_from_secs_f64(limit_s).unwrap_or(LIMIT);
-    let site = Site {
+    let site = CachedSlurm {
         slurm: System::new(crate::settings::process_environment(), limit),
         clock: &context.clock,
         answers: OutputCache::of(&state::root(context)?),
@@ -112,7 +112,7 @@ fn seen(
         later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
-    let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
+    let snapshot = queue::snapshot(texts, QueueLook { at: squeue.at, user: &user_name() });
     let mut snapshot =
         snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
@@ -123,7 +123,7 @@ fn seen(
 }
 
 /// Access to Slurm and to its cached answers.
-struct Site<'a> {
+struct CachedSlurm<'a> {
     slurm: System,
     clock: &'a dyn Clock,
     answers: OutputCache,
@@ -145,9 +145,9 @@ struct Rest {
     asked_limits: bool,
 }
 
-impl Site<'_> {
+impl CachedSlurm<'_> {
     fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> CachedOutput {
-        ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
+        ask(SlurmQuery { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }
 
     fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {

@@ -5,7 +5,7 @@ use crate::app::folders;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::ui::duration;
-use hsched_engine::{Knows, Listed, Listing};
+use hsched_engine::{JobRequests, Knows, Listing};
 use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
 use hsched_queue::Snapshot;
 use hsched_slurm::sbatch_options;
@@ -42,12 +42,12 @@ pub(crate) fn requests(
     let listed = hsched_engine::requests(&listing, &knows, notes)?;
     notes.extend(not_counted(job, &listed.requests));
     let of_limits = too_short(job, &listed, notes);
-    if listed.possible > Listed::MOST {
+    if listed.possible > JobRequests::MOST {
         notes.push(format!(
             "{}: {} requests are possible; hsched looks at {} of them",
             job.name,
             listed.possible,
-            Listed::MOST
+            JobRequests::MOST
         ));
     }
     let nothing = of_limits.or(listed.nothing);
@@ -70,7 +70,7 @@ pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<Strin
 
 /// Notes which requests a time limit would end before the job is done, with advice; returns whether these are
 /// all of them.
-fn too_short(job: &Job, listed: &Listed, notes: &mut Vec<String>) -> Option<String> {
+fn too_short(job: &Job, listed: &JobRequests, notes: &mut Vec<String>) -> Option<String> {
     let cut = &listed.cut;
     if cut.is_empty() {
         return None;

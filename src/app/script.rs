@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::asking::{Question, ask};
+use crate::app::asking::{SlurmQuery, ask};
 use crate::app::context::Context;
 use crate::app::file_kind::has_script_ending;
 use crate::app::permissions::user_name;
@@ -192,7 +192,7 @@ pub(crate) fn past_runs_of(
     let answers = OutputCache::of(&state::root(context)?);
     let file = answer_name("past-runs", [name.as_bytes()].into_iter());
     let command = past_runs_command(name, &user_name(), context.clock.now());
-    let answer = ask(Question { name: &file, good_for: HOUR }, &command, &slurm, &context.clock, &answers);
+    let answer = ask(SlurmQuery { name: &file, good_for: HOUR }, &command, &slurm, &context.clock, &answers);
     let note = answer.text.is_none().then(|| {
         let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
         format!("past runs of {name} are unknown: {why}")

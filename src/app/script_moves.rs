@@ -19,7 +19,7 @@ use hsched_queue::{
     Change, ChangeEstimate, ChangeQuestion, Drawback, PendingJob, Remedy, estimate_changes, is_component,
 };
 use hsched_slurm::script_changes::{settings, words};
-use hsched_slurm::{CommandLine, Forecast, RemedyTarget, remedy_command, sbatch};
+use hsched_slurm::{CommandLine, RemedyTarget, TestOnlyAnswer, remedy_command, sbatch};
 
 /// Interval for evaluating a script's request.
 const EVERY: Seconds = Seconds(600.0);
@@ -43,7 +43,7 @@ pub(crate) struct MoveOptions {
 }
 
 /// A better request.
-struct Move {
+struct ScriptMove {
     /// Description, with its gain.
     words: String,
     kind: MoveKind,
@@ -116,7 +116,7 @@ fn better(
     finder: &mut JobFinder<'_>,
     script: &ScriptJob,
     options: MoveOptions,
-) -> Result<Option<Move>, Failure> {
+) -> Result<Option<ScriptMove>, Failure> {
     let Some(job_id) = script.submission.job_id else { return Ok(None) };
     let found = finder.find(&job_id.to_string())?;
     let job = found.iter().filter_map(|found_job| found_job.job.as_ref()).find(|job| job.running.is_none());
@@ -174,14 +174,16 @@ fn better(
     let target = RemedyTarget { id: &job.id, script: None, gpus_in_all: false };
     if !is_anew {
         let command = remedy_command(&remedy, &changed, target);
-        return Ok(Some(Move { words, kind: MoveKind::InPlace(command, options) }));
+        return Ok(Some(ScriptMove { words, kind: MoveKind::InPlace(command, options) }));
     }
     // A request that Slurm would refuse must not cost the job its place.
     let text = String::from_utf8_lossy(&kept.bytes).into_owned();
     let forecast = sbatch::test(&kept.runner, &sbatch::test_command(&text, &options));
     Ok(match forecast {
-        Ok(Forecast::Starts(_) | Forecast::Unknown) => Some(Move { words, kind: MoveKind::Anew(options) }),
-        Ok(Forecast::Refused(_)) | Err(_) => None,
+        Ok(TestOnlyAnswer::Starts(_) | TestOnlyAnswer::Unknown) => {
+            Some(ScriptMove { words, kind: MoveKind::Anew(options) })
+        }
+        Ok(TestOnlyAnswer::Refused(_)) | Err(_) => None,
     })
 }
 
@@ -222,7 +224,7 @@ fn carry_out(
     context: &Context,
     session: &mut QueueSession<'_>,
     script: &ScriptJob,
-    chosen: Move,
+    chosen: ScriptMove,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<Option<String>, Failure> {
     let wrong = |error: StateError| state::failure(&error);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::app::script::Script;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use hsched_model::{GpuType, Request, Seconds};
 use hsched_queue::{
     Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,
@@ -28,11 +28,11 @@ pub(crate) struct ScriptOutlook {
 }
 
 /// The inputs of an outlook.
-pub(crate) struct Outlook<'a> {
+pub(crate) struct OutlookBasis<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
     pub version: Option<SlurmVersion>,
-    pub queue: &'a Queue,
+    pub queue: &'a ClusterQueue,
     pub past: &'a PastRuns,
     /// Speeds on other GPU types relative to the script's type.
     pub speeds: &'a BTreeMap<GpuType, f64>,
@@ -40,7 +40,7 @@ pub(crate) struct Outlook<'a> {
     pub futures: u32,
 }
 
-impl Outlook<'_> {
+impl OutlookBasis<'_> {
     /// Returns when the script starts; `None` if a number of nodes or GPUs is unknown.
     pub(crate) fn of_script(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<ScriptOutlook> {
         let SiteRequest { requests, not_counted } = site_request(self.reading, &self.queue.snapshot)?;
@@ -135,7 +135,7 @@ impl Outlook<'_> {
 
 /// Returns whether a script is interpreted as intended: the same GPUs, place and limit, and no more CPUs and
 /// memory.
-pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) -> bool {
+pub(crate) fn is_meant(reading: &ScriptReading, queue: &ClusterQueue, meant: &Request) -> bool {
     if reading.refused.is_some() {
         return false;
     }
@@ -152,7 +152,7 @@ pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) 
 }
 
 /// Returns what is wrong with a script's partitions on a cluster, with the line.
-pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &Queue) -> Option<String> {
+pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &ClusterQueue) -> Option<String> {
     let partitions = &queue.snapshot.partitions;
     let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
     let names = option.value.as_deref()?;

@@ -8,7 +8,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Speed};
-use hsched_plan::throughput::{Cell, Source};
+use hsched_plan::throughput::{SpeedCell, SpeedOrigin};
 use hsched_queue::Snapshot;
 
 /// Batch size at which speeds are compared.
@@ -33,12 +33,12 @@ pub(crate) fn relative_speeds(
     let mut job = Job::only_planned(name, BATCH, 1, BATCH);
     let rates = |job: &Job| -> Result<BTreeMap<GpuType, (f64, bool)>, Failure> {
         let matrix = speeds.matrix(context, std::slice::from_ref(job), &types)?;
-        let rate = |(gpu_type, cell): (&GpuType, &Cell)| match cell {
-            Cell::Known(known) => {
-                let is_guess = matches!(known.source, Source::Estimated(_));
+        let rate = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {
+            SpeedCell::Known(known) => {
+                let is_guess = matches!(known.source, SpeedOrigin::Estimated(_));
                 Some((gpu_type.clone(), (known.speed.rate_at(to_f64(BATCH)), is_guess)))
             }
-            Cell::Unusable(_) => None,
+            SpeedCell::Unusable(_) => None,
         };
         Ok(matrix.columns().iter().zip(matrix.row(0)).filter_map(rate).collect())
     };

@@ -20,8 +20,8 @@ use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
 use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName, Time};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{
-    CommandError, Output, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job, sinfo,
-    squeue,
+    CommandError, CommandOutput, QueuedJob, Runner as _, allocation, holdings, read, sbatch, scontrol_job,
+    sinfo, squeue,
 };
 
 /// Its display name.
@@ -137,7 +137,7 @@ pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
     says_over(member, read(&context.slurm, &scontrol_job::command(member.job()), &pause))
 }
 
-fn says_over(member: &MemberId, answer: Result<Output, CommandError>) -> Option<bool> {
+fn says_over(member: &MemberId, answer: Result<CommandOutput, CommandError>) -> Option<bool> {
     match answer {
         Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
         Err(error) if scontrol_job::is_unknown(&error) => Some(true),

@@ -7,11 +7,11 @@ use crate::app::named::Named;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
-use hsched_plan::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType};
 
 /// Options for the speeds used in planning.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -37,8 +37,8 @@ pub(crate) struct EstimateArgs {
 
 impl EstimateArgs {
     /// Returns the settings that the flag gives.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
-        Flag::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
+        CommandLineSetting::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
     }
 }
 
@@ -65,7 +65,7 @@ impl SpeedArgs {
     }
 
     /// Returns the settings that the flags give.
-    pub(crate) fn flags(&self) -> Vec<Flag> {
+    pub(crate) fn flags(&self) -> Vec<CommandLineSetting> {
         self.estimate.flags()
     }
 }
@@ -83,9 +83,9 @@ pub(crate) fn advice(
     let left_out = |(index, job): (usize, &Job)| {
         let row = speeds.row(index);
         // If no offered type has a known speed, the job's own message has the advice.
-        let known = row.iter().any(|cell| matches!(cell, Cell::Known(_)));
-        let lacks = |(gpu_type, cell): (&GpuType, &Cell)| {
-            offered.contains(gpu_type) && *cell == Cell::Unusable(Unusable::NoThroughput)
+        let known = row.iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
+        let lacks = |(gpu_type, cell): (&GpuType, &SpeedCell)| {
+            offered.contains(gpu_type) && *cell == SpeedCell::Unusable(UnusableType::NoThroughput)
         };
         let lacks = speeds.columns().iter().zip(row).any(lacks);
         known && lacks && job.estimate.unwrap_or(setting) != Estimates::All

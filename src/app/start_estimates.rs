@@ -92,7 +92,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
 }
 
 /// A queue and its source.
-pub(crate) struct Queue {
+pub(crate) struct ClusterQueue {
     /// The cluster's name, or else the file's.
     pub name: String,
     pub snapshot: Snapshot,
@@ -103,7 +103,7 @@ pub(crate) struct Queue {
     pub site: Option<SiteWaits>,
 }
 
-impl Queue {
+impl ClusterQueue {
     /// Returns Slurm's queue as it was read.
     pub(crate) fn live(context: &Context, looked: Looked) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
@@ -218,7 +218,7 @@ impl QueueViewArgs {
     ///
     /// # Errors
     /// The errors of `queues`.
-    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         let queues = self.queues(context)?;
         if !self.snapshot.is_empty() {
             return Ok(queues);
@@ -230,9 +230,9 @@ impl QueueViewArgs {
     ///
     /// # Errors
     /// If a file is not a snapshot (exit 78), or Slurm does not answer (exit 69).
-    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+    pub(crate) fn queues(&self, context: &Context) -> Result<Vec<ClusterQueue>, Failure> {
         if self.snapshot.is_empty() {
-            return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
+            return Ok(vec![ClusterQueue::live(context, queue_look::look(context)?)]);
         }
         self.snapshot.iter().map(|path| of_file(context, path)).collect()
     }
@@ -242,7 +242,7 @@ impl QueueViewArgs {
 ///
 /// # Errors
 /// If the file is not a snapshot (exit 78).
-pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> {
+pub(crate) fn of_file(context: &Context, path: &Path) -> Result<ClusterQueue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
         let message = format!("{}: {error}", input::name(path));
@@ -254,12 +254,12 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> 
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
     // Predictions for this cluster do not apply to another one.
-    Ok(Queue { name, snapshot, age, learnt: None, site: None })
+    Ok(ClusterQueue { name, snapshot, age, learnt: None, site: None })
 }
 
 /// The possible requests of a job, before their starts are estimated.
 #[derive(Debug)]
-pub(crate) struct Possible {
+pub(crate) struct PossibleRequests {
     /// Requests by queue.
     requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
@@ -295,9 +295,9 @@ pub(crate) fn possible(
     context: &Context,
     speeds: &SpeedArgs,
     job: &Job,
-    queues: &[Queue],
-) -> Result<Possible, Failure> {
-    let mut possible = Possible { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
+    queues: &[ClusterQueue],
+) -> Result<PossibleRequests, Failure> {
+    let mut possible = PossibleRequests { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
     if possible.nothing.is_some() {
         return Ok(possible);
     }
@@ -313,7 +313,7 @@ pub(crate) fn possible(
     Ok(possible)
 }
 
-impl Possible {
+impl PossibleRequests {
     /// Returns the first entry with the same requests as the job at this index, for which the estimates are
     /// identical.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
@@ -326,8 +326,8 @@ impl Possible {
 
 /// Returns the estimates of a job's requests, each as if it were the only one in its queue.
 pub(crate) fn estimate_starts(
-    possible: &Possible,
-    queues: &[Queue],
+    possible: &PossibleRequests,
+    queues: &[ClusterQueue],
     seed: u64,
     futures: u32,
     stop: &(dyn Fn() -> bool + Sync),

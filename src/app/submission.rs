@@ -13,7 +13,7 @@ use crate::app::session::{JobsLook, QueueSession};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::live::{Script, absolute, scripts};
+use hsched_engine::live::{JobScript, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
     Action, Answer, BackendKind, Event, PlannedSubmission, ResumePoint, Run, State, SubmissionKey, TaggedJob,
@@ -78,7 +78,7 @@ pub(crate) fn prepare(
     let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::Template);
     let site = state::site(context, options.sbatch)?;
     let scripts = scripts(run, &site).map_err(bad)?;
-    let text = |script: Script| {
+    let text = |script: JobScript| {
         script.notes.iter().for_each(|note| context.note(note));
         let resumes = run.jobs.iter().any(|job| job.name == script.of.job && job.resumes());
         match script.walltime.cut(resumes) {

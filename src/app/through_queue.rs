@@ -2,11 +2,11 @@
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, OptionEstimate, Possible, Queue, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, PossibleRequests, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
-use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
+use hsched_queue::{JobChoice, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
 /// Maximum number of requests per job considered together with those of other jobs: the best alone.
 const MOST_OF_JOB: usize = 8;
@@ -18,7 +18,7 @@ pub(crate) struct Through {
     /// Why a job has none.
     pub nothing: Vec<Option<String>>,
     /// The choices among those; `None` if no request can ever start, or nothing can be estimated.
-    pub chosen: Vec<Option<Chosen>>,
+    pub chosen: Vec<Option<JobChoice>>,
     /// Notes on exclusions.
     pub notes: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn choose(
     context: &Context,
     speeds: &SpeedArgs,
     jobs: &[&Job],
-    queue: &Queue,
+    queue: &ClusterQueue,
     search: SearchArgs,
     seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
@@ -50,7 +50,7 @@ pub(crate) fn choose(
         possible.push(job_requests);
     }
     for (number, job_requests) in possible.iter().enumerate() {
-        let first = Possible::first_alike(&possible, number);
+        let first = PossibleRequests::first_alike(&possible, number);
         if first < number {
             alone.push(alone[first].clone());
             nothing.push(nothing[first].clone());
@@ -76,10 +76,10 @@ pub(crate) fn choose(
 
 /// Returns the best choice for a job as if it were alone: with a hidden queue, or with learnt estimates,
 /// requests do not affect each other.
-fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
+fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<JobChoice> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;
-    Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
+    Some(JobChoice { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
 /// Returns a job's requests in the form needed to choose them together with others.

@@ -2,7 +2,7 @@
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::ui::{Story, StoryLine, Topic};
+use crate::ui::{Story, StoryLine, StoryTopic};
 use hsched_engine::store::{StateDir, Untold};
 use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
@@ -49,7 +49,7 @@ fn line(untold: Untold) -> Option<StoryLine> {
     Some(StoryLine {
         at: Some(Time(untold.at)),
         job,
-        topic: Topic::of_word(&untold.topic)?,
+        topic: StoryTopic::of_word(&untold.topic)?,
         text: untold.text,
     })
 }

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
 use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Replica, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix, UnusableType};
 
 /// A speed that is not known well enough, and a job whose command can measure it.
 #[derive(Clone, Debug)]
@@ -28,11 +28,11 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
     for (index, job) in jobs.iter().enumerate() {
         for (gpu_type, cell) in types.iter().zip(speeds.row(index)) {
             let lacks = match cell {
-                Cell::Unusable(reason) => *reason == Unusable::NoThroughput,
-                Cell::Known(known) => match known.source {
-                    Source::Measured(_) => false,
-                    Source::JobFile | Source::OtherName(_) => all,
-                    Source::Estimated(_) => true,
+                SpeedCell::Unusable(reason) => *reason == UnusableType::NoThroughput,
+                SpeedCell::Known(known) => match known.source {
+                    SpeedOrigin::Measured(_) => false,
+                    SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) => all,
+                    SpeedOrigin::Estimated(_) => true,
                 },
             };
             let one = MissingSpeed {

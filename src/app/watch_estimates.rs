@@ -9,7 +9,7 @@ use crate::app::queue_look;
 use crate::app::requests::{not_counted, options};
 use crate::app::site_waits::{self, SiteWaits};
 use hsched_engine::clock::Clock;
-use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
+use hsched_engine::{Inquiry, JobRequests, Knows, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
 use hsched_plan::{JobStartEstimates, RequestStartEstimate};
@@ -86,7 +86,7 @@ type Waits = Vec<(RequestId, Seconds)>;
 impl Teller<'_> {
     fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
-        let Listed { requests, cut, .. } = self.listed(snapshot);
+        let JobRequests { requests, cut, .. } = self.listed(snapshot);
         if let Some(note) = not_counted(&inquiry.rest, &requests) {
             self.context.note(&note);
         }
@@ -112,7 +112,7 @@ impl Teller<'_> {
     }
 
     /// Returns the job's requests, as listed by `hsched when`.
-    fn listed(&self, snapshot: &Snapshot) -> Listed {
+    fn listed(&self, snapshot: &Snapshot) -> JobRequests {
         let settings = &self.context.settings;
         let options = options(self.context, &self.inquiry.rest, snapshot);
         let listing = Listing {

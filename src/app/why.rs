@@ -9,12 +9,12 @@ use self::found::{in_queue, is_id, is_meant, is_same, most_alive, of_record};
 use crate::app::asking::time;
 use crate::app::context::{Context, slurm_failure};
 use crate::app::queue_look;
-use crate::app::start_estimates::{Queue, QueueViewArgs};
+use crate::app::start_estimates::{ClusterQueue, QueueViewArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::{ErrorId, JobId, Time};
-use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
+use hsched_queue::{Futures, PendingJob, QueueJob, StartAdvice, StateKind, WaitExplanation, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
 
@@ -23,7 +23,7 @@ pub(crate) struct ExplainedJob {
     pub found: FoundJob,
     /// In Slurm's words; for a job in a snapshot, as far as the snapshot shows it.
     pub state: String,
-    pub explanation: Explanation,
+    pub explanation: WaitExplanation,
     pub starts: StartAdvice,
     /// The job as a request, if it is pending.
     pub pending: Option<PendingJob>,
@@ -32,7 +32,7 @@ pub(crate) struct ExplainedJob {
 /// The data for explanations.
 pub(crate) struct JobFinder<'a> {
     pub context: &'a Context,
-    pub queue: Queue,
+    pub queue: ClusterQueue,
     /// Whether Slurm can be called, which is not the case with a saved snapshot.
     is_live: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> JobFinder<'a> {
     /// # Errors
     /// If Slurm does not answer (exit 69).
     pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
-        let queue = Queue::live(context, queue_look::look(context)?);
+        let queue = ClusterQueue::live(context, queue_look::look(context)?);
         Ok(Self { context, queue, is_live: true })
     }
 
@@ -92,7 +92,8 @@ impl<'a> JobFinder<'a> {
     /// Reads the queue again, because a job was submitted or changed since the last look.
     fn look_anew(&mut self) -> Result<(), Failure> {
         let site = self.queue.site.take();
-        self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
+        self.queue =
+            ClusterQueue { site, ..ClusterQueue::live(self.context, queue_look::look_anew(self.context)?) };
         Ok(())
     }
 
@@ -305,9 +306,9 @@ impl<'a> JobFinder<'a> {
     }
 
     /// Explains a running or ended job.
-    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, Explanation) {
+    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, WaitExplanation) {
         let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
-        let explanation = |kind, why, way_out| Explanation {
+        let explanation = |kind, why, way_out| WaitExplanation {
             kind,
             reason: record.and_then(|record| record.reason.clone()).filter(|reason| reason != "None"),
             why,

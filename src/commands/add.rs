@@ -20,7 +20,7 @@ use crate::app::{file_kind, input, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_model::Job;
 
 /// Add jobs for `hsched watch` to place; submits nothing
@@ -62,7 +62,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 

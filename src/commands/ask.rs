@@ -16,7 +16,7 @@ use crate::app::{file_kind, input, state};
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::State;
 use hsched_model::formats::{Trial, trial_json};
 use hsched_model::{ErrorId, Job};
@@ -49,7 +49,7 @@ pub(super) struct Args {
 }
 
 impl Subcommand for Args {
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.estimate.flags()).collect()
     }
 

@@ -17,7 +17,7 @@ use crate::commands::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
 use hsched_model::ErrorId;
@@ -31,14 +31,14 @@ use hsched_model::formats::ValueError;
 #[command(version = env!("HSCHED_VERSION"), max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     /// Override a setting for this command; may be given several times (`hsched config show` lists them).
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", add = completions::settings())]
     settings: Vec<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum CliCommand {
     Inventory(inventory::Args),
     Plan(plan::Args),
     When(when::Args),
@@ -87,7 +87,7 @@ pub(super) trait Subcommand {
     }
 
     /// Returns the settings given by the command's own flags.
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         Vec::new()
     }
 
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
         Ok(read) => read,
         Err(error) => return refuse(&error),
     };
-    if let Command::Guard(args) = &cli.command {
+    if let CliCommand::Guard(args) = &cli.command {
         // No settings and no signal handlers: the guard must start at once and stay.
         return args.guard();
     }
@@ -179,7 +179,8 @@ impl Cli {
     /// Runs the command; `remarks` are notes about the command line.
     fn run(self, remarks: &[String]) -> Result<Exit, Failure> {
         on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
+        let flags =
+            self.settings.iter().map(|text| CommandLineSetting::set(text)).collect::<Result<Vec<_>, _>>();
         let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error).id(error.id))?;
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();
@@ -191,7 +192,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl CliCommand {
     fn typed(&self) -> &dyn Subcommand {
         match self {
             Self::Inventory(args) => args,

@@ -9,7 +9,7 @@ use crate::app::input;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::merge::{Part, Tensors, merge, weights};
+use crate::merge::{MergePart, Tensors, merge, weights};
 use crate::ui::write_output;
 use hsched_model::ErrorId;
 
@@ -48,8 +48,8 @@ impl Subcommand for Args {
         };
         let files: Vec<Tensors> = self.copies.iter().map(read).collect::<Result<_, _>>()?;
         let named = self.copies.iter().map(|(path, steps)| (path.display().to_string(), *steps));
-        let parts: Vec<Part<'_>> =
-            named.zip(&files).map(|((name, steps), tensors)| Part { name, tensors, steps }).collect();
+        let parts: Vec<MergePart<'_>> =
+            named.zip(&files).map(|((name, steps), tensors)| MergePart { name, tensors, steps }).collect();
         let refused = |error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::WeightsFile);
         let weights = weights(&parts).map_err(refused)?;
         let bytes = merge(&parts).map_err(refused)?.to_bytes();

@@ -11,10 +11,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
-use hsched_model::formats::history::{self, Case, History, Log};
+use hsched_model::formats::history::{self, Case, History, TrainingLog};
 use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{
-    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, Reason, Unsettled, judge, predict_at,
+    CurvePoint, CurveVerdict, Goal, MetricKind, Prediction, StopReason, Unsettled, judge, predict_at,
 };
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
@@ -199,8 +199,8 @@ impl Args {
         })
     }
 
-    fn of_log(&self, log: Log) -> Result<CurveQuestion, Failure> {
-        let Log { metrics, mut notes } = log;
+    fn of_log(&self, log: TrainingLog) -> Result<CurveQuestion, Failure> {
+        let TrainingLog { metrics, mut notes } = log;
         let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
         let metric = match &self.metric {
             Some(metric) => metric.as_str(),
@@ -324,10 +324,10 @@ fn too_early(unsettled: Unsettled) -> String {
 }
 
 /// Returns an explanation in parentheses if the name of a reason is not sufficient.
-fn meaning(reason: Reason, asked: &CurveQuestion) -> String {
+fn meaning(reason: StopReason, asked: &CurveQuestion) -> String {
     match (reason, asked.stop.patience) {
-        (Reason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
-        (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
+        (StopReason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
+        (StopReason::Hopeless, _) => " (the target is out of reach)".to_owned(),
         _ => String::new(),
     }
 }

@@ -13,7 +13,7 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_lab::generate::{self, Arrivals, KnownJob, Rules, TraceRecipe};
+use hsched_lab::generate::{self, ArrivalPattern, KnownJob, TraceRecipe, TraceRules};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job, Seconds};
@@ -97,11 +97,11 @@ impl Subcommand for Args {
                 if let Some(fastest) = &self.no_faster_than {
                     speeds.cap(fastest);
                 }
-                Rules::Gavel { speeds, single: self.single_gpu }
+                TraceRules::Gavel { speeds, single: self.single_gpu }
             }
-            RuleName::Paper => Rules::Paper { sync: self.sync.when() },
-            RuleName::Hare => Rules::Hare,
-            RuleName::HeavyTails => Rules::HeavyTails { types: self.types.0.clone() },
+            RuleName::Paper => TraceRules::Paper { sync: self.sync.when() },
+            RuleName::Hare => TraceRules::Hare,
+            RuleName::HeavyTails => TraceRules::HeavyTails { types: self.types.0.clone() },
         };
         let recipe =
             TraceRecipe { rules, arrivals: self.arrivals()?, mouldable: self.mouldable, seed: self.seed };
@@ -114,9 +114,9 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    fn arrivals(&self) -> Result<Arrivals, Failure> {
+    fn arrivals(&self) -> Result<ArrivalPattern, Failure> {
         let Some(path) = &self.recorded else {
-            return Ok(Arrivals::Poisson { jobs: self.jobs, gap: self.gap });
+            return Ok(ArrivalPattern::Poisson { jobs: self.jobs, gap: self.gap });
         };
         let read =
             trace::philly(&input::text(path)?, &GpuType::untyped()).map_err(|error| wrong(path, &error))?;
@@ -128,12 +128,12 @@ impl Args {
         let mut records = read.entries;
         records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         let first = records.first().map_or(0.0, |recorded| recorded.arrival);
-        let course = |recorded: trace::Recorded| KnownJob {
+        let course = |recorded: trace::RecordedJob| KnownJob {
             arrival: Seconds(recorded.arrival - first),
             length: Seconds(recorded.seconds),
             gpus: recorded.gpus,
         };
-        Ok(Arrivals::Recorded(records.into_iter().map(course).collect()))
+        Ok(ArrivalPattern::Recorded(records.into_iter().map(course).collect()))
     }
 
     /// Scales the arrivals so that the jobs request a fraction of the cluster.

@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{Order, guard};
+use crate::local::{GuardOrder, guard};
 use crate::ui::{Terminal, TerminalKind};
 
 /// Watch over the processes of a job (for `hsched run` alone)
@@ -34,7 +34,7 @@ impl Args {
     /// Starts the script and returns how it ended, after all of its processes have ended.
     pub(super) fn guard(&self) -> ExitCode {
         let Self { script, workdir, mark, farewell, is_held } = self.clone();
-        match guard(&Order { script, workdir, mark, farewell: Duration::from_secs(farewell), is_held }) {
+        match guard(&GuardOrder { script, workdir, mark, farewell: Duration::from_secs(farewell), is_held }) {
             Ok(status) => ExitCode::from(status),
             Err(error) => {
                 // Standard error is the job's output.

@@ -6,7 +6,7 @@ use crate::app::report::ReportArgs;
 use crate::app::tags::TagArgs;
 use crate::app::{deferred_commands, speeds, state};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::history_report::{Seen, history_report};
+use crate::commands::history_report::{ReportContext, history_report};
 use crate::commands::results::{meant, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -54,7 +54,7 @@ impl Subcommand for Args {
             let speeds = speeds::load(context)?.cache;
             self.report.write(history_report(
                 &rows,
-                &Seen { speeds: &speeds, curves, predicted, slow: &slow, root, now },
+                &ReportContext { speeds: &speeds, curves, predicted, slow: &slow, root, now },
             ))?;
         }
         let text = match self.format {

@@ -7,23 +7,23 @@ use serde_json::json;
 
 use crate::commands::results;
 use crate::ui::report::{
-    Clock, Counter, Held, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, SweepCurve, Timeline,
+    Counter, GpuHolding, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, SweepCurve, TimeOrigin, Timeline,
 };
 use crate::ui::{HistoryRow, history_json, slow_lines};
-use hsched_engine::store::{Curve, Predicted};
+use hsched_engine::store::{MetricCurves, Predicted};
 use hsched_engine::{RunResult, RunSubmission, SlowNode};
 use hsched_model::number::to_f64;
 use hsched_model::{GoalMode, JobName, Speed, Time};
-use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
 /// The end of a submission is seen at the next observation, or the one after it.
 const LATE: f64 = 120.0;
 
 /// Data besides the jobs.
-pub(super) struct Seen<'a> {
+pub(super) struct ReportContext<'a> {
     pub speeds: &'a Cache,
-    pub curves: BTreeMap<JobName, Curve>,
+    pub curves: BTreeMap<JobName, MetricCurves>,
     pub predicted: Vec<Predicted>,
     pub slow: &'a [SlowNode],
     pub root: PathBuf,
@@ -31,8 +31,8 @@ pub(super) struct Seen<'a> {
 }
 
 /// Returns the report of these jobs.
-pub(super) fn history_report(rows: &[HistoryRow], seen: &Seen<'_>) -> Report {
-    let mut report = Report::new(ReportKind::History, Clock::Unix);
+pub(super) fn history_report(rows: &[HistoryRow], seen: &ReportContext<'_>) -> Report {
+    let mut report = Report::new(ReportKind::History, TimeOrigin::Unix);
     let parameters =
         json!({ "state_dir": seen.root.display().to_string(), "at": seen.now.0, "jobs": rows.len() });
     report.parameters = parameters.as_object().cloned().unwrap_or_default();
@@ -85,7 +85,7 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
                 queue.change(until, 1.0);
                 waits = true;
             }
-            held.push(Held { job, start: start.0, work: start.0, end: until, gpus });
+            held.push(GpuHolding { job, start: start.0, work: start.0, end: until, gpus });
         }
         if waits && row.run.ended.is_some() {
             queue.change(end, -1.0);
@@ -160,7 +160,7 @@ fn wait(predicted: &Predicted) -> ReportWait {
 }
 
 fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
-    let speed = |(key, measured): (SpeedKey, Measured)| ReportSpeed {
+    let speed = |(key, measured): (SpeedKey, MeasuredSpeed)| ReportSpeed {
         gpu_type: key.place(),
         model: key.model,
         speed: measured.speed.to_string(),
@@ -176,7 +176,7 @@ fn speeds(cache: &Cache) -> Vec<ReportSpeed> {
 }
 
 /// Returns the sweeps with at least two runs that have reported a metric.
-fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, Curve>) -> Vec<ReportSweep> {
+fn sweeps(rows: &[HistoryRow], curves: &BTreeMap<JobName, MetricCurves>) -> Vec<ReportSweep> {
     let runs: Vec<RunResult> = rows.iter().map(|row| row.run.clone()).collect();
     let mut sweeps: BTreeMap<(String, String), ReportSweep> = BTreeMap::new();
     for (name, run) in runs.iter().filter_map(|run| Some((run.sweep.clone()?, run))) {

@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 /// Data about the environment.
 #[derive(Default)]
-struct Known {
+struct SiteFindings {
     cluster: Cluster,
     accounts: Vec<String>,
     notes: Vec<String>,
@@ -75,17 +75,17 @@ impl Subcommand for Args {
 }
 
 /// Returns what Slurm or the file shows; a machine without Slurm is also fine.
-fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
+fn known(args: &Args, context: &Context) -> Result<SiteFindings, Failure> {
     if !args.source.is_live() {
         let seen = input::cluster(context, &args.source)?;
-        return Ok(Known { cluster: seen.cluster, notes: seen.notes, ..Known::default() });
+        return Ok(SiteFindings { cluster: seen.cluster, notes: seen.notes, ..SiteFindings::default() });
     }
     let text = match context.slurm.run(&sinfo::command()) {
         Ok(output) => output.stdout,
         Err(CommandError::NotFound { .. } | CommandError::Unconfigured { .. }) => {
             let note =
                 "Slurm is not available here: the cluster file is an example; replace it with your cluster";
-            return Ok(Known { notes: vec![note.into()], ..Known::default() });
+            return Ok(SiteFindings { notes: vec![note.into()], ..SiteFindings::default() });
         }
         Err(error) => return Err(slurm_failure(&error)),
     };
@@ -104,7 +104,7 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
             "no GPUs found: the GPU types in the job file are examples (`hsched doctor` shows more)".into(),
         );
     }
-    Ok(Known { cluster, accounts, notes, with_slurm: true })
+    Ok(SiteFindings { cluster, accounts, notes, with_slurm: true })
 }
 
 /// Returns the directory and the job file in it.
@@ -118,7 +118,7 @@ fn target(named: Option<&Path>) -> (PathBuf, PathBuf) {
     }
 }
 
-fn gpu_types(known: &Known, example: bool) -> Vec<GpuType> {
+fn gpu_types(known: &SiteFindings, example: bool) -> Vec<GpuType> {
     let mut types: Vec<GpuType> =
         known.cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| stock.gpu_type.clone()).collect();
     if example || types.is_empty() {
@@ -129,7 +129,7 @@ fn gpu_types(known: &Known, example: bool) -> Vec<GpuType> {
     types
 }
 
-fn settings(known: &Known) -> Starter {
+fn settings(known: &SiteFindings) -> Starter {
     let mut gpus: BTreeMap<String, u32> = BTreeMap::new();
     for stock in known.cluster.nodes.iter().flat_map(|node| &node.gpus) {
         *gpus.entry(stock.gpu_type.to_string()).or_default() += stock.total;
@@ -152,7 +152,7 @@ fn settings(known: &Known) -> Starter {
 }
 
 /// Summarises a partition's limits and GPUs.
-fn about(known: &Known, partition: &Partition) -> String {
+fn about(known: &SiteFindings, partition: &Partition) -> String {
     let time = partition.max_time.map_or("no time limit".into(), |time| format!("up to {}", duration(time)));
     let gpus = gpus_of(known, &partition.name);
     let list: Vec<String> = gpus.iter().map(|(gpu_type, count)| format!("{count} {gpu_type}")).collect();
@@ -160,7 +160,7 @@ fn about(known: &Known, partition: &Partition) -> String {
     format!("{}{time}; {gpus}", if partition.default { "the default, " } else { "" })
 }
 
-fn gpus_of(known: &Known, partition: &str) -> BTreeMap<GpuType, u32> {
+fn gpus_of(known: &SiteFindings, partition: &str) -> BTreeMap<GpuType, u32> {
     let mut gpus = BTreeMap::new();
     for stock in known
         .cluster

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::ClusterWithNotes;
-use crate::probe::{Facts, Gpu, gpu_types, node};
+use crate::probe::{Facts, GpuDevice, gpu_types, node};
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{BitRate, Bytes, Cluster, GpuType};
 
@@ -56,15 +56,15 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
 }
 
 /// Returns the part of a GPU that programs can use, for one cell.
-fn type_text(gpu: &Gpu) -> String {
+fn type_text(gpu: &GpuDevice) -> String {
     let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
     if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }
 }
 
 /// Returns the machine's data as JSON.
 pub(super) fn json(facts: &Facts) -> Value {
-    let types = |gpu: &Gpu| gpu_types(gpu).iter().map(GpuType::to_string).collect::<Vec<_>>();
-    let gpu = |gpu: &Gpu| {
+    let types = |gpu: &GpuDevice| gpu_types(gpu).iter().map(GpuType::to_string).collect::<Vec<_>>();
+    let gpu = |gpu: &GpuDevice| {
         let slices = gpu.slices.iter().zip(types(gpu));
         let slices: Vec<Value> = slices
             .map(|(slice, gpu_type)| {

@@ -16,11 +16,11 @@ use crate::commands::plan_queue::QueuePlanArgs;
 use crate::commands::plan_report::plan_report;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Compared, PolicyResult, compare_table, plan_table, write_output};
 use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
-use hsched_plan::{Outcome, Quality};
+use hsched_plan::{PlanFigures, Quality};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///
@@ -68,7 +68,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.planning.flags()
     }
 
@@ -187,7 +187,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
         let result = match planning::solve(policy, &args.planning, context, &input.jobs, &input.problem) {
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
-                let outcome = Outcome::of(&input.problem, &plan);
+                let outcome = PlanFigures::of(&input.problem, &plan);
                 let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
                 Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time })
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::planning::PlanningArgs;
-use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, replicas};
 use crate::commands::cli::{json_text, print};
@@ -108,7 +108,7 @@ struct QueuePlan<'a> {
     /// The choice for each job, with the others in the queue.
     together: Vec<Option<OptionEstimate>>,
     found: &'a Through,
-    queue: &'a Queue,
+    queue: &'a ClusterQueue,
 }
 
 impl<'a> QueuePlan<'a> {

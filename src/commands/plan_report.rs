@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 
 use crate::ui::report::{
-    Clock, Counter, Held, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Timeline,
+    Counter, GpuHolding, PolicyRow, Report, ReportJob, ReportKind, ReportRun, TimeOrigin, Timeline,
 };
 use hsched_plan::Objective;
 use hsched_plan::plan_file::{PlanFile, PlanVerdict, PlannedJob};
 
 /// Returns the report of a plan.
 pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Report {
-    let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Plan, TimeOrigin::Elapsed);
     report.parameters = parameters;
     report.notes.clone_from(&file.notes);
     let reason = |job: &PlannedJob| Some(format!("{}: {}", job.name, job.reason.as_ref()?));
@@ -30,9 +30,9 @@ pub(super) fn plan_report(file: &PlanFile, parameters: Map<String, Value>) -> Re
     let held = |(job, planned): (usize, &PlannedJob)| {
         let gpus =
             planned.gpus.iter().map(|gpus| (gpus.node.to_string(), gpus.gpu_type.to_string(), gpus.count));
-        Some(Held { job, start: 0.0, work: 0.0, end: planned.jct_s?, gpus: gpus.collect() })
+        Some(GpuHolding { job, start: 0.0, work: 0.0, end: planned.jct_s?, gpus: gpus.collect() })
     };
-    let held: Vec<Held> = file.jobs.iter().enumerate().filter_map(held).collect();
+    let held: Vec<GpuHolding> = file.jobs.iter().enumerate().filter_map(held).collect();
     let (mut queue, mut in_use) = (Counter::default(), Counter::default());
     let deferred = file.jobs.iter().filter(|job| job.verdict == PlanVerdict::Defer);
     deferred.for_each(|_| queue.change(0.0, 1.0));

@@ -17,8 +17,8 @@ use crate::commands::pack;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
-    Align, Files, JobSummary, Table, duration, script_details, script_json, scripts_table, status_details,
-    status_json, status_table, unfolded_status_table,
+    Align, JobSummary, SubmissionFiles, Table, duration, script_details, script_json, scripts_table,
+    status_details, status_json, status_table, unfolded_status_table,
 };
 use hsched_engine::live::absolute;
 use hsched_engine::store::samples::RecentSamples;
@@ -237,7 +237,7 @@ fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
 }
 
 /// Returns the files of a submission, each with a label.
-fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> Files {
+fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> SubmissionFiles {
     let job = &tracked.job;
     let name = attempt.key(&job.name).name();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));

@@ -25,7 +25,7 @@ use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::submit_script::{FollowArgs, ScriptInput};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::Run;
 use hsched_model::formats;
 use hsched_model::{ErrorId, Job, JobName};
@@ -97,7 +97,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.queue.flags().into_iter().chain(self.planning.flags()).collect()
     }
 

@@ -8,7 +8,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::start_estimates::{self, OptionEstimate, Queue, SearchArgs};
+use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::{queue_look, replicas, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
@@ -78,7 +78,7 @@ impl ThroughArgs {
         replicas::refuse_spread(&input.jobs)?;
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
-        let queue = Queue::live(context, looked).with_site(context);
+        let queue = ClusterQueue::live(context, looked).with_site(context);
         let asked = |&number: &usize| {
             let mut job = input.jobs[number].clone();
             job.launch.sbatch.extend_from_slice(sbatch);

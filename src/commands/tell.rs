@@ -14,7 +14,7 @@ use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::{Curve, Results, state_stamp};
+use hsched_engine::store::{MetricCurves, Results, state_stamp};
 use hsched_engine::{RunResult, State};
 use hsched_model::JobName;
 use hsched_model::formats::{trial_json, trial_of};
@@ -133,7 +133,7 @@ fn note_unknown_metric(context: &Context, runs: &[RunResult], metric: &str) {
 
 /// Returns the epochs of a run with the metric's values: all epochs if its reports exist, otherwise those of
 /// the best and the last value.
-fn points(run: &RunResult, curve: Option<&Curve>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
+fn points(run: &RunResult, curve: Option<&MetricCurves>, metric: Option<&str>) -> BTreeMap<u64, Option<f64>> {
     let of_epoch = |metrics: &[(String, f64)]| {
         metrics.iter().find(|(name, _)| Some(name.as_str()) == metric).map(|(_, value)| *value)
     };

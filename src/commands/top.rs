@@ -12,7 +12,7 @@ use crate::app::session;
 use crate::commands::cli::{Subcommand, run_words};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Key, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
+use crate::ui::{KeyPress, TopRow, TopScreen, TopView, duration, moment, top_details, top_gpus};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::samples::RecentSamples;
@@ -64,15 +64,15 @@ struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
     starts: ExpectedStarts,
-    metrics: BTreeMap<JobName, Measured>,
+    metrics: BTreeMap<JobName, JobMetrics>,
     view: TopView,
-    question: Option<Question>,
+    question: Option<Confirmation>,
     /// Time of the next read, since the start.
     next: Duration,
 }
 
 /// The reported values of a job.
-struct Measured {
+struct JobMetrics {
     /// Completed epochs at the last read.
     epochs: u64,
     /// Name and last value of its metric.
@@ -82,7 +82,7 @@ struct Measured {
 }
 
 /// The action that `y` confirms.
-struct Question {
+struct Confirmation {
     name: String,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Top<'a> {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),
             };
-            self.metrics.insert(tracked.job.name.clone(), Measured { epochs: done, metric, curve });
+            self.metrics.insert(tracked.job.name.clone(), JobMetrics { epochs: done, metric, curve });
         }
         let known = self.metrics.get(&tracked.job.name);
         let (metric, curve) =
@@ -215,12 +215,12 @@ impl<'a> Top<'a> {
     }
 
     /// Carries out the action of a key.
-    fn obey(&mut self, key: Key, screen: &mut TopScreen) -> io::Result<After> {
+    fn obey(&mut self, key: KeyPress, screen: &mut TopScreen) -> io::Result<After> {
         self.view.message = None;
         if let Some(question) = self.question.take() {
-            if key == Key::Letter('y') {
+            if key == KeyPress::Letter('y') {
                 self.aside(screen, &[&["cancel", "--", &question.name]])?;
-            } else if key == Key::Redraw {
+            } else if key == KeyPress::Redraw {
                 self.ask(question);
             }
             return Ok(After::GoOn);
@@ -228,15 +228,15 @@ impl<'a> Top<'a> {
         let last = self.view.rows.len().saturating_sub(1);
         let selected = self.view.selected;
         match key {
-            Key::Letter('q') | Key::Escape | Key::Interrupt => return Ok(After::Quit),
-            Key::Up => self.select(selected.saturating_sub(1)),
-            Key::Down => self.select((selected + 1).min(last)),
-            Key::PageUp => self.select(selected.saturating_sub(PAGE)),
-            Key::PageDown => self.select((selected + PAGE).min(last)),
-            Key::First => self.select(0),
-            Key::Last => self.select(last),
-            Key::Letter(letter) => return self.obey_letter(letter, screen),
-            Key::Enter | Key::Redraw => {}
+            KeyPress::Letter('q') | KeyPress::Escape | KeyPress::Interrupt => return Ok(After::Quit),
+            KeyPress::Up => self.select(selected.saturating_sub(1)),
+            KeyPress::Down => self.select((selected + 1).min(last)),
+            KeyPress::PageUp => self.select(selected.saturating_sub(PAGE)),
+            KeyPress::PageDown => self.select((selected + PAGE).min(last)),
+            KeyPress::First => self.select(0),
+            KeyPress::Last => self.select(last),
+            KeyPress::Letter(letter) => return self.obey_letter(letter, screen),
+            KeyPress::Enter | KeyPress::Redraw => {}
         }
         Ok(After::GoOn)
     }
@@ -249,7 +249,7 @@ impl<'a> Top<'a> {
             'e' if is_pending => self.aside(screen, &[&["status", "--", &name], &["why", "--", &name]])?,
             'e' => self.aside(screen, &[&["status", "--", &name]])?,
             'c' if is_over => self.view.message = Some(format!("{name} has already ended")),
-            'c' => self.ask(Question { name }),
+            'c' => self.ask(Confirmation { name }),
             _ => {}
         }
         Ok(After::GoOn)
@@ -260,7 +260,7 @@ impl<'a> Top<'a> {
         self.next = Duration::ZERO;
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, question: Confirmation) {
         self.view.message = Some(format!("cancel {}? y: yes, any other key: no", question.name));
         self.question = Some(question);
     }

@@ -11,9 +11,9 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{Align, ProgressLine, Table, duration, write_output};
-use hsched_lab::learning::{NetTraining, Score, Trained, of_policy, train};
+use hsched_lab::learning::{NetTraining, ScheduleScore, Trained, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
@@ -63,7 +63,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -74,7 +74,7 @@ impl Subcommand for Args {
         }
         let training = NetTraining { seed: self.seed, passes: self.passes, ..NetTraining::default() };
         let progress = ProgressLine::start(format!("training on {} traces", traces.len()));
-        let mut said = |pass: u32, score: Score| {
+        let mut said = |pass: u32, score: ScheduleScore| {
             progress.say(format!(
                 "pass {pass} of {}: mean JCT {} on the held-out traces",
                 self.passes,
@@ -83,7 +83,7 @@ impl Subcommand for Args {
         };
         let trained = train(&traces, &held_out, &training, &mut said).map_err(|error| failed(&error))?;
         drop(progress);
-        let mut rows: Vec<(String, Score)> = Vec::new();
+        let mut rows: Vec<(String, ScheduleScore)> = Vec::new();
         for name in RIVALS {
             let score = of_policy(&held_out, name).map_err(|error| failed(&error))?;
             rows.push((name.to_owned(), score));
@@ -143,8 +143,14 @@ impl Args {
         Ok((training, held_out))
     }
 
-    fn json(&self, rows: &[(String, Score)], trained: &Trained, learnt: usize, held_out: usize) -> Value {
-        let row = |(name, score): &(String, Score)| json!({ "policy": name, "mean_jct_s": score.mean_jct, "deadlines_met": score.met, "reward": score.reward });
+    fn json(
+        &self,
+        rows: &[(String, ScheduleScore)],
+        trained: &Trained,
+        learnt: usize,
+        held_out: usize,
+    ) -> Value {
+        let row = |(name, score): &(String, ScheduleScore)| json!({ "policy": name, "mean_jct_s": score.mean_jct, "deadlines_met": score.met, "reward": score.reward });
         json!({
             "schema": "hsched.training/1",
             "dry_run": false,
@@ -160,7 +166,7 @@ impl Args {
     fn table(
         &self,
         context: &Context,
-        rows: &[(String, Score)],
+        rows: &[(String, ScheduleScore)],
         trained: &Trained,
         counts: (usize, usize),
     ) -> String {
@@ -192,7 +198,7 @@ impl Args {
 }
 
 /// Returns whether the last row has a lower mean and no fewer deadlines met than the rivals.
-fn beats(rows: &[(String, Score)]) -> bool {
+fn beats(rows: &[(String, ScheduleScore)]) -> bool {
     let Some((_, score)) = rows.last() else { return false };
     rows.iter().take(RIVALS.len()).all(|(_, other)| score.mean_jct < other.mean_jct && score.met >= other.met)
 }

@@ -16,14 +16,16 @@ use crate::app::replicas;
 use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, JobEstimates, OptionEstimate, Possible, Queue, QueueViewArgs};
+use crate::app::start_estimates::{
+    self, ClusterQueue, JobEstimates, OptionEstimate, PossibleRequests, QueueViewArgs,
+};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_report::when_report;
 use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
 use crate::commands::{when_json, when_request, when_score};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, ErrorId, Job};
@@ -78,7 +80,7 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -134,7 +136,7 @@ const UNKNOWN: &str = "no start can be estimated";
 const FIRST_TO_FINISH: usize = 3;
 
 /// A job with the estimates of its requests.
-pub(super) struct Told<'a> {
+pub(super) struct EstimatedJob<'a> {
     pub job: &'a Job,
     /// Index of the first job with the same requests, whose estimates it shares.
     first: usize,
@@ -145,7 +147,7 @@ pub(super) struct Told<'a> {
     pub notes: Vec<String>,
 }
 
-impl Told<'_> {
+impl EstimatedJob<'_> {
     /// Returns the reason for the chosen request, or for the lack of one.
     pub(super) fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
@@ -210,27 +212,34 @@ impl Args {
         &self,
         context: &Context,
         jobs: &'a [Job],
-        queues: &[Queue],
-    ) -> Result<Vec<Told<'a>>, Failure> {
+        queues: &[ClusterQueue],
+    ) -> Result<Vec<EstimatedJob<'a>>, Failure> {
         let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
-            (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
+            (0..jobs.len()).map(|number| PossibleRequests::first_alike(&possible, number)).collect();
         let mut left = first.iter().enumerate().filter(|(number, first)| number == *first).count();
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<EstimatedJob> = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let notes = possible[number].notes.clone();
             if first[number] < number {
                 let alike = &told[first[number]];
                 let (list, nothing) = (alike.list.clone(), alike.nothing.clone());
-                told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
+                told.push(EstimatedJob {
+                    job,
+                    first: first[number],
+                    list,
+                    nothing,
+                    choice: alike.choice,
+                    notes,
+                });
                 continue;
             }
             let JobEstimates { list, nothing } =
                 self.estimate_starts(context, job, &possible[number], queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
-            told.push(Told { job, first: number, list, nothing, choice, notes });
+            told.push(EstimatedJob { job, first: number, list, nothing, choice, notes });
         }
         Ok(told)
     }
@@ -240,8 +249,8 @@ impl Args {
         &self,
         context: &Context,
         job: &Job,
-        possible: &Possible,
-        queues: &[Queue],
+        possible: &PossibleRequests,
+        queues: &[ClusterQueue],
         left: usize,
     ) -> JobEstimates {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
@@ -254,7 +263,7 @@ impl Args {
     }
 }
 
-fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
+fn save(path: &std::path::Path, queue: &ClusterQueue) -> Result<(), Failure> {
     let text = queue.snapshot.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &text).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
@@ -262,7 +271,7 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
     })
 }
 
-fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
+fn table(context: &Context, told: &[EstimatedJob], queues: &[ClusterQueue]) -> String {
     let unit = told
         .iter()
         .flat_map(|estimated| &estimated.list)
@@ -293,7 +302,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
 }
 
 /// Returns the jobs of the table; jobs with the same requests share an entry.
-fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
+fn when_jobs<'a>(told: &'a [EstimatedJob], queues: &'a [ClusterQueue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|estimated| &estimated.list);
     let differs = |value: &dyn Fn(&OptionEstimate) -> Option<String>| {
         list().zip(list().skip(1)).any(|(a, b)| value(a) != value(b))
@@ -328,7 +337,7 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
 
 /// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and
 /// the Pareto-optimal ones in time and cost.
-fn worth_showing(told: &Told) -> Vec<usize> {
+fn worth_showing(told: &EstimatedJob) -> Vec<usize> {
     let good = start_estimates::worth_showing(&told.list);
     let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);
     (0..told.list.len())
@@ -339,7 +348,12 @@ fn worth_showing(told: &Told) -> Vec<usize> {
         .collect()
 }
 
-fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<WhenRow<'a>>) -> WhenJob<'a> {
+fn when_job<'a>(
+    told: &'a EstimatedJob,
+    names: Vec<&'a str>,
+    kept: &[usize],
+    rows: Vec<WhenRow<'a>>,
+) -> WhenJob<'a> {
     let list = &told.list;
     let mut notes = told.notes.clone();
     if kept.len() < list.len() {

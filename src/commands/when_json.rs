@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::app::site_waits::SiteWaits;
-use crate::app::start_estimates::{OptionEstimate, Queue};
-use crate::commands::when::Told;
+use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
+use crate::commands::when::EstimatedJob;
 use hsched_model::SpeedBasis;
 use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns the estimates of each job's requests as JSON.
-pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let job = |estimated: &Told| {
+pub(super) fn json(told: &[EstimatedJob], queues: &[ClusterQueue]) -> Value {
+    let job = |estimated: &EstimatedJob| {
         json!({
             "name": estimated.job.name.as_str(),
             "chosen": estimated.choice.and_then(|choice| estimated.list.iter().position(|option| option.id() == choice.id)),
@@ -28,7 +28,7 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
 }
 
 /// Returns a queue and the time of its snapshot as JSON.
-pub(super) fn queue(queue: &Queue) -> Value {
+pub(super) fn queue(queue: &ClusterQueue) -> Value {
     json!({ "cluster": queue.name, "taken_at": queue.snapshot.taken_at, "age_s": queue.age,
         "corrected_by": queue.learnt.map(|(_, count)| count),
         "learnt": queue.site.as_ref().map(|site| site_json(site, queue)),
@@ -38,7 +38,7 @@ pub(super) fn queue(queue: &Queue) -> Value {
 }
 
 /// Returns the learnt waits of a queue as JSON.
-fn site_json(site: &SiteWaits, queue: &Queue) -> Value {
+fn site_json(site: &SiteWaits, queue: &ClusterQueue) -> Value {
     json!({ "used": site.basis(&queue.snapshot).is_some(), "from": site.basis_of_all(), "comparison": site.comparison() })
 }
 
@@ -64,7 +64,7 @@ fn method(forecast: &Forecast) -> &'static str {
 }
 
 /// Returns a request with its estimates as JSON.
-pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[Queue]) -> Value {
+pub(super) fn option_json(option_estimate: &OptionEstimate, queues: &[ClusterQueue]) -> Value {
     let request = &option_estimate.option.request;
     let mut value = json!({
         "cluster": queues[option_estimate.queue].name,

@@ -2,14 +2,18 @@
 
 use serde_json::Value;
 
-use crate::app::start_estimates::{OptionEstimate, Queue};
-use crate::commands::when::Told;
-use crate::ui::report::{Clock, Report, ReportKind, ReportOption};
+use crate::app::start_estimates::{ClusterQueue, OptionEstimate};
+use crate::commands::when::EstimatedJob;
+use crate::ui::report::{Report, ReportKind, ReportOption, TimeOrigin};
 use hsched_queue::Estimate;
 
 /// Returns the report of the estimates of each job's requests.
-pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, Value)]) -> Report {
-    let mut report = Report::new(ReportKind::When, Clock::Elapsed);
+pub(super) fn when_report(
+    told: &[EstimatedJob],
+    queues: &[ClusterQueue],
+    parameters: &[(&str, Value)],
+) -> Report {
+    let mut report = Report::new(ReportKind::When, TimeOrigin::Elapsed);
     report.parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     for estimated in told {
         let name = estimated.job.name.as_str();
@@ -26,7 +30,7 @@ pub(super) fn when_report(told: &[Told], queues: &[Queue], parameters: &[(&str, 
     report
 }
 
-fn option(job: &str, estimate: &OptionEstimate, queues: &[Queue], chosen: bool) -> ReportOption {
+fn option(job: &str, estimate: &OptionEstimate, queues: &[ClusterQueue], chosen: bool) -> ReportOption {
     let option = &estimate.option;
     let three = |estimate: &Estimate| [estimate.low.0, estimate.median.0, estimate.high.0];
     ReportOption {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::ui::{Align, Table, duration, wrap};
 use hsched_engine::store::Predicted;
 use hsched_model::Seconds;
-use hsched_queue::{Calibration, Prediction, Score};
+use hsched_queue::{Calibration, Score, StartPrediction};
 
 /// Prints coverage and error of the predictions of the last 90 days.
 ///
@@ -33,7 +33,7 @@ fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
         all().filter(|prediction| prediction.started.is_some()).map(|prediction| prediction.gpus).collect();
     counts.sort_unstable();
     counts.dedup();
-    let of = |name: String, list: &mut dyn Iterator<Item = &Prediction>| Some((name, Score::of(list)?));
+    let of = |name: String, list: &mut dyn Iterator<Item = &StartPrediction>| Some((name, Score::of(list)?));
     let mut groups = vec![
         of("all".to_owned(), &mut all()),
         of("waited over 10 min".to_owned(), &mut all().filter(|prediction| prediction.has_waited())),

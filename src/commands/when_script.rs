@@ -9,11 +9,11 @@ use crate::app::asking::time;
 use crate::app::completions;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile, past_runs_of};
-use crate::app::script_outlook::{Outlook, ScriptOutlook, is_meant, unknown_partition};
+use crate::app::script_outlook::{OutlookBasis, ScriptOutlook, is_meant, unknown_partition};
 use crate::app::script_remedy::remedy;
 use crate::app::script_speeds::relative_speeds;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use crate::app::{input, slurm, state};
 use crate::commands::cli::{json_text, print};
 use crate::commands::{when_script_json, when_script_text};
@@ -67,7 +67,7 @@ pub(super) struct ScriptQuestion<'a> {
 pub(super) struct ScriptReport<'a> {
     pub script: &'a Script,
     pub reading: &'a ScriptReading,
-    pub queue: &'a Queue,
+    pub queue: &'a ClusterQueue,
     /// Why Slurm refuses it.
     pub refused: Option<String>,
     pub past: PastRuns,
@@ -85,7 +85,7 @@ impl ScriptArgs {
 
 impl ScriptQuestion<'_> {
     /// Examines the script; prints, writes or submits the requested result.
-    pub(super) fn run(&self, context: &Context, queue: &Queue) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, context: &Context, queue: &ClusterQueue) -> Result<Exit, Failure> {
         let version = self.version(context);
         let reading = self.script.reading(version);
         let report = self.report(context, &reading, queue, version)?;
@@ -147,7 +147,7 @@ impl ScriptQuestion<'_> {
         &'a self,
         context: &Context,
         reading: &'a ScriptReading,
-        queue: &'a Queue,
+        queue: &'a ClusterQueue,
         version: Option<SlurmVersion>,
     ) -> Result<ScriptReport<'a>, Failure> {
         let (mut past, mut notes) = (PastRuns::default(), self.script.notes.clone());
@@ -168,7 +168,7 @@ impl ScriptQuestion<'_> {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", self.script.name()));
         let (clock, begin) = (&context.clock, context.clock.elapsed());
         let stop = || clock.elapsed().saturating_sub(begin) >= self.budget;
-        let outlook = Outlook {
+        let outlook = OutlookBasis {
             script: self.script,
             reading,
             version,

@@ -116,7 +116,7 @@ impl Devices {
     pub fn found(facts: &Facts) -> Self {
         let mut node = probe::node(facts);
         node.memory = node.memory.map(|memory| Usage { used: 0, ..memory });
-        let units = |gpu: &probe::Gpu| {
+        let units = |gpu: &probe::GpuDevice| {
             let names: Vec<(String, Option<u64>)> = if gpu.mig {
                 gpu.slices.iter().map(|slice| (slice.uuid.clone(), slice.memory)).collect()
             } else {

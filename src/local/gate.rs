@@ -30,7 +30,7 @@ pub(super) struct Gate {
 
 /// A request of hsched to a training.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Want<'a> {
+pub(super) enum GateRequest<'a> {
     Park,
     Offload,
     /// Continue, and report into a folder.
@@ -41,7 +41,7 @@ pub(super) enum Want<'a> {
 
 /// The answer of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Word {
+pub(super) struct RankWord {
     /// Number of the last request that the rank has read.
     number: u64,
     pub state: Stand,
@@ -49,7 +49,7 @@ pub(super) struct Word {
     #[serde(default)]
     parks: bool,
     #[serde(default)]
-    pub memory: Memory,
+    pub memory: RankMemory,
 }
 
 /// The state of a rank.
@@ -64,7 +64,7 @@ pub(super) enum Stand {
 
 /// The memory use of a rank in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Memory {
+pub(super) struct RankMemory {
     /// Peak use of host memory.
     #[serde(default)]
     pub host: u64,
@@ -93,12 +93,12 @@ impl Gate {
     ///
     /// # Errors
     /// If the request cannot be written; it then has no effect.
-    pub(super) fn say(&mut self, want: Want<'_>) -> io::Result<()> {
+    pub(super) fn say(&mut self, want: GateRequest<'_>) -> io::Result<()> {
         let number = self.number + 1;
         let request = match want {
-            Want::Park => json!({ "number": number, "want": "park" }),
-            Want::Offload => json!({ "number": number, "want": "offload" }),
-            Want::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
+            GateRequest::Park => json!({ "number": number, "want": "park" }),
+            GateRequest::Offload => json!({ "number": number, "want": "offload" }),
+            GateRequest::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
         };
         let new = self.beside(".new");
         fs::write(&new, request.to_string())?;
@@ -119,7 +119,7 @@ impl Gate {
     }
 
     /// Returns the answers of the ranks; `None` if one of them has not answered.
-    pub(super) fn words(&self) -> Option<Vec<Word>> {
+    pub(super) fn words(&self) -> Option<Vec<RankWord>> {
         let word =
             |rank: usize| serde_json::from_slice(&fs::read(self.beside(&format!(".{rank}"))).ok()?).ok();
         (0..self.ranks).map(word).collect()
@@ -127,13 +127,13 @@ impl Gate {
 
     /// Returns the answers of the ranks once all of them have read the last request and are in the given
     /// state.
-    pub(super) fn all(&self, state: Stand) -> Option<Vec<Word>> {
+    pub(super) fn all(&self, state: Stand) -> Option<Vec<RankWord>> {
         let words = self.words()?;
         words.iter().all(|word| (word.number, word.state) == (self.number, state)).then_some(words)
     }
 
     /// Returns the answers of the ranks once all of them are parked in response to the last request.
-    pub(super) fn parked(&self) -> Option<Vec<Word>> {
+    pub(super) fn parked(&self) -> Option<Vec<RankWord>> {
         self.all(Stand::Parked).or_else(|| self.all(Stand::Offloaded))
     }
 
@@ -177,7 +177,7 @@ mod tests {
         assert!(!gate.can_park() && gate.all(Stand::Running).is_some());
         word(1, r#"{"number": 0, "state": "running", "pid": 2, "parks": true}"#);
         assert!(gate.can_park());
-        gate.say(Want::Park).expect("writes");
+        gate.say(GateRequest::Park).expect("writes");
         let request = fs::read_to_string(folder.path().join("gate")).expect("a file");
         assert_eq!(request, r#"{"number":1,"want":"park"}"#);
         assert!(gate.all(Stand::Running).is_none());
@@ -186,8 +186,8 @@ mod tests {
         assert!(gate.all(Stand::Parked).is_none());
         word(1, r#"{"number": 1, "state": "parked", "memory": {"device": 10, "held": 2, "peak": 3}}"#);
         let words = gate.all(Stand::Parked).expect("all have heard");
-        assert_eq!(words[1].memory, Memory { host: 0, device: Some(10), held: 2, peak: 3 });
-        gate.say(Want::Go { reports: Path::new("/r") }).expect("writes");
+        assert_eq!(words[1].memory, RankMemory { host: 0, device: Some(10), held: 2, peak: 3 });
+        gate.say(GateRequest::Go { reports: Path::new("/r") }).expect("writes");
         assert!(gate.all(Stand::Parked).is_none());
         gate.end().expect("writes");
         assert!(folder.path().join("gate.stop").exists());

@@ -31,7 +31,7 @@ pub(super) const GO: u8 = b'g';
 
 /// What a guard starts, and where.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct GuardOrder {
     /// The bash script.
     pub script: PathBuf,
     pub workdir: PathBuf,
@@ -44,7 +44,7 @@ pub struct Order {
     pub is_held: bool,
 }
 
-impl Order {
+impl GuardOrder {
     /// Returns the order as arguments of a command line.
     pub(super) fn words(&self) -> [OsString; 5] {
         let [script, workdir, mark] =
@@ -55,7 +55,7 @@ impl Order {
 
 /// Why a guard ends.
 #[derive(Clone, Copy, Debug)]
-enum Cause {
+enum GuardEnd {
     /// Its script has ended with this status.
     Script(u8),
     /// hsched asks for it or has ended.
@@ -79,7 +79,7 @@ const PAUSE_MS: u16 = 50;
 ///
 /// # Errors
 /// If a system call before the start fails.
-pub fn guard(order: &Order) -> io::Result<u8> {
+pub fn guard(order: &GuardOrder) -> io::Result<u8> {
     // Leaves the terminal's session: its Ctrl-C is meant for hsched.
     setsid()?;
     // Orphaned processes become children of this process, not of the system's init.
@@ -104,16 +104,16 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     let script = start(order, &own_mark, &heard)?;
     let script = Pid::from_raw(script.id().cast_signed());
     let cause = attend(script, &signals, &stdin)?;
-    if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
+    if !matches!(cause, GuardEnd::Script(_)) && !order.farewell.is_zero() {
         say_farewell(process.pid, &signals, order.farewell);
     }
     end_all(process.pid, &signals);
     // All processes have ended, so the mark has no further use.
     let _ = fs::remove_file(&order.mark);
     match cause {
-        Cause::Script(status) => return Ok(status),
-        Cause::Hsched => {}
-        Cause::Signal(signal) => {
+        GuardEnd::Script(status) => return Ok(status),
+        GuardEnd::Hsched => {}
+        GuardEnd::Signal(signal) => {
             heard.thread_unblock()?;
             raise(signal)?;
         }
@@ -122,7 +122,7 @@ pub fn guard(order: &Order) -> io::Result<u8> {
 }
 
 /// Starts the script with the guard's token and with no blocked signals, which it would inherit.
-fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
+fn start(order: &GuardOrder, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
     heard.thread_unblock()?;
     let mut script = Command::new("bash");
     script.arg(&order.script).current_dir(&order.workdir).stdin(Stdio::null());
@@ -132,15 +132,15 @@ fn start(order: &Order, mark: &Mark, heard: &SigSet) -> io::Result<Child> {
 }
 
 /// Waits for the end of the script and relays messages.
-fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Cause> {
+fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<GuardEnd> {
     loop {
         let signal = told(signals);
         // Check before waiting: a child that ended before signals were blocked caused no event.
         let status = reap(script);
         match (status, signal) {
             // Slurm ends the script at the same time.
-            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(Cause::Signal(signal)),
-            (Some(status), _) => return Ok(Cause::Script(status)),
+            (Some(1..=84 | 86..) | None, Some(signal)) => return Ok(GuardEnd::Signal(signal)),
+            (Some(status), _) => return Ok(GuardEnd::Script(status)),
             (None, None) => {}
         }
         let mut waiting =
@@ -153,8 +153,8 @@ fn attend(script: Pid, signals: &SignalFd, stdin: &io::Stdin) -> io::Result<Caus
         let mut words = [0; 16];
         if said {
             match read(stdin, &mut words) {
-                Ok(0) => return Ok(Cause::Hsched),
-                Ok(count) if words[..count].contains(&KILL) => return Ok(Cause::Hsched),
+                Ok(0) => return Ok(GuardEnd::Hsched),
+                Ok(count) if words[..count].contains(&KILL) => return Ok(GuardEnd::Hsched),
                 // The script was not reaped yet, so its process id cannot belong to another process.
                 Ok(_) => drop(kill(script, Signal::SIGUSR1)),
                 Err(Errno::EINTR | Errno::EAGAIN) => {}

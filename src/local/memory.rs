@@ -1,6 +1,6 @@
 //! Whether parked trainings keep their memory while another job uses their devices.
 
-use crate::local::gate::Memory;
+use crate::local::gate::RankMemory;
 
 /// Device memory that the driver and libraries need per process, in bytes.
 const CONTEXT: u64 = 1 << 30;
@@ -27,7 +27,7 @@ pub(super) struct Peak {
 
 /// A device and the trainings that are parked on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct SharedDevice {
     /// Total memory in bytes; `None` if no training parked there computes on a device.
     pub total: Option<u64>,
     /// Memory that each parked training occupies.
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 }
 
 impl Peak {
-    pub(super) fn of(ranks: &[Memory]) -> Self {
+    pub(super) fn of(ranks: &[RankMemory]) -> Self {
         let device = ranks.iter().filter(|memory| memory.device.is_some()).map(|memory| memory.peak).max();
         Self { host: ranks.iter().map(|memory| memory.host).sum(), device }
     }
@@ -45,12 +45,12 @@ impl Peak {
 /// memory that one of its ranks takes; `spare` is the host memory left beside the job. Either may be unknown.
 ///
 /// They keep their memory only if the job is known to fit beside it.
-pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
-    let fits = |need: u64, shared: &Shared, held: u64| {
+pub(super) fn way(devices: &[SharedDevice], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
+    let fits = |need: u64, shared: &SharedDevice, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
         shared.total.is_none_or(|total| need + contexts + held <= total)
     };
-    let keeps = |shared: &Shared| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
+    let keeps = |shared: &SharedDevice| need.is_some_and(|need| fits(need, shared, shared.held.iter().sum()));
     if devices.iter().all(|device| device.total.is_none() || keeps(device)) {
         return ParkingStep::Keep;
     }
@@ -70,7 +70,7 @@ mod tests {
     fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
         let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: ParkingStep| {
             let held: Vec<u64> = held.iter().map(|gibibytes| gibibytes * GIB).collect();
-            let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
+            let devices = [SharedDevice { total: Some(16 * GIB), held }, SharedDevice::default()];
             let need = need.map(|need| need * GIB);
             let spare = spare.map(|spare| spare << 30);
             assert_eq!(way(&devices, need, spare), expected, "{devices:?} {need:?} {spare:?}");
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn trainings_without_devices_share_none() {
-        let shared = Shared { total: None, held: vec![0, 0] };
+        let shared = SharedDevice { total: None, held: vec![0, 0] };
         assert_eq!(way(&[shared], None, Some(0)), ParkingStep::Keep);
     }
 
     #[test]
     fn the_most_that_was_taken_is_known_by_rank() {
-        let rank = |host, device, peak| Memory { host, device, held: 0, peak };
+        let rank = |host, device, peak| RankMemory { host, device, held: 0, peak };
         let peak = Peak::of(&[rank(1, Some(8), 3), rank(2, Some(8), 4)]);
         assert_eq!(peak, Peak { host: 3, device: Some(4) });
         assert_eq!(Peak::of(&[rank(1, None, 0)]).device, None);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
-use crate::local::gate::{Memory, Stand, Want, Word};
-use crate::local::memory::{ParkingStep, Peak, Shared, way};
+use crate::local::gate::{GateRequest, RankMemory, RankWord, Stand};
+use crate::local::memory::{ParkingStep, Peak, SharedDevice, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
@@ -21,13 +21,13 @@ pub(super) struct Parked {
     pub epochs: u64,
     /// Duration of the last epoch, if known.
     pub epoch: Option<Seconds>,
-    memory: Vec<Memory>,
-    hold: Hold,
+    memory: Vec<RankMemory>,
+    hold: ParkingHold,
 }
 
 /// What a parked training keeps on its devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Hold {
+enum ParkingHold {
     Kept,
     /// It was asked to move its data to the host.
     Moving,
@@ -48,21 +48,26 @@ pub(super) struct Parking {
 }
 
 /// A message for people about a parked training, with the job's name.
-pub(super) type Said = (JobName, String);
+pub(super) type ParkingNotes = (JobName, String);
 
 impl Parked {
     /// Returns a training whose ranks have all reported that they are parked.
-    pub(super) fn new(guarded: Guarded, lease: Lease, done: (u64, Option<Seconds>), words: &[Word]) -> Self {
+    pub(super) fn new(
+        guarded: Guarded,
+        lease: Lease,
+        done: (u64, Option<Seconds>),
+        words: &[RankWord],
+    ) -> Self {
         let (epochs, epoch) = done;
         let memory = words.iter().map(|word| word.memory).collect();
         let is_moved = words.iter().any(|word| word.state == Stand::Offloaded);
-        let hold = if is_moved { Hold::Moved } else { Hold::Kept };
+        let hold = if is_moved { ParkingHold::Moved } else { ParkingHold::Kept };
         Self { guarded, lease, epochs, epoch, memory, hold }
     }
 
     /// Returns whether its data is in host memory.
     pub(super) fn is_moved(&self) -> bool {
-        matches!(self.hold, Hold::Moving | Hold::Moved)
+        matches!(self.hold, ParkingHold::Moving | ParkingHold::Moved)
     }
 
     fn job(&self) -> &JobName {
@@ -70,17 +75,17 @@ impl Parked {
     }
 
     fn end(&mut self, now: Time) {
-        if matches!(self.hold, Hold::Ending { .. }) {
+        if matches!(self.hold, ParkingHold::Ending { .. }) {
             return;
         }
-        self.hold = Hold::Ending { until: now.after(TO_END) };
+        self.hold = ParkingHold::Ending { until: now.after(TO_END) };
         if self.guarded.gate.end().is_err() {
             let _ = self.guarded.kill();
         }
     }
 
     /// Returns the memory that it occupies on a device, in bytes.
-    fn held(&self, place: &DeviceIndex) -> Option<&Memory> {
+    fn held(&self, place: &DeviceIndex) -> Option<&RankMemory> {
         let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
     }
@@ -103,7 +108,7 @@ impl Parking {
             is_of(&parked.guarded.origin, of)
                 && parked.guarded.work == work
                 && parked.epochs == epochs
-                && !matches!(parked.hold, Hold::Ending { .. })
+                && !matches!(parked.hold, ParkingHold::Ending { .. })
         };
         self.parked.values().find(is_it)
     }
@@ -145,7 +150,7 @@ impl Parking {
         lease: &Lease,
         spare: Option<i64>,
         now: Time,
-    ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {
+    ) -> (BTreeSet<SubmissionKey>, Vec<ParkingNotes>) {
         let way = self.way(of, lease, spare);
         let (mut after, mut said) = (BTreeSet::new(), Vec::new());
         for (origin, parked) in &mut self.parked {
@@ -154,7 +159,7 @@ impl Parking {
             // The parked training has other work or other devices.
             let is_replaced = is_of(origin, of);
             if is_replaced || is_short || shares && way == ParkingStep::End {
-                if !matches!(parked.hold, Hold::Ending { .. }) {
+                if !matches!(parked.hold, ParkingHold::Ending { .. }) {
                     let why = if is_replaced {
                         "its parked processes are stopped: they do not match its new placement".to_owned()
                     } else {
@@ -166,14 +171,16 @@ impl Parking {
                     said.push((parked.job().clone(), why));
                 }
                 parked.end(now);
-            } else if shares && way == ParkingStep::Offload && parked.hold == Hold::Kept {
-                parked.hold = Hold::Moving;
+            } else if shares && way == ParkingStep::Offload && parked.hold == ParkingHold::Kept {
+                parked.hold = ParkingHold::Moving;
                 said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
-                if parked.guarded.gate.say(Want::Offload).is_err() {
+                if parked.guarded.gate.say(GateRequest::Offload).is_err() {
                     parked.end(now);
                 }
             }
-            if (shares || is_replaced || is_short) && !matches!(parked.hold, Hold::Kept | Hold::Moved) {
+            if (shares || is_replaced || is_short)
+                && !matches!(parked.hold, ParkingHold::Kept | ParkingHold::Moved)
+            {
                 after.insert(origin.clone());
             }
         }
@@ -185,14 +192,14 @@ impl Parking {
             return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
-            let there: Vec<(&Parked, &Memory)> =
+            let there: Vec<(&Parked, &RankMemory)> =
                 self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
             let held =
-                |(parked, memory): &(&Parked, &Memory)| if parked.is_moved() { 0 } else { memory.held };
-            Shared { total, held: there.iter().map(held).collect() }
+                |(parked, memory): &(&Parked, &RankMemory)| if parked.is_moved() { 0 } else { memory.held };
+            SharedDevice { total, held: there.iter().map(held).collect() }
         };
-        let devices: Vec<Shared> = lease.devices.iter().map(shared).collect();
+        let devices: Vec<SharedDevice> = lease.devices.iter().map(shared).collect();
         way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
     }
 
@@ -200,18 +207,18 @@ impl Parking {
     pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
         self.parked
             .get(origin)
-            .is_some_and(|parked| matches!(parked.hold, Hold::Moving | Hold::Ending { .. }))
+            .is_some_and(|parked| matches!(parked.hold, ParkingHold::Moving | ParkingHold::Ending { .. }))
     }
 
     /// Records the answers of parked trainings and kills those that do not end in time.
     pub(super) fn take_in(&mut self, now: Time) {
         for parked in self.parked.values_mut() {
             match parked.hold {
-                Hold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
-                    parked.hold = Hold::Moved;
+                ParkingHold::Moving if parked.guarded.gate.all(Stand::Offloaded).is_some() => {
+                    parked.hold = ParkingHold::Moved;
                 }
-                Hold::Ending { until } if now >= until => {
-                    parked.hold = Hold::Ending { until: now.after(TO_END) };
+                ParkingHold::Ending { until } if now >= until => {
+                    parked.hold = ParkingHold::Ending { until: now.after(TO_END) };
                     let _ = parked.guarded.kill();
                 }
                 _ => {}
@@ -254,8 +261,9 @@ impl Parking {
 
     /// Returns the next deadline of a parked training.
     pub(super) fn due(&self) -> Option<Time> {
-        let until =
-            |parked: &Parked| if let Hold::Ending { until } = parked.hold { Some(until) } else { None };
+        let until = |parked: &Parked| {
+            if let ParkingHold::Ending { until } = parked.hold { Some(until) } else { None }
+        };
         self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }

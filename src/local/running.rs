@@ -19,7 +19,7 @@ use nix::fcntl::OFlag;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::gate::Gate;
-use crate::local::guard::{GO, KILL, Order, STOP};
+use crate::local::guard::{GO, GuardOrder, KILL, STOP};
 use crate::local::wake::Wake;
 use hsched_engine::pool::Start;
 use hsched_engine::{End, Gpus, SubmissionKey};
@@ -48,13 +48,13 @@ pub(super) struct Guarded {
 
 /// A started submission.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct LocalSubmission {
     /// Its processes, until they have ended or are parked.
     pub guarded: Option<Guarded>,
     pub job_id: JobId,
     pub since: Time,
     pub gpus: Gpus,
-    pub step: Step,
+    pub step: SubmissionStep,
     /// Epochs that were completed before it.
     pub epochs: u64,
     /// Its grace period for saving.
@@ -71,7 +71,7 @@ pub(super) struct Running {
 
 /// The progress of a submission.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum SubmissionStep {
     /// It waits until these have made room.
     Held {
         after: BTreeSet<SubmissionKey>,
@@ -103,7 +103,7 @@ impl Guarded {
     /// If the output cannot be opened or the process cannot be started.
     pub(super) fn start(
         origin: &SubmissionKey,
-        order: &Order,
+        order: &GuardOrder,
         surroundings: &Surroundings<'_>,
         gate: Gate,
         work: String,
@@ -163,9 +163,15 @@ impl Guarded {
     }
 }
 
-impl Running {
+impl LocalSubmission {
     /// Returns a submission with these processes.
-    pub(super) fn new(guarded: Guarded, since: Time, start: &Start, epochs: u64, step: Step) -> Self {
+    pub(super) fn new(
+        guarded: Guarded,
+        since: Time,
+        start: &Start,
+        epochs: u64,
+        step: SubmissionStep,
+    ) -> Self {
         let (job_id, gpus, grace) = (guarded.job_id, start.gpus.clone(), start.grace);
         Self {
             guarded: Some(guarded),
@@ -189,7 +195,7 @@ impl Running {
 
     /// Asks it to save and end; if it has ended already, the event is pending.
     pub(super) fn stop(&mut self) {
-        self.step = Step::Asked;
+        self.step = SubmissionStep::Asked;
         let _ = self.guarded.as_mut().map(Guarded::stop);
     }
 
@@ -206,7 +212,7 @@ impl Running {
             Some(0) => End::Completed,
             Some(85 | 86 | 143) if closing => End::Interrupted,
             // Its waiting time expired just when it was told to continue.
-            Some(85) if self.step == Step::GoingOn => End::Interrupted,
+            Some(85) if self.step == SubmissionStep::GoingOn => End::Interrupted,
             _ if self.is_killed => {
                 if closing {
                     End::Interrupted

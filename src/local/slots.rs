@@ -165,7 +165,7 @@ fn is_like(name: &GpuType, found: &GpuType) -> bool {
 
 /// The jobs that share GPUs, and those that failed because of it.
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct GpuSharing {
     /// Submissions that have shared one of their GPUs with another.
     met: BTreeSet<SubmissionKey>,
     /// Output file of each running submission, and its length before the start.
@@ -174,7 +174,7 @@ pub(super) struct Sharing {
     alone: BTreeSet<JobName>,
 }
 
-impl Sharing {
+impl GpuSharing {
     /// Records that a submission starts on its devices.
     pub(super) fn begin(&mut self, of: &SubmissionKey, output: &Path, devices: &Devices) {
         // An exclusive submission waits until the others have ended.
@@ -275,13 +275,13 @@ mod tests {
     }
 
     /// An H100 as NVML reports it.
-    fn h100(uuid: &str) -> crate::probe::Gpu {
-        crate::probe::Gpu {
+    fn h100(uuid: &str) -> crate::probe::GpuDevice {
+        crate::probe::GpuDevice {
             name: "NVIDIA H100 80GB HBM3".into(),
             uuid: uuid.into(),
             address: "00000000:00:06.0".into(),
             memory: Some(85_520_809_984),
-            ..crate::probe::Gpu::default()
+            ..crate::probe::GpuDevice::default()
         }
     }
 
@@ -333,14 +333,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("a.out");
         let failed = End::Failed { exit: 1, signal: 0 };
-        let begin = |sharing: &mut Sharing, devices: &mut Devices, job: &str, text: &str| {
+        let begin = |sharing: &mut GpuSharing, devices: &mut Devices, job: &str, text: &str| {
             take(devices, job, sharing.wants_alone(&key(job).job)).expect("a slot");
             std::fs::write(&output, "CUDA out of memory, an hour ago\n").expect("a file");
             sharing.begin(&key(job), &output, devices);
             let before = "CUDA out of memory, an hour ago\n";
             std::fs::write(&output, format!("{before}{text}")).expect("a file");
         };
-        let (mut sharing, mut slots) = (Sharing::default(), devices("a100:1x2"));
+        let (mut sharing, mut slots) = (GpuSharing::default(), devices("a100:1x2"));
         begin(&mut sharing, &mut slots, "a", "torch.OutOfMemoryError: CUDA out of memory.\n");
         assert!(!sharing.is_to_blame(&key("a"), &failed), "it had the GPU alone");
         slots.give_back(&key("a"));

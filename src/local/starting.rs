@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::local::devices::Lease;
 use crate::local::gate::Gate;
-use crate::local::guard::Order;
-use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::guard::GuardOrder;
+use crate::local::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
 use hsched_engine::pool::Start;
 use hsched_engine::render::Launcher;
@@ -97,7 +97,7 @@ impl LocalWorld<'_> {
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
         let Start { script, workdir, output, .. } = start.clone();
-        let order = Order { script, workdir, mark, farewell, is_held };
+        let order = GuardOrder { script, workdir, mark, farewell, is_held };
         let gate = Gate::new(&folder, lease.devices.len());
         let variables = self.variables(start.threads, &lease, &gate);
         let surroundings =
@@ -117,10 +117,11 @@ impl LocalWorld<'_> {
             }
         })?;
         guarded.watch = watch;
-        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
+        let (job_id, step) =
+            (guarded.job_id, if is_held { SubmissionStep::Held { after } } else { SubmissionStep::AtWork });
         self.devices.take(of, lease);
         self.sharing.begin(of, &output, &self.devices);
-        let running = Running::new(guarded, self.now(), start, start.epochs, step);
+        let running = LocalSubmission::new(guarded, self.now(), start, start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)
     }

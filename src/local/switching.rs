@@ -6,9 +6,9 @@ use std::fs;
 use std::io;
 
 use crate::local::devices::Lease;
-use crate::local::gate::{Gate, Stand, Want, Word};
+use crate::local::gate::{Gate, GateRequest, RankWord, Stand};
 use crate::local::parking::Parked;
-use crate::local::running::{Running, Step};
+use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
 use crate::probe;
 use hsched_engine::pool::Start;
@@ -29,24 +29,24 @@ impl LocalWorld<'_> {
         let Some(running) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else {
             return;
         };
-        if let Step::Asked | Step::Parking { .. } = running.step {
+        if let SubmissionStep::Asked | SubmissionStep::Parking { .. } = running.step {
             return;
         }
         let Some(guarded) = &mut running.guarded else { return };
         let why = match &running.step {
             // It has not resumed and is still parked; or its script was not started.
-            Step::Held { .. } if guarded.gate.parked().is_some() => {
-                running.step = Step::Parking { until: now };
+            SubmissionStep::Held { .. } if guarded.gate.parked().is_some() => {
+                running.step = SubmissionStep::Parking { until: now };
                 return;
             }
-            Step::Held { .. } => None,
+            SubmissionStep::Held { .. } => None,
             _ if !guarded.gate.can_park() => Some("its program does not support parking".to_owned()),
             _ if left.is_some_and(|left| left > TO_PARK) => {
                 Some(format!("its epoch needs more than {} s", TO_PARK.0))
             }
-            _ => match guarded.gate.say(Want::Park) {
+            _ => match guarded.gate.say(GateRequest::Park) {
                 Ok(()) => {
-                    running.step = Step::Parking { until: now.after(TO_PARK) };
+                    running.step = SubmissionStep::Parking { until: now.after(TO_PARK) };
                     return;
                 }
                 Err(error) => Some(format!("hsched could not ask it to wait: {error}")),
@@ -88,7 +88,8 @@ impl LocalWorld<'_> {
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut running = Running::new(parked.guarded, now, start, parked.epochs, Step::Held { after });
+        let mut running =
+            LocalSubmission::new(parked.guarded, now, start, parked.epochs, SubmissionStep::Held { after });
         running.epoch = parked.epoch;
         running.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), running);
@@ -134,8 +135,9 @@ impl LocalWorld<'_> {
         if self.is_closing {
             return;
         }
-        let of_step = |running: &Running| {
-            matches!(running.step, Step::Parking { .. } | Step::GoingOn) && running.ended.is_none()
+        let of_step = |running: &LocalSubmission| {
+            matches!(running.step, SubmissionStep::Parking { .. } | SubmissionStep::GoingOn)
+                && running.ended.is_none()
         };
         let moving: Vec<SubmissionKey> =
             self.running.iter().filter(|(_, running)| of_step(running)).map(|(of, _)| of.clone()).collect();
@@ -143,7 +145,7 @@ impl LocalWorld<'_> {
             let Some(running) = self.running.get_mut(&of) else { continue };
             let gate = running.guarded.as_ref().map(|guarded| &guarded.gate);
             match running.step {
-                Step::Parking { until } => match gate.and_then(Gate::parked) {
+                SubmissionStep::Parking { until } => match gate.and_then(Gate::parked) {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
                         running.stop();
@@ -152,8 +154,8 @@ impl LocalWorld<'_> {
                     }
                     None => {}
                 },
-                Step::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
-                    running.step = Step::AtWork;
+                SubmissionStep::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
+                    running.step = SubmissionStep::AtWork;
                 }
                 _ => {}
             }
@@ -163,7 +165,7 @@ impl LocalWorld<'_> {
     }
 
     /// Records that all ranks of a submission are parked; for the engine, the submission has ended.
-    fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
+    fn park(&mut self, of: &SubmissionKey, words: &[RankWord], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let Some(running) = self.running.get_mut(of) else { return };
         let Some(guarded) = running.guarded.take() else { return };
@@ -186,7 +188,8 @@ impl LocalWorld<'_> {
     fn release(&mut self) {
         let Self { running, parking, site, devices, clock, .. } = self;
         for (of, running_job) in running.iter_mut() {
-            let (Step::Held { after }, Some(guarded)) = (&mut running_job.step, &mut running_job.guarded)
+            let (SubmissionStep::Held { after }, Some(guarded)) =
+                (&mut running_job.step, &mut running_job.guarded)
             else {
                 continue;
             };
@@ -197,12 +200,12 @@ impl LocalWorld<'_> {
             }
             if guarded.origin == *of {
                 let _ = guarded.go();
-                (running_job.step, running_job.since) = (Step::AtWork, clock.time());
+                (running_job.step, running_job.since) = (SubmissionStep::AtWork, clock.time());
             } else {
                 let folder = report_folder(&site.site.state, &of.run, &of.name());
                 // If the request cannot be written now, it is written at the next check.
-                if guarded.gate.say(Want::Go { reports: &folder }).is_ok() {
-                    running_job.step = Step::GoingOn;
+                if guarded.gate.say(GateRequest::Go { reports: &folder }).is_ok() {
+                    running_job.step = SubmissionStep::GoingOn;
                 }
             }
         }
@@ -215,9 +218,9 @@ impl LocalWorld<'_> {
 
     /// Returns whether others wait for answers of ranks.
     pub fn is_switching(&self) -> bool {
-        let is_moving = |running: &Running| match &running.step {
-            Step::Parking { .. } => true,
-            Step::Held { after } => !self.waits_for_slots(after),
+        let is_moving = |running: &LocalSubmission| match &running.step {
+            SubmissionStep::Parking { .. } => true,
+            SubmissionStep::Held { after } => !self.waits_for_slots(after),
             _ => false,
         };
         self.running.values().any(|running| running.ended.is_none() && is_moving(running))
@@ -226,8 +229,8 @@ impl LocalWorld<'_> {
 
     /// Returns the next deadline of trainings that take too long.
     pub fn due(&self) -> Option<Time> {
-        let until = |running: &Running| match running.step {
-            Step::Parking { until } if running.ended.is_none() => Some(until),
+        let until = |running: &LocalSubmission| match running.step {
+            SubmissionStep::Parking { until } if running.ended.is_none() => Some(until),
             _ => None,
         };
         let parking = self.running.values().filter_map(until);

@@ -9,10 +9,10 @@ use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
-use crate::local::parking::{Parking, Said};
+use crate::local::parking::{Parking, ParkingNotes};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{Running, Step};
-use crate::local::slots::Sharing;
+use crate::local::running::{LocalSubmission, SubmissionStep};
+use crate::local::slots::GpuSharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, ScriptContext, reported, word_end};
@@ -47,11 +47,11 @@ pub struct LocalWorld<'a> {
     pub(super) site: LocalSite,
     pub(super) devices: Devices,
     pub(super) waker: &'a Waker,
-    pub(super) running: BTreeMap<SubmissionKey, Running>,
+    pub(super) running: BTreeMap<SubmissionKey, LocalSubmission>,
     pub(super) parking: Parking,
-    pub(super) sharing: Sharing,
+    pub(super) sharing: GpuSharing,
     /// Messages for people about switches, in order.
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<ParkingNotes>,
     /// The last samples of running submissions.
     samples: RecentSamples,
     /// The run that was prepared last, with its id.
@@ -81,7 +81,7 @@ impl<'a> LocalWorld<'a> {
             waker,
             running: BTreeMap::new(),
             parking: Parking::default(),
-            sharing: Sharing::default(),
+            sharing: GpuSharing::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
@@ -192,19 +192,19 @@ impl<'a> LocalWorld<'a> {
         if std::mem::replace(&mut self.is_closing, true) {
             return;
         }
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::stop);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::stop);
         self.parking.end_all(self.now());
     }
 
     /// Ends all running submissions at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
-        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::kill);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(LocalSubmission::kill);
         self.parking.kill();
     }
 
     /// Returns the messages about switches since the last call.
-    pub fn said(&mut self) -> Vec<Said> {
+    pub fn said(&mut self) -> Vec<ParkingNotes> {
         std::mem::take(&mut self.said)
     }
 
@@ -238,7 +238,7 @@ impl<'a> LocalWorld<'a> {
         if let Some(running) = self.running.get(&of) {
             let queue_state = match (&running.ended, &running.step) {
                 (Some((end, at)), _) => QueueState::Ended { end: end.clone(), at: Some(*at) },
-                (None, Step::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
+                (None, SubmissionStep::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
                 (None, _) => {
                     QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
                 }

@@ -15,7 +15,7 @@ pub use self::tensors::{FileError, Tensors};
 use hsched_model::number::to_f64;
 
 /// The tensors of one copy, and its number of steps.
-pub struct Part<'a> {
+pub struct MergePart<'a> {
     /// Name of the copy in messages.
     pub name: String,
     pub tensors: &'a Tensors,
@@ -41,7 +41,7 @@ pub enum MergeError {
 ///
 /// # Errors
 /// If no copy has done a step.
-pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
+pub fn weights(parts: &[MergePart<'_>]) -> Result<Vec<f64>, MergeError> {
     let total: u64 = parts.iter().map(|part| part.steps).sum();
     if total == 0 {
         return Err(MergeError::NoSteps);
@@ -54,9 +54,10 @@ pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
 ///
 /// # Errors
 /// If the copies do not match, or one contains NaN or infinities.
-pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
+pub fn merge(parts: &[MergePart<'_>]) -> Result<Tensors, MergeError> {
     let weights = weights(parts)?;
-    let taken: Vec<(&Part<'_>, f64)> = parts.iter().zip(weights).filter(|(part, _)| part.steps > 0).collect();
+    let taken: Vec<(&MergePart<'_>, f64)> =
+        parts.iter().zip(weights).filter(|(part, _)| part.steps > 0).collect();
     let first = taken[0].0;
     for (part, _) in &taken {
         check_names(first, part)?;
@@ -83,7 +84,7 @@ pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
     Ok(Tensors::new(merged, first.tensors.metadata().cloned()))
 }
 
-fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
+fn check_names(has: &MergePart<'_>, lacks: &MergePart<'_>) -> Result<(), MergeError> {
     match has.tensors.iter().find(|(name, _)| lacks.tensors.get(name).is_none()) {
         None => Ok(()),
         Some((name, _)) => Err(MergeError::Missing {
@@ -95,7 +96,7 @@ fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
 }
 
 /// Returns the numbers of one copy's tensor.
-fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
+fn numbers(part: &MergePart<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
     let found =
         part.tensors.get(name).and_then(|tensor| Some(Float::of(tensor.kind)?.numbers(&tensor.bytes)));
     let numbers = found.unwrap_or_default();
@@ -105,7 +106,7 @@ fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
     Ok(numbers)
 }
 
-fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u8>, MergeError> {
+fn mean_of(taken: &[(&MergePart<'_>, f64)], name: &str, float: Float) -> Result<Vec<u8>, MergeError> {
     let mean_name = name.strip_suffix("running_var").filter(|base| base.is_empty() || base.ends_with('.'));
     let mean_name = mean_name.map(|base| format!("{base}running_mean"));
     let has_mean =
@@ -126,8 +127,8 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
 
 /// Returns the weighted sum over the copies, in their order.
 fn sum(
-    taken: &[(&Part<'_>, f64)],
-    values: impl Fn(&Part<'_>) -> Result<Vec<f64>, MergeError>,
+    taken: &[(&MergePart<'_>, f64)],
+    values: impl Fn(&MergePart<'_>) -> Result<Vec<f64>, MergeError>,
 ) -> Result<Vec<f64>, MergeError> {
     let mut total: Option<Vec<f64>> = None;
     for (part, weight) in taken {
@@ -141,7 +142,7 @@ fn sum(
 }
 
 /// Returns the maximum of counters, which are single numbers; other integers must be equal.
-fn integers(taken: &[(&Part<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
+fn integers(taken: &[(&MergePart<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
     let first = taken[0].0;
     let mut largest: &[u8] = &[];
     for (part, _) in taken {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     fn merged(files: &[(&Tensors, u64)]) -> Result<Tensors, MergeError> {
-        let parts = files.iter().enumerate().map(|(number, &(tensors, steps))| Part {
+        let parts = files.iter().enumerate().map(|(number, &(tensors, steps))| MergePart {
             name: format!("copy {number}"),
             tensors,
             steps,

@@ -16,14 +16,14 @@ pub struct Facts {
     /// Newest CUDA version that the driver supports, such as `12.4`.
     pub cuda: Option<String>,
     /// GPUs in NVML's order, which is the order of PCI addresses.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuDevice>,
     /// Missing information, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gpu {
+pub struct GpuDevice {
     /// Name from NVML, such as `NVIDIA H100 80GB HBM3`.
     pub name: String,
     pub uuid: String,
@@ -37,7 +37,7 @@ pub struct Gpu {
     pub processes: Vec<u32>,
     /// Whether it is partitioned by MIG; programs then use its `slices`.
     pub mig: bool,
-    pub slices: Vec<Slice>,
+    pub slices: Vec<MigDevice>,
     /// Active links to other GPUs.
     pub links: Vec<Link>,
     pub pcie: Option<Pcie>,
@@ -45,7 +45,7 @@ pub struct Gpu {
 
 /// A MIG device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slice {
+pub struct MigDevice {
     /// Name from NVML, such as `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
     pub name: String,
     pub uuid: String,

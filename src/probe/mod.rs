@@ -9,7 +9,7 @@ mod translate;
 
 use sysinfo::System;
 
-pub use self::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+pub use self::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 pub use self::translate::{gpu_types, node};
 
 /// Returns the memory of this machine that is free or reclaimable, in bytes.

@@ -4,7 +4,7 @@
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
+use super::facts::{Facts, GpuDevice, Link, MigDevice, Pcie, Peer};
 
 /// Maximum number of links of a GPU, as in NVML.
 const MOST_LINKS: u32 = 18;
@@ -58,12 +58,12 @@ fn lower(error: &NvmlError) -> String {
     error.to_string().trim_end_matches('.').to_owned()
 }
 
-fn gpu(device: &Device<'_>) -> Gpu {
+fn gpu(device: &Device<'_>) -> GpuDevice {
     let mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
     let pcie = || {
         Some(Pcie { generation: device.max_pcie_link_gen().ok()?, lanes: device.max_pcie_link_width().ok()? })
     };
-    Gpu {
+    GpuDevice {
         name: device.name().unwrap_or_default(),
         uuid: device.uuid().unwrap_or_default(),
         address: device.pci_info().map(|pci| pci.bus_id).unwrap_or_default(),
@@ -77,11 +77,11 @@ fn gpu(device: &Device<'_>) -> Gpu {
     }
 }
 
-fn slices(device: &Device<'_>) -> Vec<Slice> {
+fn slices(device: &Device<'_>) -> Vec<MigDevice> {
     let slice = |index| {
         // Indices between slices may be unused.
         let mig_device = device.mig_device_by_index(index).ok()?;
-        Some(Slice {
+        Some(MigDevice {
             name: mig_device.name().unwrap_or_default(),
             uuid: mig_device.uuid().unwrap_or_default(),
             memory: memory(&mig_device),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::{Facts, Gpu, Peer};
+use super::facts::{Facts, GpuDevice, Peer};
 use hsched_model::{BitRate, Bytes, GpuStock, GpuType, Node, NodeName, Usage};
 
 /// The text after " MIG " in the name of a MIG device is its profile.
@@ -36,12 +36,12 @@ pub fn node(facts: &Facts) -> Node {
 }
 
 /// Returns the types of a GPU's units: the GPU itself, or its MIG slices.
-pub fn gpu_types(gpu: &Gpu) -> Vec<GpuType> {
+pub fn gpu_types(gpu: &GpuDevice) -> Vec<GpuType> {
     units(gpu).into_iter().map(|(gpu_type, ..)| gpu_type).collect()
 }
 
 /// Returns type and memory of each unit of a GPU that programs can use, and whether it is in use.
-fn units(gpu: &Gpu) -> Vec<(GpuType, Option<Bytes>, bool)> {
+fn units(gpu: &GpuDevice) -> Vec<(GpuType, Option<Bytes>, bool)> {
     if !gpu.mig {
         return vec![(gpu_type(&gpu.name), gpu.memory.map(Bytes), !gpu.processes.is_empty())];
     }
@@ -72,7 +72,7 @@ fn unnamed() -> NodeName {
 }
 
 /// Returns the rate at which the slowest GPU can send to its neighbour in a ring; `None` if it is unknown.
-fn rate(gpus: &[Gpu]) -> Option<BitRate> {
+fn rate(gpus: &[GpuDevice]) -> Option<BitRate> {
     // Slices cannot communicate with each other.
     if gpus.len() < 2 || gpus.iter().any(|gpu| gpu.mig) {
         return None;
@@ -84,8 +84,8 @@ fn rate(gpus: &[Gpu]) -> Option<BitRate> {
 }
 
 /// Returns whether links connect all GPUs, directly or through switches; bridged pairs do not.
-fn linked(gpus: &[Gpu]) -> bool {
-    let ends = |gpu: &Gpu| {
+fn linked(gpus: &[GpuDevice]) -> bool {
+    let ends = |gpu: &GpuDevice| {
         let peers = gpu.links.iter().filter_map(|link| match &link.peer {
             Peer::Address(address) => Some(address.to_ascii_lowercase()),
             Peer::Unknown => None,
@@ -103,7 +103,7 @@ fn linked(gpus: &[Gpu]) -> bool {
 }
 
 /// Returns the total one-way rate of all links of a GPU, in Gbit/s.
-fn nvlink(gpu: &Gpu) -> Option<f64> {
+fn nvlink(gpu: &GpuDevice) -> Option<f64> {
     let one = |version| match version {
         // NVML numbers 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and 5.0 from 1 to 7.
         1 => Some(160.0),
@@ -116,7 +116,7 @@ fn nvlink(gpu: &Gpu) -> Option<f64> {
 }
 
 /// Returns the one-way rate of a GPU's PCI Express lanes, in Gbit/s.
-fn pcie(gpu: &Gpu) -> Option<f64> {
+fn pcie(gpu: &GpuDevice) -> Option<f64> {
     let pcie = gpu.pcie?;
     // Transfers per second times the efficiency of the line code.
     let lane = match pcie.generation {
@@ -133,10 +133,10 @@ fn pcie(gpu: &Gpu) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::facts::{Link, Pcie, Slice};
+    use crate::probe::facts::{Link, MigDevice, Pcie};
 
-    fn gpu(name: &str, address: &str, peers: &[&str]) -> Gpu {
-        Gpu {
+    fn gpu(name: &str, address: &str, peers: &[&str]) -> GpuDevice {
+        GpuDevice {
             name: name.to_owned(),
             address: address.to_owned(),
             memory: Some(32 << 30),
@@ -145,11 +145,11 @@ mod tests {
                 .map(|peer| Link { version: 2, peer: Peer::Address((*peer).to_owned()) })
                 .collect(),
             pcie: Some(Pcie { generation: 3, lanes: 16 }),
-            ..Gpu::default()
+            ..GpuDevice::default()
         }
     }
 
-    fn machine(gpus: Vec<Gpu>) -> Node {
+    fn machine(gpus: Vec<GpuDevice>) -> Node {
         node(&Facts {
             host: "Box7.example.org".into(),
             cpus: 8,
@@ -160,7 +160,7 @@ mod tests {
         })
     }
 
-    fn rate(gpus: Vec<Gpu>) -> Option<f64> {
+    fn rate(gpus: Vec<GpuDevice>) -> Option<f64> {
         machine(gpus).intra_node.map(BitRate::gigabits_per_second)
     }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn equal_gpus_are_counted_and_busy_ones_are_used() {
-        let busy = Gpu { processes: vec![7], ..gpu("Tesla T4", "1", &[]) };
+        let busy = GpuDevice { processes: vec![7], ..gpu("Tesla T4", "1", &[]) };
         let seen = machine(vec![gpu("Tesla V100", "0", &[]), busy, gpu("Tesla T4", "2", &[])]);
         let stock: Vec<_> =
             seen.gpus.iter().map(|stock| (stock.gpu_type.as_str(), stock.total, stock.used)).collect();
@@ -189,12 +189,12 @@ mod tests {
 
     #[test]
     fn slices_are_types_of_their_own() {
-        let slice = |name: &str, pid: &[u32]| Slice {
+        let slice = |name: &str, pid: &[u32]| MigDevice {
             name: name.to_owned(),
             processes: pid.to_vec(),
-            ..Slice::default()
+            ..MigDevice::default()
         };
-        let cut = Gpu {
+        let cut = GpuDevice {
             mig: true,
             slices: vec![
                 slice("NVIDIA A100-SXM4-40GB MIG 3g.20gb", &[]),
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(types[..2], [format!("{whole}_3g.20gb"), format!("{whole}_1g.5gb+me")]);
         assert!(gpu_types(&cut).iter().all(GpuType::is_mig_slice), "{types:?}");
         assert_eq!(machine(vec![cut.clone(), gpu("A", "1", &[])]).intra_node, None);
-        assert_eq!(machine(vec![Gpu { slices: Vec::new(), ..cut }]).gpus, []);
+        assert_eq!(machine(vec![GpuDevice { slices: Vec::new(), ..cut }]).gpus, []);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             [("0", "1"), ("1", "0"), ("2", "3"), ("3", "2")].map(|(device, peer)| v100(device, &[peer]));
         assert_eq!(rate(pairs.to_vec()), Some(126.0));
         assert_eq!(rate(vec![v100("0", &[])]), None);
-        assert_eq!(rate(vec![v100("0", &[]), Gpu { pcie: None, ..v100("1", &[]) }]), None);
+        assert_eq!(rate(vec![v100("0", &[]), GpuDevice { pcie: None, ..v100("1", &[]) }]), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::entry::{Layer, Origin, SettingEntry, Typed};
 use super::environment::no_color;
 use super::forbidden::Feature;
-use super::given::Given;
+use super::given::TypedValue;
 use super::keys::{KEYS, Key, SetBy};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
@@ -184,7 +184,7 @@ impl Settings {
             problems.push(SettingsProblem { origin, key: full_name(key, &item), error });
             return;
         }
-        let given = Given { item: &item, typed: &typed, base, home: sources.home.as_deref() };
+        let given = TypedValue { item: &item, typed: &typed, base, home: sources.home.as_deref() };
         match (key.set)(self, &given) {
             Ok(()) => {
                 self.origins.insert((key.name, item), origin);

@@ -16,7 +16,7 @@ use hsched_model::formats::{ValueError, nearest, quoted};
 
 /// A setting from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
+pub struct CommandLineSetting {
     /// The flag as typed, such as `--set` or `--account`.
     pub name: String,
     /// Key, such as `account` or `capacity.v100`.
@@ -50,7 +50,7 @@ const OF_TRAINING: [&str; 14] = [
     "STOP_GRACE_S",
 ];
 
-impl Flag {
+impl CommandLineSetting {
     /// Returns the setting of a flag that is named like its key, if it was given.
     pub fn of_key(key: &str, value: Option<&str>) -> Option<Self> {
         Some(Self { name: format!("--{key}"), key: key.to_owned(), value: value?.to_owned() })
@@ -117,11 +117,11 @@ pub(super) fn read_environment(
 
 /// Adds the settings of flags, in their order.
 pub(super) fn read_flags(
-    flags: &[Flag],
+    flags: &[CommandLineSetting],
     entries: &mut Vec<SettingEntry>,
     problems: &mut Vec<SettingsProblem>,
 ) {
-    for Flag { name, key, value } in flags {
+    for CommandLineSetting { name, key, value } in flags {
         let origin = Origin::Flag { name: name.clone() };
         let (head, item) = key.split_once('.').unwrap_or((key, ""));
         match Key::named(head) {

@@ -11,7 +11,7 @@ use hsched_model::formats::{
 use hsched_model::{BitRate, Bytes, ErrorId, Seconds};
 
 /// A typed value with the context of its interpretation.
-pub(super) struct Given<'a> {
+pub(super) struct TypedValue<'a> {
     /// Key inside a table; empty for other settings.
     pub(super) item: &'a str,
     pub(super) typed: &'a Typed,
@@ -21,7 +21,7 @@ pub(super) struct Given<'a> {
     pub(super) home: Option<&'a Path>,
 }
 
-impl Given<'_> {
+impl TypedValue<'_> {
     /// Returns the name of an account, partition or quality of service; an empty text unsets it.
     pub(super) fn name(&self) -> Result<Option<String>, ValueError> {
         match self.text()? {

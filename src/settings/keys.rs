@@ -10,7 +10,7 @@ use self::values::{
     set_untyped,
 };
 use super::decided::Settings;
-use super::given::Given;
+use super::given::TypedValue;
 use hsched_model::formats::{ValueError, duration_text, nearest, one_line};
 use hsched_model::{BitRate, Bytes, ErrorId, GpuType};
 
@@ -27,7 +27,7 @@ pub struct Key {
     /// Whether it is a table, whose entries are merged over the layers one by one.
     pub table: bool,
     pub set_by: SetBy,
-    pub(super) set: fn(&mut Settings, &Given<'_>) -> Result<(), ValueError>,
+    pub(super) set: fn(&mut Settings, &TypedValue<'_>) -> Result<(), ValueError>,
     /// Values as text, each with its key inside the table (empty for other settings).
     pub(super) show: fn(&Settings) -> Vec<(String, String)>,
 }

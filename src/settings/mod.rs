@@ -20,7 +20,7 @@ mod tests;
 
 pub use self::decided::{ColorMode, SettingRow, Settings};
 pub use self::entry::{Layer, Origin};
-pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
+pub use self::environment::{CommandLineSetting, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::forbidden::Feature;
 pub use self::keys::{KEYS, Key, SetBy};
 pub use self::problem::{SettingsProblem, SettingsProblems};

@@ -13,7 +13,7 @@ use etcetera::BaseStrategy;
 
 use super::entry::{Layer, Origin, SettingEntry};
 use super::environment::{
-    Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
+    CommandLineSetting, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
 };
 use super::file;
 use super::problem::SettingsProblem;
@@ -43,7 +43,7 @@ pub struct Sources {
     /// Id of the user, whose own files are trusted; `None` trusts every file.
     pub user: Option<u32>,
     /// Settings from the command line; later ones take precedence.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<CommandLineSetting>,
 }
 
 /// Result of the search for a project file.
@@ -118,7 +118,7 @@ pub fn is_dumb_terminal() -> bool {
 
 impl Sources {
     /// Returns the sources of this process, with settings from its command line.
-    pub fn of_process(flags: Vec<Flag>) -> Self {
+    pub fn of_process(flags: Vec<CommandLineSetting>) -> Self {
         let strategy = etcetera::base_strategy::Xdg::new().ok();
         let strategy = strategy.filter(|strategy| strategy.home_dir().is_absolute());
         let variables = std::env::vars_os();

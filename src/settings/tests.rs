@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{Flag, Settings, Sources};
+use super::{CommandLineSetting, Settings, Sources};
 
 /// A machine with only the given files under a temporary root.
 struct World {
@@ -46,7 +46,7 @@ impl World {
     }
 
     fn flag(mut self, text: &str) -> Self {
-        self.sources.flags.push(Flag::set(text).expect("a flag"));
+        self.sources.flags.push(CommandLineSetting::set(text).expect("a flag"));
         self
     }
 
@@ -214,7 +214,7 @@ fn variables_name_other_files() {
     assert_snapshot!(named("../../../x.toml").show(), @"qos = x (/home/project/deep/../../../x.toml:1)");
     assert_snapshot!(named("").show(), @"");
     assert_snapshot!(named("missing.toml").show(), @"/home/project/deep/missing.toml: cannot be read: No such file or directory (os error 2); HSCHED_CONFIG names this file");
-    assert!(Flag::set("account").is_err());
+    assert!(CommandLineSetting::set("account").is_err());
 }
 
 #[test]
@@ -248,7 +248,7 @@ proptest! {
     #[test]
     fn no_text_panics(text in "[a-z_0-9=.'\"\\[\\]{},# \\n-]{0,60}|\\PC{0,30}", key in "[a-z_.]{0,20}") {
         let mut world = World::new().file(USER, &text).variable("HSCHED_NODE_GBPS", "x");
-        world.sources.flags.push(Flag { name: "--set".to_owned(), key, value: text });
+        world.sources.flags.push(CommandLineSetting { name: "--set".to_owned(), key, value: text });
         let _any = Settings::load(&world.sources);
     }
 }

@@ -4,7 +4,7 @@ use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
-use hsched_plan::{Outcome, Quality};
+use hsched_plan::{PlanFigures, Quality};
 
 /// A policy with its result, or the reason why it cannot handle the problem.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Compared {
 pub struct PolicyResult {
     /// Number of placed jobs.
     pub placed: usize,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<PlanFigures>,
     pub quality: Option<Quality>,
     /// Running time of the policy.
     pub time: Seconds,
@@ -50,7 +50,7 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
         match &row.result {
             Ok(PolicyResult { placed, outcome, quality, time }) => {
                 let figure =
-                    |text: &dyn Fn(&Outcome) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
+                    |text: &dyn Fn(&PlanFigures) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
                 table.row([
                     row.policy.to_owned(),
                     placed.to_string(),

@@ -9,8 +9,8 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
 use hsched_plan::{
-    Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Limit, Objective, Obstacle,
-    Problem, TypeMarket, Verdict,
+    Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Objective, Obstacle,
+    PlacementLimit, Problem, TypeMarket, Verdict,
 };
 
 /// A plan with its explanation.
@@ -270,7 +270,7 @@ impl Explained<'_> {
             sentences.extend(types.map(|types| format!("{begin} {types} {end}")));
         };
         let worth = |ty: usize| job.is_more_worth_it(market, ty);
-        let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
+        let taken = |ty: &usize| job.limits.contains(&PlacementLimit::Taken { gpu_type: *ty });
         let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
         let (more, last) = if job.replicas.is_empty() {
             ("one more", "its last")

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ui::Explained;
-use hsched_plan::{Alternative, GpuCountEffect, JobExplanation, Limit, Obstacle, Verdict};
+use hsched_plan::{Alternative, GpuCountEffect, JobExplanation, Obstacle, PlacementLimit, Verdict};
 
 impl Explained<'_> {
     /// Returns the prices and the full explanation of the selected jobs. Times and prices are in seconds:
@@ -99,17 +99,17 @@ impl Explained<'_> {
         taken.map(|(count, gpu_type)| json!({ "type": gpu_type.as_str(), "count": count })).collect()
     }
 
-    fn limit_json(&self, limit: &Limit) -> Value {
+    fn limit_json(&self, limit: &PlacementLimit) -> Value {
         let name = |ty: usize| self.problem.labels[ty].as_str();
         match limit {
-            Limit::Most(obstacle) => json!({ "limit": "most", "reason": obstacle.to_string() }),
-            Limit::Least { least } => json!({ "limit": "least", "count": least }),
-            Limit::Taken { gpu_type } => json!({ "limit": "taken", "type": name(*gpu_type) }),
-            Limit::Illegal { gpu_type, obstacle } => {
+            PlacementLimit::Most(obstacle) => json!({ "limit": "most", "reason": obstacle.to_string() }),
+            PlacementLimit::Least { least } => json!({ "limit": "least", "count": least }),
+            PlacementLimit::Taken { gpu_type } => json!({ "limit": "taken", "type": name(*gpu_type) }),
+            PlacementLimit::Illegal { gpu_type, obstacle } => {
                 json!({ "limit": "illegal", "type": name(*gpu_type), "reason": obstacle.to_string() })
             }
-            Limit::NoGain => json!({ "limit": "no_gain" }),
-            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => json!({
+            PlacementLimit::NoGain => json!({ "limit": "no_gain" }),
+            PlacementLimit::Accumulation { gpu_type, micro_batches, batch, memory } => json!({
                 "limit": "accumulation",
                 "type": name(*gpu_type),
                 "micro_batches": micro_batches,

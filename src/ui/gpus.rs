@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ui::{Align, Table, Terminal};
-use hsched_model::catalogue::{Gpu, Recognised, Slice, source, spellings};
+use hsched_model::catalogue::{Gpu, MigSlice, Recognised, source, spellings};
 
 /// Returns the table of GPUs.
 pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal) -> String {
@@ -44,7 +44,7 @@ pub fn gpu_details(name: &str, known: &Recognised, terminal: Terminal) -> String
     format!("{heading}\n\n{}", blocks.join("\n"))
 }
 
-fn details(gpu: &Gpu, slice: Option<&Slice>, terminal: Terminal) -> String {
+fn details(gpu: &Gpu, slice: Option<&MigSlice>, terminal: Terminal) -> String {
     let mut table = Table::new(&[("GPU", Align::Left), ("", Align::Left)]);
     let mut row = |key: &str, value: String| table.row([key.to_owned(), value]);
     row("name", gpu.name.clone());
@@ -89,7 +89,7 @@ fn other_names(gpu: &Gpu) -> Vec<&str> {
     model.into_iter().chain(short).collect()
 }
 
-fn slice_text(gpu: &Gpu, slice: &Slice) -> String {
+fn slice_text(gpu: &Gpu, slice: &MigSlice) -> String {
     let compute = gpu
         .compute_slices()
         .map_or_else(String::new, |all| format!("{}/{all} of the compute, ", slice.compute));

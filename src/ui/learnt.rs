@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Speed};
-use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
+use hsched_plan::throughput::{Lesson, MeasuredSpeed, Sample, SpeedKey};
 
 /// Speeds at the last message, or as known before any message.
 #[derive(Debug, Default)]
@@ -13,11 +13,11 @@ pub(super) struct LearntSpeeds {
 }
 
 /// The change of a speed through samples of one moment.
-struct Change<'a> {
+struct SpeedChange<'a> {
     /// The sample with the most steps.
     sample: &'a Sample,
-    before: Option<Measured>,
-    after: Measured,
+    before: Option<MeasuredSpeed>,
+    after: MeasuredSpeed,
 }
 
 /// Relative changes below this are not worth a message.
@@ -45,7 +45,7 @@ impl LearntSpeeds {
         &mut self,
         given: Option<&BTreeMap<GpuType, Speed>>,
         key: &SpeedKey,
-        change: &Change<'_>,
+        change: &SpeedChange<'_>,
     ) -> Option<String> {
         let batch = to_f64(change.sample.batch);
         let rate = change.after.speed.rate_at(batch);
@@ -74,11 +74,11 @@ impl LearntSpeeds {
 }
 
 /// Returns the changes by speed.
-fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, Change<'a>> {
-    let mut changes: BTreeMap<&SpeedKey, Change<'_>> = BTreeMap::new();
+fn changes<'a>(samples: &'a [Sample], lessons: &[Lesson]) -> BTreeMap<&'a SpeedKey, SpeedChange<'a>> {
+    let mut changes: BTreeMap<&SpeedKey, SpeedChange<'_>> = BTreeMap::new();
     for (sample, lesson) in samples.iter().zip(lessons) {
         let Lesson::Learnt { before, after } = *lesson else { continue };
-        let change = changes.entry(&sample.key).or_insert(Change { sample, before, after });
+        let change = changes.entry(&sample.key).or_insert(SpeedChange { sample, before, after });
         change.after = after;
         if sample.steps > change.sample.steps {
             change.sample = sample;

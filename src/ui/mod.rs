@@ -60,19 +60,21 @@ pub use self::quantity::{date, duration, moment};
 pub use self::results::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
 pub use self::review::{Reviewed, review_text};
 pub use self::script_status::{part_word, script_details, script_json, scripts_table};
-pub use self::simulation::{Cell, Simulated, simulation_table};
+pub use self::simulation::{Simulated, SweepCell, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::slow_nodes::{slow_lines, slow_note};
-pub use self::status::{Best, Files, JobSummary, Metrics, bests, status_table, unfolded_status_table};
+pub use self::status::{
+    Best, JobSummary, Metrics, SubmissionFiles, bests, status_table, unfolded_status_table,
+};
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::merged as merged_story;
-pub use self::story::{Story, StoryLine, Topic};
+pub use self::story::{Story, StoryLine, StoryTopic};
 pub use self::sweep::{idle_seed, sweep_table};
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
 pub use self::text::wrap;
-pub use self::top::{Key, TopRow, TopScreen, TopView, top_details, top_gpus};
+pub use self::top::{KeyPress, TopRow, TopScreen, TopView, top_details, top_gpus};
 pub use self::when::{
     When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
 };

@@ -8,8 +8,8 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{Job, Seconds, hostlist};
 use hsched_plan::{
-    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
-    Quality, Rank, Slot, Verdict, advice,
+    Bound, CheckedPlan, Deadlines, Due, Dues, FewerGpus, JobModel, Objective, Placement, PlanFigures,
+    Problem, Quality, Rank, Slot, Verdict, advice,
 };
 
 /// A job of the plan, or all copies of one training.
@@ -169,7 +169,7 @@ fn due(problem: &Problem, job: &JobModel, done: Seconds) -> String {
 }
 
 /// Returns what is proven about deadlines and times if the objective's gap is not zero.
-fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &Outcome) -> String {
+fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome: &PlanFigures) -> String {
     let dues = Dues::of(problem);
     let placed = plan.placed().len();
     let (least, late) = (dues.least_late(bound.lower, placed), dues.late_in(problem, plan));
@@ -192,7 +192,7 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
 }
 
 /// Says that a job would finish sooner on fewer of its GPUs, and how to request that.
-fn fewer(problem: &Problem, advice: &Advice) -> String {
+fn fewer(problem: &Problem, advice: &FewerGpus) -> String {
     let job = &problem.jobs[advice.job];
     let count: u32 = job.replicas_by_type(&advice.slots).iter().flatten().sum();
     let key = if job.replica.is_some() { "max_replicas" } else { "max_gpus" };
@@ -213,7 +213,7 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     let plural = if all == 1 { "" } else { "s" };
     let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
     let mut is_unproven = false;
-    if let Some(outcome) = Outcome::of(problem, plan) {
+    if let Some(outcome) = PlanFigures::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
         let _ =
             writeln!(text, "mean completion time {mean}, makespan {last}, fairness {:.3}", outcome.fairness);

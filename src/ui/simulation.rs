@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_lab::replay::{Figures, Options, Record, Trace};
+use hsched_lab::replay::{Figures, Options, ReplayRecord, Trace};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::TraceBound;
 
 /// One combination of varied parameters.
 #[derive(Clone)]
-pub struct Cell {
+pub struct SweepCell {
     pub trace: Arc<Trace>,
     pub options: Options,
     /// The varied parameters that are not averaged, with their values; names as in the JSON.
@@ -25,9 +25,9 @@ pub struct Cell {
 
 /// The result of one policy on a trace.
 pub struct Simulated {
-    pub cell: Cell,
+    pub cell: SweepCell,
     pub policy: String,
-    pub record: Record,
+    pub record: ReplayRecord,
     pub figures: Option<Figures>,
     /// Why the policy cannot handle the trace; its record is then empty.
     pub error: Option<String>,
@@ -41,10 +41,10 @@ const WIDEST: usize = 72;
 
 impl Simulated {
     /// Returns a replay with its metrics.
-    pub fn new(cell: Cell, policy: String, record: Result<Record, String>) -> Self {
+    pub fn new(cell: SweepCell, policy: String, record: Result<ReplayRecord, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
-            Err(error) => (Record::default(), Some(error)),
+            Err(error) => (ReplayRecord::default(), Some(error)),
         };
         let figures = Figures::of(&cell.trace, &record);
         Self { cell, policy, record, figures, error }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::simulation::{Cell, Simulated};
-use hsched_lab::replay::{Event, TaskFacts};
+use crate::ui::simulation::{Simulated, SweepCell};
+use hsched_lab::replay::{ReplayEvent, TaskFacts};
 use hsched_model::number::to_f64;
 use hsched_plan::Problem;
-use hsched_plan::kit::{Gpu, TaskRun};
+use hsched_plan::kit::{TaskGpu, TaskRun};
 
 /// Returns a metric of a run; `None` if it has none.
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
@@ -59,7 +59,7 @@ pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
 
 /// Returns prices over time by GPU type, and the bound that they prove, which is the bound itself unless a
 /// simpler argument proves more.
-fn certificate_json(cell: &Cell) -> Value {
+fn certificate_json(cell: &SweepCell) -> Value {
     let Some((proves, certificate)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
         return Value::Null;
     };
@@ -145,7 +145,7 @@ fn of_tasks(run: &Simulated, facts: &TaskFacts) -> Map<String, Value> {
         put("gap", json!(run.task_gap()));
         put("prices", prices.map(|(label, price)| (label.clone(), json!(price))).collect());
     } else {
-        let group = |gpus: &Vec<Gpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
+        let group = |gpus: &Vec<TaskGpu>| gpus.iter().map(|gpu| gpu_json(problem, gpu)).collect::<Value>();
         put("groups", facts.groups.iter().map(group).collect());
     }
     fields
@@ -161,7 +161,7 @@ fn put_rounds(value: &mut Value, facts: &TaskFacts, number: usize) {
     }
 }
 
-fn gpu_json(problem: &Problem, gpu: &Gpu) -> Value {
+fn gpu_json(problem: &Problem, gpu: &TaskGpu) -> Value {
     json!({
         "node": problem.nodes[gpu.node].name.as_str(),
         "type": problem.gpu_types[gpu.gpu_type].as_str(),
@@ -180,7 +180,7 @@ fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
 }
 
 /// The runs of one policy at one point of a sweep, over its seeds.
-pub(super) struct Point<'a> {
+pub(super) struct PolicyPoint<'a> {
     pub policy: &'a str,
     pub values: &'a [(&'static str, f64)],
     pub runs: Vec<&'a Simulated>,
@@ -194,20 +194,22 @@ pub(super) struct Mean {
 }
 
 /// Returns the points of a sweep, in the order of the runs.
-pub(super) fn points(runs: &[Simulated]) -> Vec<Point<'_>> {
-    let mut points: Vec<Point<'_>> = Vec::new();
+pub(super) fn points(runs: &[Simulated]) -> Vec<PolicyPoint<'_>> {
+    let mut points: Vec<PolicyPoint<'_>> = Vec::new();
     for run in runs {
         let known =
             points.iter_mut().find(|point| point.policy == run.policy && point.values == run.cell.values);
         match known {
             Some(point) => point.runs.push(run),
-            None => points.push(Point { policy: &run.policy, values: &run.cell.values, runs: vec![run] }),
+            None => {
+                points.push(PolicyPoint { policy: &run.policy, values: &run.cell.values, runs: vec![run] })
+            }
         }
     }
     points
 }
 
-impl Point<'_> {
+impl PolicyPoint<'_> {
     /// Returns whether any two of its runs differ; equal runs have no interval.
     pub(super) fn differs(&self) -> bool {
         self.runs.windows(2).any(|pair| {
@@ -232,7 +234,7 @@ impl Point<'_> {
 
 /// Returns the results of a sweep: `hsched.sweep/1`.
 pub fn sweep_json(runs: &[Simulated]) -> Value {
-    let point = |point: &Point<'_>| {
+    let point = |point: &PolicyPoint<'_>| {
         let mut entry = Map::new();
         for (name, value) in point.values {
             entry.insert((*name).to_owned(), json!(value));
@@ -272,7 +274,13 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 
 /// Returns the line of an event; `names` are those of the jobs by index in the file, `gpus` those of the
 /// problem.
-pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json(
+    problem: &Problem,
+    gpus: &[TaskGpu],
+    names: &[&str],
+    policy: &str,
+    event: &ReplayEvent,
+) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

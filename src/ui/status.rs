@@ -19,7 +19,7 @@ pub(super) const WORDS: [&str; 8] =
     ["running", "pending", "submitting", "stopping", "waiting", "completed", "failed", "cancelled"];
 
 /// Files of a submission, each with a label.
-pub type Files = Vec<(&'static str, String)>;
+pub type SubmissionFiles = Vec<(&'static str, String)>;
 
 /// A job with the data of its current or last submission.
 #[derive(Clone, Copy, Debug)]
@@ -175,21 +175,21 @@ fn summary(state: &State) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let counts = counts.join(", ");
-    let Some(times) = Times::of(state) else { return counts };
+    let Some(times) = JobTimes::of(state) else { return counts };
     let mean = times.mean.map(|mean| format!(", mean completion time {}", duration(mean)));
     format!("{counts}: {} in total{}", duration(times.total), mean.unwrap_or_default())
 }
 
 /// The times of jobs that have all ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Times {
+pub(super) struct JobTimes {
     /// From the first addition of a job to the last end.
     pub total: Seconds,
     /// Mean time from addition to end of the completed jobs.
     pub mean: Option<Seconds>,
 }
 
-impl Times {
+impl JobTimes {
     /// Returns the times if all jobs have ended; `None` otherwise or without jobs.
     pub(super) fn of(state: &State) -> Option<Self> {
         let mut ends = Vec::new();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status::{Files, JobSummary, ago, metric, nodes};
+use crate::ui::status::{JobSummary, SubmissionFiles, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
@@ -15,7 +15,7 @@ use hsched_model::{Seconds, Time};
 pub fn status_details(
     summary: JobSummary<'_>,
     named_metric: Option<&(String, f64)>,
-    files: &Files,
+    files: &SubmissionFiles,
     now: Time,
     terminal: Terminal,
 ) -> String {

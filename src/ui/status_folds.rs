@@ -17,12 +17,12 @@ const NAMED: usize = 3;
 #[derive(Debug)]
 pub(super) enum StatusRow<'a> {
     Job(&'a JobState),
-    Sweep(Sweep<'a>),
+    Sweep(SweepFold<'a>),
 }
 
 /// A sweep with its jobs in order.
 #[derive(Debug)]
-pub(super) struct Sweep<'a> {
+pub(super) struct SweepFold<'a> {
     pub(super) name: &'a str,
     jobs: Vec<&'a JobState>,
 }
@@ -47,13 +47,13 @@ pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
         });
         match known {
             Some(sweep) => sweep.jobs.push(tracked),
-            None => rows.push(StatusRow::Sweep(Sweep { name, jobs: vec![tracked] })),
+            None => rows.push(StatusRow::Sweep(SweepFold { name, jobs: vec![tracked] })),
         }
     }
     rows
 }
 
-impl Sweep<'_> {
+impl SweepFold<'_> {
     /// Returns the cells of its line: name, states, GPUs in use, epochs of all jobs, epoch time, end, best
     /// metric.
     pub(super) fn cells(&self, metrics: &Metrics, now: Time) -> [String; 7] {

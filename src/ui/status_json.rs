@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::slow_nodes::slow_json;
-use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
+use crate::ui::status::{JobSummary, JobTimes, Metrics, SubmissionFiles, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -14,7 +14,7 @@ pub fn status_json(
     chosen: &[&JobState],
     metrics: &Metrics,
     now: Time,
-    files: &dyn Fn(&JobState, &SubmissionRecord) -> Files,
+    files: &dyn Fn(&JobState, &SubmissionRecord) -> SubmissionFiles,
 ) -> Value {
     let mut counts: Map<String, Value> = Map::new();
     for tracked in &state.jobs {
@@ -22,7 +22,7 @@ pub fn status_json(
         let count = counts.get(word).and_then(Value::as_u64).unwrap_or(0);
         counts.insert(word.to_owned(), json!(count + 1));
     }
-    let times = Times::of(state);
+    let times = JobTimes::of(state);
     let metric = |tracked: &JobState| {
         metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
     };
@@ -46,7 +46,11 @@ pub fn status_json(
     })
 }
 
-fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecord) -> Files) -> Value {
+fn job(
+    tracked: &JobState,
+    now: Time,
+    files: &dyn Fn(&JobState, &SubmissionRecord) -> SubmissionFiles,
+) -> Value {
     let summary = JobSummary::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
@@ -127,7 +131,12 @@ fn curve(tracked: &JobState) -> Option<Value> {
     }))
 }
 
-fn run(attempt: &SubmissionRecord, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
+fn run(
+    attempt: &SubmissionRecord,
+    epochs: u64,
+    end: Option<(String, Time)>,
+    files: SubmissionFiles,
+) -> Value {
     let (end, ended) = end.unzip();
     let files: Map<String, Value> =
         files.into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();

@@ -36,14 +36,14 @@ pub struct StoryLine {
     pub at: Option<Time>,
     /// The job of the line; lines about nodes have none.
     pub job: Option<JobName>,
-    pub topic: Topic,
+    pub topic: StoryTopic,
     /// Without the name of the job.
     pub text: String,
 }
 
 /// The topic of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+pub enum StoryTopic {
     /// An order of the owner.
     Order,
     Submission,
@@ -72,7 +72,7 @@ pub enum Topic {
     Speed,
 }
 
-impl Topic {
+impl StoryTopic {
     const ALL: [Self; 18] = [
         Self::Order,
         Self::Submission,
@@ -199,7 +199,7 @@ impl Story {
         }
         shorten_waits(&mut lines);
         for line in &lines {
-            if let (Some(job), Topic::Submission) = (&line.job, line.topic) {
+            if let (Some(job), StoryTopic::Submission) = (&line.job, line.topic) {
                 self.waits.remove(job);
             }
         }
@@ -228,7 +228,7 @@ impl Story {
                     }
                     _ => format!("stopping to move: {why}"),
                 };
-                vec![line(job, Topic::Stop, what)]
+                vec![line(job, StoryTopic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
                 let is_one_of_several = state.find(job).is_some_and(|job| job.phase.submissions().len() > 1);
@@ -237,7 +237,7 @@ impl Story {
                 } else {
                     format!("cancelling: {why}")
                 };
-                vec![line(job, Topic::Cancel, what)]
+                vec![line(job, StoryTopic::Cancel, what)]
             }
             Action::Amend { of: SubmissionKey { job, .. }, to, why, .. } => {
                 let gpus = Gpus::of(&to.ranks);
@@ -250,24 +250,24 @@ impl Story {
                     named("partition", queue_choice.and_then(|queue_choice| queue_choice.partition.as_ref()));
                 let place = [account, partition].into_iter().flatten().collect::<String>();
                 let what = format!("changing its request to {gpus}, limit {limit}{place}: {why}");
-                vec![line(job, Topic::Queue, what)]
+                vec![line(job, StoryTopic::Queue, what)]
             }
             Action::Share { of: SubmissionKey { job, .. }, why, .. } => {
-                vec![line(job, Topic::Speed, format!("new batch shares while it runs: {why}"))]
+                vec![line(job, StoryTopic::Speed, format!("new batch shares while it runs: {why}"))]
             }
             Action::Wait { job, why } => {
                 // The reason changes with every job ahead of it, so waiting is reported only once.
                 let is_news = self.waits.insert(job.clone());
-                is_news.then(|| line(job, Topic::Wait, format!("waiting: {why}"))).into_iter().collect()
+                is_news.then(|| line(job, StoryTopic::Wait, format!("waiting: {why}"))).into_iter().collect()
             }
-            Action::GiveUp { job, why } => vec![line(job, Topic::GivenUp, format!("failed: {why}"))],
+            Action::GiveUp { job, why } => vec![line(job, StoryTopic::GivenUp, format!("failed: {why}"))],
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
                 let said = tracked.and_then(|tracked| {
                     let given = (!tracked.assumed).then_some(&tracked.job.throughput);
                     self.speeds.tell(given, samples, lessons)
                 });
-                said.map(|said| line(job, Topic::Speed, said)).into_iter().collect()
+                said.map(|said| line(job, StoryTopic::Speed, said)).into_iter().collect()
             }
         }
     }
@@ -297,15 +297,15 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
         let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
         let is_meant = |line: &&mut StoryLine| {
             let is_queued = queued.as_ref().is_some_and(|queued| line.text.ends_with(queued.as_str()));
-            line.job.as_ref() == Some(job) && line.topic == Topic::Queue && is_queued
+            line.job.as_ref() == Some(job) && line.topic == StoryTopic::Queue && is_queued
         };
         if let Some(line) = lines.iter_mut().find(is_meant) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
             if reason.is_stuck {
-                line.topic = Topic::Stuck;
+                line.topic = StoryTopic::Stuck;
             }
         } else if reason.is_stuck {
-            lines.push(line(job, Topic::Stuck, format!("pending: {}{stuck}", reason.text)));
+            lines.push(line(job, StoryTopic::Stuck, format!("pending: {}{stuck}", reason.text)));
         }
     }
 }
@@ -318,7 +318,7 @@ pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()
             && b.job.is_some()
-            && matches!(a.topic, Topic::Queue | Topic::Stuck)
+            && matches!(a.topic, StoryTopic::Queue | StoryTopic::Stuck)
             && (a.at, a.topic, &a.text) == (b.at, b.topic, &b.text)
     };
     let one = |alike: &[StoryLine]| {
@@ -339,21 +339,21 @@ const WAITS_TOLD: usize = 3;
 
 /// Combines the lines about many waiting jobs.
 fn shorten_waits(lines: &mut Vec<StoryLine>) {
-    let waits = lines.iter().filter(|line| line.topic == Topic::Wait).count();
+    let waits = lines.iter().filter(|line| line.topic == StoryTopic::Wait).count();
     if waits <= WAITS_TOLD {
         return;
     }
     let mut told = 0;
     lines.retain(|line| {
-        told += usize::from(line.topic == Topic::Wait);
-        line.topic != Topic::Wait || told < WAITS_TOLD
+        told += usize::from(line.topic == StoryTopic::Wait);
+        line.topic != StoryTopic::Wait || told < WAITS_TOLD
     });
     let more = waits - WAITS_TOLD + 1;
     let text = format!("{more} more jobs are waiting: hsched status shows why");
-    lines.push(StoryLine { at: None, job: None, topic: Topic::Wait, text });
+    lines.push(StoryLine { at: None, job: None, topic: StoryTopic::Wait, text });
 }
 
-pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
+pub(super) fn line(job: &JobName, topic: StoryTopic, text: String) -> StoryLine {
     StoryLine { at: None, job: Some(job.clone()), topic, text }
 }
 
@@ -363,7 +363,7 @@ fn planned(run: &Run, intent: &PlannedSubmission, state: &State) -> StoryLine {
     let is_unmeasured = state.find(name).is_some_and(|job| job.unmeasured);
     let prediction = prediction(Seconds(intent.placement.epoch.total()), is_unmeasured);
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
-    line(name, Topic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
+    line(name, StoryTopic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
 }
 
 /// Returns one line for all nodes that were lost in the same way and for the same reason, and one for all
@@ -390,11 +390,11 @@ fn nodes(events: &[Event]) -> Vec<StoryLine> {
         .map(|((state, reason), names)| {
             let because = reason.map_or(String::new(), |reason| format!(" ({reason})"));
             let jobs = if *state == Availability::Drained { "; jobs running there continue" } else { "" };
-            about(Topic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
+            about(StoryTopic::NodeDown, format!("{}{because}{jobs}", named(names, state.word())))
         })
         .collect();
     if !back.is_empty() {
-        lines.push(about(Topic::NodeBack, named(&back, "back")));
+        lines.push(about(StoryTopic::NodeBack, named(&back, "back")));
     }
     lines
 }

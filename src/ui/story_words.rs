@@ -1,7 +1,7 @@
 //! Lines of a story about single events.
 
 use crate::ui::duration;
-use crate::ui::story::{StoryLine, Topic, line};
+use crate::ui::story::{StoryLine, StoryTopic, line};
 use crate::ui::story_scripts::{script_of, tell_script};
 use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,
@@ -17,9 +17,9 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
-            Some(line(&job.name, Topic::Order, text))
+            Some(line(&job.name, StoryTopic::Order, text))
         }
-        Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
+        Event::CancelAsked { job } => Some(line(job, StoryTopic::Order, "cancel requested".into())),
         Event::Answer { of, answer } => {
             let tracked = state.find(&of.job)?;
             let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), backend)?;
@@ -33,10 +33,10 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
         Event::Stray { job, job_id } => {
             let id = (*job_id)?;
             let text = format!("waiting: job {id}, an earlier submission, is still in the queue");
-            Some(line(job, Topic::Queue, text))
+            Some(line(job, StoryTopic::Queue, text))
         }
         Event::Found { of: SubmissionKey { job, .. }, job_id, .. } => {
-            Some(line(job, Topic::Queue, format!("found in the queue as job {job_id}")))
+            Some(line(job, StoryTopic::Queue, format!("found in the queue as job {job_id}")))
         }
         Event::NodeDown { .. } | Event::NodeBack { .. } => None,
     }
@@ -53,11 +53,11 @@ fn tell_answer(
     tracked: &JobState,
     attempt: Option<&SubmissionRecord>,
     backend: BackendKind,
-) -> Option<(Topic, String)> {
+) -> Option<(StoryTopic, String)> {
     let told = match answer {
         Answer::Submitted { job_id } => {
             let Some(attempt) = attempt else {
-                return Some((Topic::Submission, backend.submitted(*job_id)));
+                return Some((StoryTopic::Submission, backend.submitted(*job_id)));
             };
             let (place, prediction) = (place(attempt), prediction(attempt.epoch, attempt.unmeasured));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
@@ -67,50 +67,61 @@ fn tell_answer(
                 () if is_beside(tracked, *job_id) => backend.beside(*job_id),
                 () => backend.submitted(*job_id),
             };
-            (Topic::Submission, format!("{what} on {place}; {prediction}{clause}"))
+            (StoryTopic::Submission, format!("{what} on {place}; {prediction}{clause}"))
         }
         Answer::Refused { message } => (fate(tracked), format!("{}: {message}", backend.refused())),
         Answer::Deferred { message } => {
-            (Topic::Queue, format!("{}, will retry: {message}", backend.deferred()))
+            (StoryTopic::Queue, format!("{}, will retry: {message}", backend.deferred()))
         }
-        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", backend.failed())),
+        Answer::Unreachable { message } => (StoryTopic::Queue, format!("{}: {message}", backend.failed())),
         Answer::Unclear { message } => {
-            (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
+            (StoryTopic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
         Answer::Amended => (
-            Topic::Queue,
+            StoryTopic::Queue,
             "its request was changed; it keeps its place in the \
             queue"
                 .to_owned(),
         ),
-        Answer::NotAmended { message } => (Topic::Queue, format!("its request was not changed: {message}")),
-        Answer::NotShared { message } => (Topic::Stop, format!("its shares were not changed: {message}")),
-        Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
+        Answer::NotAmended { message } => {
+            (StoryTopic::Queue, format!("its request was not changed: {message}"))
+        }
+        Answer::NotShared { message } => {
+            (StoryTopic::Stop, format!("its shares were not changed: {message}"))
+        }
+        Answer::NotStopped { message } => (StoryTopic::Stop, format!("could not be stopped: {message}")),
         Answer::Stopped | Answer::Killed | Answer::Shared => return None,
     };
     Some(told)
 }
 
-fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Option<(Topic, String)> {
+fn tell_news(
+    news: &News,
+    tracked: &JobState,
+    attempt: Option<&SubmissionRecord>,
+) -> Option<(StoryTopic, String)> {
     let is_next = attempt.is_some_and(|record| tracked.is_next(record));
     let told = match news {
-        News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
-        News::Odd { what } => (Topic::Report, format!("reports: {what}")),
-        News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
+        News::Missing => (StoryTopic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
+        News::Odd { what } => (StoryTopic::Report, format!("reports: {what}")),
+        News::NeverSubmitted => (StoryTopic::Queue, "Slurm never received it; submitting again".to_owned()),
         News::Queued { job_id, .. } => {
             let what = if is_next { "continuation " } else { "" };
-            (Topic::Queue, format!("{what}pending as job {job_id}"))
+            (StoryTopic::Queue, format!("{what}pending as job {job_id}"))
         }
         News::Started { .. } if is_next => {
-            (Topic::Start, format!("continuation running on {}", attempt.map(place)?))
+            (StoryTopic::Start, format!("continuation running on {}", attempt.map(place)?))
         }
-        News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
+        News::Started { .. } => (StoryTopic::Start, format!("running on {}", attempt.map(place)?)),
         News::Epoch(report) => {
             let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
             let new = attempt.and_then(|record| record.new_shares.as_ref());
             let is_first = new.is_some_and(|new| new.stage == SharesStage::Adopted { epoch: report.epoch });
             let shares = if is_first { " with its new batch shares" } else { "" };
-            (Topic::Epoch, format!("epoch {} of {} done{shares}{length}", report.epoch, tracked.job.epochs))
+            (
+                StoryTopic::Epoch,
+                format!("epoch {} of {} done{shares}{length}", report.epoch, tracked.job.epochs),
+            )
         }
         News::Ended { end, .. } => {
             // The end as the engine interprets it: ranks fail because a node was lost.
@@ -126,12 +137,12 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
             }
             let said = past.map_or_else(|| end.to_string(), |past| tracked.ending(past));
             let saved = *end == End::Saved && !tracked.phase.is_over();
-            (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
+            (if saved { StoryTopic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
         }
         News::Stalled(Some(stall)) => {
-            (Topic::Stuck, stall.text(attempt.map_or(1, |attempt| attempt.gpus.total())))
+            (StoryTopic::Stuck, stall.text(attempt.map_or(1, |attempt| attempt.gpus.total())))
         }
-        News::Stalled(None) => (Topic::Stuck, "gets on again".to_owned()),
+        News::Stalled(None) => (StoryTopic::Stuck, "gets on again".to_owned()),
         News::Waits(_) | News::Facts(_) => return None,
     };
     Some(told)
@@ -184,12 +195,12 @@ fn place(attempt: &SubmissionRecord) -> String {
 }
 
 /// Returns the topic for an attempt's end by its consequence for the job.
-fn fate(tracked: &JobState) -> Topic {
+fn fate(tracked: &JobState) -> StoryTopic {
     match &tracked.phase {
-        Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
-        Phase::Ended { .. } => Topic::GivenUp,
-        _ if is_done(tracked) => Topic::Completed,
-        _ => Topic::End,
+        Phase::Ended { outcome: Outcome::Completed, .. } => StoryTopic::Completed,
+        Phase::Ended { .. } => StoryTopic::GivenUp,
+        _ if is_done(tracked) => StoryTopic::Completed,
+        _ => StoryTopic::End,
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
-use crate::ui::simulation_json::{Figure, Mean, Point, points};
+use crate::ui::simulation_json::{Figure, Mean, PolicyPoint, points};
 use crate::ui::{Align, Table, Terminal, wrap};
 use hsched_model::Seconds;
 
@@ -47,7 +47,7 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
 /// Returns a note that the seed changes nothing, with the policies whose runs are all equal.
 pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
     let points = points(runs);
-    let is_idle = |point: &Point<'_>| point.runs.len() > 1 && !point.differs();
+    let is_idle = |point: &PolicyPoint<'_>| point.runs.len() > 1 && !point.differs();
     let policies: BTreeSet<&str> = points.iter().map(|point| point.policy).collect();
     let all_idle = |policy: &&str| points.iter().filter(|point| point.policy == *policy).all(is_idle);
     let idle: Vec<&str> = policies.into_iter().filter(all_idle).collect();
@@ -68,7 +68,7 @@ fn heading(name: &str) -> &'static str {
     }
 }
 
-fn cells(point: &Point<'_>) -> Vec<String> {
+fn cells(point: &PolicyPoint<'_>) -> Vec<String> {
     let mut cells = vec![point.policy.to_owned()];
     let value = |(name, value): &(&str, f64)| match *name {
         "restart-cost" => duration(Seconds(*value)),

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::error::Failure;
-use hsched_model::formats::Problem;
+use hsched_model::formats::FileProblem;
 
 /// The destination of output.
 #[derive(Clone, Copy, Debug)]
@@ -178,8 +178,8 @@ impl Terminal {
     }
 }
 
-fn problem_json(problem: &Problem) -> serde_json::Value {
-    let Problem { line, id, path, message, hint } = problem;
+fn problem_json(problem: &FileProblem) -> serde_json::Value {
+    let FileProblem { line, id, path, message, hint } = problem;
     serde_json::json!({ "line": line, "id": id.word(), "key": path, "message": message, "hint": hint })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use hsched_slurm::{
-    Forecast, JobId, JobRecord, QueuedJob, Reply, Runner, SlurmState, System, sacct, sbatch, scancel,
+    JobId, JobRecord, QueuedJob, Reply, Runner, SlurmState, System, TestOnlyAnswer, sacct, sbatch, scancel,
     scontrol_job, site, squeue, time,
 };
 
@@ -39,7 +39,7 @@ impl Bench<'_> {
         sbatch::submit(&self.system, &sbatch::command(&script, &options)).expect("a job").id
     }
 
-    fn forecast(&self, options: &[&str]) -> Forecast {
+    fn forecast(&self, options: &[&str]) -> TestOnlyAnswer {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         sbatch::test(&self.system, &sbatch::test_command("#!/bin/sh\n", &options)).expect("an answer")
     }
@@ -143,14 +143,14 @@ fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     let holder = bench.submit("holder", &[&wanted[..], &["-t", "17"]].concat(), "sleep 600\n");
     bench.user.running(&holder.to_string());
     let end = bench.user.field(&holder.to_string(), "EndTime").remove(0);
-    assert_eq!(bench.forecast(&wanted), Forecast::Starts(end.clone()));
-    let Forecast::Refused(why) = bench.forecast(&["--gres=gpu:v100:9"]) else { panic!("impossible") };
+    assert_eq!(bench.forecast(&wanted), TestOnlyAnswer::Starts(end.clone()));
+    let TestOnlyAnswer::Refused(why) = bench.forecast(&["--gres=gpu:v100:9"]) else { panic!("impossible") };
     assert_eq!(why, "Requested node configuration is not available");
 
     cluster.node("down", "e1");
     bench.check_end(holder, 1, &SlurmState::NodeFail, None);
     cluster.node("up", "e1");
-    let Forecast::Starts(start) = bench.forecast(&wanted) else { panic!("possible") };
+    let TestOnlyAnswer::Starts(start) = bench.forecast(&wanted) else { panic!("possible") };
     assert!(start < end, "{start}, {end}");
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hsched_engine::{BackendKind, End, Event, News, Rules, SubmissionKey, Update};
 use hsched_lab::find_over_time;
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{
+    Delays, Incident, IncidentTime, Play, PlayOptions, SimulatedSite, SimulatedWorld,
+};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
@@ -152,7 +154,7 @@ fn simulated(journal: &Journal) -> Ends {
     for (from, to) in journal.gaps() {
         for node in ["w1", "w2"] {
             let node = NodeName::new(node).expect("a name");
-            let at = |moment: f64| When::At(Time(moment - begin));
+            let at = |moment: f64| IncidentTime::At(Time(moment - begin));
             incidents.push(Incident::NodeDies { node: node.clone(), when: at(from) });
             incidents.push(Incident::NodeReturns { node, when: at(to) });
         }

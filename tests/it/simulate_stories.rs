@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hsched::ui::Story;
 use hsched_engine::{Action, Answer, End, Event, News, Phase, State, SubmissionKey, Update, look};
 use hsched_lab::simulate::{
-    Delays, Incident, Play, PlayOptions, Saving, SimulatedSite, SimulatedWorld, When,
+    Delays, Incident, IncidentTime, Play, PlayOptions, Saving, SimulatedSite, SimulatedWorld,
 };
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
@@ -80,9 +80,9 @@ fn any_incident(jobs: usize, nodes: usize) -> impl Strategy<Value = Vec<Incident
     let death = (0..nodes, 0_u32..300, 0_u32..200).prop_map(|(number, at, away)| {
         let at = Time(FIRST.0 + f64::from(at));
         let node = node(&format!("n{number}"));
-        let returns = When::At(at.after(Seconds(f64::from(away) + 31.0)));
+        let returns = IncidentTime::At(at.after(Seconds(f64::from(away) + 31.0)));
         vec![
-            Incident::NodeDies { node: node.clone(), when: When::At(at) },
+            Incident::NodeDies { node: node.clone(), when: IncidentTime::At(at) },
             Incident::NodeReturns { node, when: returns },
         ]
     });
@@ -348,9 +348,9 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
 fn a_story_has_a_line_for_all_that_is_news() {
     let dies = |node: &str| Incident::NodeDies {
         node: hsched_fixtures::sites::node(node),
-        when: When::At(Time(FIRST.0 + 130.0)),
+        when: IncidentTime::At(Time(FIRST.0 + 130.0)),
     };
-    let returns = Incident::NodeReturns { node: node("n2"), when: When::At(Time(FIRST.0 + 300.0)) };
+    let returns = Incident::NodeReturns { node: node("n2"), when: IncidentTime::At(Time(FIRST.0 + 300.0)) };
     let lines = told(
         "nodes: [{name: 'n[1-3]', gpus: {a: 1}}]",
         &TWO.replace("a: 10}", "a: 10}, max_gpus: 1"),

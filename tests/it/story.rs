@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use hsched_engine::{Action, Answer, End, Event, News, PlannedSubmission, Rules, SubmissionKey, Update};
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{
+    Delays, Incident, IncidentTime, Play, PlayOptions, SimulatedSite, SimulatedWorld,
+};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};
@@ -246,7 +248,7 @@ fn incidents() -> Vec<Incident> {
         epoch: FAILS_AT,
         end: End::Failed { exit: 1, signal: 0 },
     };
-    let when = When::Reported { job: name("long"), epoch: FATAL_EPOCH };
+    let when = IncidentTime::Reported { job: name("long"), epoch: FATAL_EPOCH };
     vec![fails, Incident::NodeDies { node: NodeName::new(FATAL_NODE).expect("a name"), when }]
 }
 

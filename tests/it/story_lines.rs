@@ -3,7 +3,7 @@
 use hsched::ui::{JobSummary, Story};
 use hsched_engine::{
     Action, Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, PastAttempt, Phase,
-    Piece, QueueReason, QueueState, Rules, Sighting, Stage, State, Submission, SubmissionRecord, Trial,
+    Piece, QueueReason, QueueState, Rules, Sighting, Stage, State, Submission, SubmissionRecord, TypeTrial,
     Update, apply, notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
@@ -210,7 +210,7 @@ fn a_job_that_slurm_does_not_show_is_waited_for() {
 fn a_type_on_which_the_first_run_failed_is_named() {
     let mut tracked = runs(", retries: 1");
     let Phase::Submitted(submissions) = &mut tracked.phase else { panic!("{:?}", tracked.phase) };
-    submissions[0].attempt.trials.0.insert(gpu("v100"), Trial::Estimated);
+    submissions[0].attempt.trials.0.insert(gpu("v100"), TypeTrial::Estimated);
     let failed = End::Failed { exit: 7, signal: 0 };
     let (_, tracked) = seen(tracked, vec![reports(1.0, std::iter::empty())]);
     let (lines, _) = seen(tracked, vec![ends(failed, 5.0)]);

@@ -9,7 +9,7 @@ use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs of a request to Slurm: the same number of one type on each of several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Kind {
+pub struct GpuRequest {
     pub nodes: u32,
     pub per_node: u32,
     #[serde(rename = "type")]
@@ -21,7 +21,7 @@ pub struct Kind {
 pub struct Amendment {
     /// `None`: the GPUs stay the same and only the limit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<GpuRequest>,
     /// The planned ranks after the update, rank 0 first.
     pub ranks: Vec<PlacedRank>,
     #[serde(rename = "epoch_s")]
@@ -81,7 +81,7 @@ impl Inquiry {
     /// Returns the pending submission that could be changed to a request; `None` if another submission of the
     /// job already makes the same request.
     pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
-        let submission = Submission::changeable(&self.submissions, &Kind::asked(request))?;
+        let submission = Submission::changeable(&self.submissions, &GpuRequest::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != submission);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
         submission.attempt.job_id.filter(|_| !is_there)
@@ -91,8 +91,8 @@ impl Inquiry {
     /// already cover the request.
     fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
-        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
-        if own_kind != Some(Kind::asked(request)) {
+        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| GpuRequest::of(&attempt.ranks));
+        if own_kind != Some(GpuRequest::asked(request)) {
             return false;
         }
         let choice = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
@@ -120,7 +120,7 @@ impl Amendment {
     }
 }
 
-impl Kind {
+impl GpuRequest {
     /// Returns the update that turns a pending submission into `request`.
     pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());

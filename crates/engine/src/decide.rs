@@ -4,9 +4,9 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
-use crate::view::{Aims, Nowhere, View, is_ready};
+use crate::view::{Nowhere, ProblemContext, View, is_ready};
 use crate::{
-    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
+    Action, AfterStop, Inquiry, JobState, Phase, Planner, Rules, State, WaitQuestion, chain, early, lateness,
     promise, shares, stall,
 };
 use hsched_model::{Cluster, Time};
@@ -14,9 +14,9 @@ use hsched_plan::{CheckedPlan, PolicyError};
 
 /// Actions to take, and messages about how they were decided.
 #[derive(Default)]
-pub(super) struct Decision {
+pub(super) struct TurnDecision {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
     pub notes: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub(super) fn decide(
     cluster: &Cluster,
     rules: &Rules,
     planner: &mut Planner<'_>,
-) -> Decision {
+) -> TurnDecision {
     let patience = Timeouts::new(cluster, rules, at);
     let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
@@ -67,12 +67,13 @@ pub(super) fn decide(
     let seen = fingerprint(state, at, cluster, rules, planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
-        return Decision { actions, notes, ..Decision::default() };
+        return TurnDecision { actions, notes, ..TurnDecision::default() };
     }
     let view = {
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     let mut nowhere = Nowhere::new(cluster, rules);
@@ -82,13 +83,14 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(mut view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let Some(mut view) = view else { return TurnDecision { actions, notes, ..TurnDecision::default() } };
     let corrected = shares::correct(state, &view, planner.policy.name());
     if !corrected.is_empty() {
         // The policy sees these jobs in their future state.
         let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        let aims =
+            ProblemContext { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         view = View::new(state, at, cluster, rules, aims).unwrap_or(view);
         actions.extend(corrected);
     }
@@ -126,7 +128,7 @@ pub(super) fn decide(
         }
     };
     notes.extend(told);
-    Decision { actions, questions, inquiries, notes }
+    TurnDecision { actions, questions, inquiries, notes }
 }
 
 /// Returns whether a job's next piece must be queued.

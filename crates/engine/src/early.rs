@@ -15,7 +15,7 @@ use hsched_plan::curve::{
 
 /// An early stop: a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Early {
+pub struct EarlyEnd {
     /// Reason, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub why: String,
     /// Whether the job's rule allows the stop; if not, the user is told once.
@@ -42,7 +42,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
             continue;
         }
         if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
-            tracked.early = Some(Early { why, allowed: true });
+            tracked.early = Some(EarlyEnd { why, allowed: true });
         } else if tracked.early.is_none() {
             let Some(why) = tracked.might_stop() else { continue };
             notes.push(format!(
@@ -50,7 +50,7 @@ pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Actio
                 tracked.job.name,
                 tracked.stopped(&why)
             ));
-            tracked.early = Some(Early { why, allowed: false });
+            tracked.early = Some(EarlyEnd { why, allowed: false });
         }
     }
     for place in 0..state.jobs.len() {

@@ -12,7 +12,7 @@ use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
 };
-use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+use hsched_plan::throughput::{Cache, MeasuredSpeed, SpeedKey};
 
 /// The inputs of a decision as text, one on each line. Names contain neither blanks nor line breaks.
 #[derive(Default)]
@@ -124,7 +124,7 @@ impl Description {
     /// Adds the measured speeds rounded to steps of 5 %, so that a repeated measurement changes nothing.
     /// Speeds from job files do not change: a user who edits them adds the job again.
     fn speeds(&mut self, open: &[&JobState], cache: &Cache, estimate: Estimates) {
-        let measured: Vec<(SpeedKey, Measured)> = cache.estimates().collect();
+        let measured: Vec<(SpeedKey, MeasuredSpeed)> = cache.estimates().collect();
         if measured.is_empty() {
             return;
         }
@@ -142,7 +142,7 @@ impl Description {
             // Sorted by model.
             let first =
                 model.map_or(0, |model| measured.partition_point(|(key, _)| key.model.as_str() < model));
-            for (key, Measured { speed, .. }) in &measured[first..] {
+            for (key, MeasuredSpeed { speed, .. }) in &measured[first..] {
                 if model.is_some_and(|model| model != key.model) {
                     break;
                 }

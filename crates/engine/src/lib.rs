@@ -57,25 +57,25 @@ mod view;
 pub use hsched_plan::JobStartEstimates;
 
 pub use self::action::Action;
-pub use self::amendment::{Amendment, Inquiry, Kind};
+pub use self::amendment::{Amendment, GpuRequest, Inquiry};
 pub use self::apply::apply;
 pub use self::backend_kind::BackendKind;
-pub use self::early::Early;
+pub use self::early::EarlyEnd;
 pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, ReportedShare, Timed};
 pub use self::gpus::Gpus;
 pub use self::kept_off::KeptOff;
 pub use self::node_times::{NodeTimes, SlowNode};
 pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, QueueState, Sighting, TaggedJob};
-pub use self::planner::{Planner, Question, named_ranks};
+pub use self::planner::{Planner, WaitQuestion, named_ranks};
 pub use self::queued_submissions::spares;
-pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
+pub use self::requests::{JobRequests, Knows, Listing, SpeedsOf, requests};
 pub use self::resume_point::ResumePoint;
 pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
 pub use self::run_result::{MetricRange, RunResult, RunSubmission};
 pub use self::run_usage::{Energy, EnergySource, GpuUsage};
-pub use self::samples::{Activity, NodeSamples, RankSample, Sample, SampledUse};
+pub use self::samples::{Activity, NodeSample, NodeSamples, RankSample, SampledUse};
 pub use self::script_job::{RequestPart, ScriptEnd, ScriptFacts, ScriptJob, ScriptSubmission};
 pub use self::script_notice::ScriptSighting;
 pub use self::shares::{NewShares, SharesStage};
@@ -86,5 +86,5 @@ pub use self::submission::{
     AfterStop, Piece, Stage, StopProgress, Submission, SubmissionKey, SubmissionRecord,
 };
 pub use self::timeouts::due;
-pub use self::trial::{Trial, Trials};
+pub use self::trial::{Trials, TypeTrial};
 pub use self::turn::{Keeper, KeepsNothing, Turn, TurnExecutor, Update, World, look, turn};

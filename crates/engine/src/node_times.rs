@@ -33,7 +33,7 @@ pub struct SlowNode {
 
 /// Work that takes the same time on equal GPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Work {
+struct TimedWork {
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     precision: Option<Precision>,
@@ -50,7 +50,7 @@ struct Work {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct WorkTimes {
     #[serde(flatten)]
-    work: Work,
+    work: TimedWork,
     nodes: BTreeMap<NodeName, Vec<(Time, f64)>>,
 }
 
@@ -157,12 +157,12 @@ fn observations(
     tracked: &JobState,
     attempt: &SubmissionRecord,
     report: &EpochReport,
-) -> Vec<(Work, NodeName, f64)> {
+) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
     if job.has_replicas() {
         return Vec::new();
     }
-    let work = |gpu_type: &GpuType, batch: u64, ranks: u32| Work {
+    let work = |gpu_type: &GpuType, batch: u64, ranks: u32| TimedWork {
         model: job.model.clone(),
         precision: job.precision,
         gpu_type: gpu_type.clone(),
@@ -182,7 +182,7 @@ fn observations(
         return vec![(work(gpu_type, job.global_batch, *ranks), node.clone(), length.0 / steps)];
     }
     // Ranks of one node are slow or fast together.
-    let mut found: Vec<(Work, NodeName, Vec<f64>)> = Vec::new();
+    let mut found: Vec<(TimedWork, NodeName, Vec<f64>)> = Vec::new();
     for rank in &report.ranks {
         let Some(node) = rank.node.clone().or_else(|| attempt.node_of(rank.rank)) else { continue };
         let samples = by_rank(tracked, attempt, rank, report.at);
@@ -233,7 +233,7 @@ mod tests {
 
     /// Returns the times of one kind of work, 1 s apart.
     fn times(nodes: &[(&str, &[f64])]) -> NodeTimes {
-        let work = Work {
+        let work = TimedWork {
             model: "m".to_owned(),
             precision: None,
             gpu_type: GpuType::new("t4").expect("a type"),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Question, Rules, Run,
-    Stage, State, Submission, SubmissionRecord, Trials,
+    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Rules, Run, Stage, State,
+    Submission, SubmissionRecord, Trials, WaitQuestion,
 };
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{Capacity, PlanFile, Solved};
@@ -23,7 +23,7 @@ const SAME: f64 = 0.01;
 #[derive(Default)]
 pub(super) struct Effects {
     pub actions: Vec<Action>,
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     pub inquiries: Vec<Inquiry>,
 }
 
@@ -36,7 +36,7 @@ struct PlacementChange<'p> {
 }
 
 /// A decision that gives a job GPUs, the first or further ones.
-struct Chosen<'p> {
+struct GpuDecision<'p> {
     job: usize,
     decision: &'p Decision,
     /// The new placements, at least one.
@@ -167,7 +167,7 @@ impl PlanExecutor<'_> {
                     }
                     let slots = change.new.iter().flat_map(|placement| &placement.slots);
                     if *is_queued || unclaimed.take(problem.jobs[*job].needs, slots) {
-                        chosen.push(Chosen { job: *job, decision, new: change.new });
+                        chosen.push(GpuDecision { job: *job, decision, new: change.new });
                         queued |= is_queued;
                     } else {
                         let why = self.giver(*job, placements);
@@ -175,7 +175,7 @@ impl PlanExecutor<'_> {
                     }
                 }
                 Decision::Adjust { placement, in_place: false, .. } => {
-                    chosen.push(Chosen { job: *job, decision, new: vec![placement] });
+                    chosen.push(GpuDecision { job: *job, decision, new: vec![placement] });
                     queued = true;
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
@@ -200,8 +200,9 @@ impl PlanExecutor<'_> {
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let wait =
-                    |chosen: &Chosen<'_>| wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at);
+                let wait = |chosen: &GpuDecision<'_>| {
+                    wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at)
+                };
                 actions.extend(chosen.iter().filter_map(wait));
             }
         }
@@ -232,7 +233,7 @@ impl PlanExecutor<'_> {
     fn run(
         &self,
         state: &State,
-        chosen: &[Chosen<'_>],
+        chosen: &[GpuDecision<'_>],
         next: &[(usize, Decision)],
         basis: Basis,
         queues: bool,
@@ -261,7 +262,7 @@ impl PlanExecutor<'_> {
             ..Plan::default()
         };
         let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
-        let intents = |(number, chosen): (usize, &Chosen<'_>)| {
+        let intents = |(number, chosen): (usize, &GpuDecision<'_>)| {
             let placements: Vec<Placement> =
                 chosen.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
             let copies = self.free_copies(state, chosen.job);
@@ -295,11 +296,11 @@ impl PlanExecutor<'_> {
 
     /// Returns the GPUs that the jobs may use, by node and type; at least those that the plan gives them. The
     /// plan knows each job's CPUs and memory, whereas an offer assumes the neediest job.
-    fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
+    fn given(&self, chosen: &[GpuDecision<'_>], basis: Basis) -> Vec<Vec<u32>> {
         let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-        for Chosen { decision, .. } in chosen {
+        for GpuDecision { decision, .. } in chosen {
             let placements = match decision {
                 Decision::Place { placements, .. } => &placements[..],
                 Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
@@ -362,7 +363,7 @@ impl PlanExecutor<'_> {
 
     /// Returns the question to the world about a job on some GPUs, even if other jobs still hold them before
     /// a move.
-    fn question(&self, state: &State, job: usize, placement: &Placement) -> Question {
+    fn question(&self, state: &State, job: usize, placement: &Placement) -> WaitQuestion {
         let all: Vec<usize> = (0..self.view.names.len()).collect();
         let extract = self.view.problem.extract(&all, Basis::Free);
         let submission = || {
@@ -373,17 +374,18 @@ impl PlanExecutor<'_> {
             let intents = vec![PlannedSubmission::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
-        Question { job, slots: placement.slots.clone(), submission: submission() }
+        WaitQuestion { job, slots: placement.slots.clone(), submission: submission() }
     }
 }
 
 /// Returns whether a submission has exactly the GPUs of a placement, with equally good shares or shares that
 /// it can adopt while running.
 fn is_same(hold: &HeldPlacement, placement: &Placement, takes_shares: bool) -> bool {
-    if let hsched_plan::Stage::Leaving { .. } = hold.stage {
+    if let hsched_plan::HoldStage::Leaving { .. } = hold.stage {
         return false;
     }
-    let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let epoch =
+        if let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
     let is_as_good = takes_shares || (placement.epoch.total() - epoch).abs() <= SAME * epoch;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)

@@ -2,7 +2,9 @@
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};
-use hsched_plan::{Budget, Forecast, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot};
+use hsched_plan::{
+    Budget, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot, WaitForecast,
+};
 
 /// Inputs for making plans.
 pub struct Planner<'a> {
@@ -13,14 +15,14 @@ pub struct Planner<'a> {
     pub run: &'a str,
     pub budget: Budget<'a>,
     /// The world's answers about the queue in this turn.
-    pub forecasts: Vec<Forecast>,
+    pub forecasts: Vec<WaitForecast>,
     /// The world's answers about requests in this turn; `None` if it was not asked.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
 }
 
 /// A policy's question before it decides: how long a job would wait in the queue for some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct WaitQuestion {
     /// The job's number in the problem of this turn.
     pub job: usize,
     pub slots: Vec<Slot>,
@@ -29,10 +31,10 @@ pub struct Question {
     pub submission: Option<Box<Run>>,
 }
 
-impl Question {
+impl WaitQuestion {
     /// Returns the answer.
-    pub fn answered(self, wait: Option<Seconds>) -> Forecast {
-        Forecast { job: self.job, slots: self.slots, wait }
+    pub fn answered(self, wait: Option<Seconds>) -> WaitForecast {
+        WaitForecast { job: self.job, slots: self.slots, wait }
     }
 }
 

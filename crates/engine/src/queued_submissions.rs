@@ -3,7 +3,7 @@
 use crate::mark::intend;
 use crate::plan_executor::PlanExecutor;
 use crate::{
-    Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
+    Action, AfterStop, Amendment, GpuRequest, Inquiry, JobState, PlannedSubmission, Stage, State, Submission,
     named_ranks,
 };
 use hsched_model::{Cluster, Node, PlacedRank, QueueChoice, RequestOption, Seconds, SpeedBasis};
@@ -31,7 +31,7 @@ impl PlanExecutor<'_> {
             queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
-                Kind::of(&named_ranks(problem, placement)).as_ref(),
+                GpuRequest::of(&named_ranks(problem, placement)).as_ref(),
                 run,
                 basis,
             )),
@@ -49,7 +49,7 @@ impl PlanExecutor<'_> {
         let Decision::Adjust { placement, in_place: true, why } = decision else { return None };
         let (tracked, problem) = (self.view.tracked(state, job), &self.view.problem);
         let (rest, ranks) = (tracked.rest(), named_ranks(problem, placement));
-        let kind = Kind::of(&ranks)?;
+        let kind = GpuRequest::of(&ranks)?;
         let submission = Submission::changeable(tracked.phase.submissions(), &kind)?;
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
@@ -98,7 +98,7 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         request: Option<&RequestOption>,
-        kind: Option<&Kind>,
+        kind: Option<&GpuRequest>,
         run: Seconds,
         basis: SpeedBasis,
     ) -> QueueChoice {
@@ -129,7 +129,7 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         queue_choice: &QueueChoice,
-        kind: Option<&Kind>,
+        kind: Option<&GpuRequest>,
         run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
@@ -137,7 +137,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns whether a partition of a queue choice has that many nodes with such GPUs.
-    fn reaches(&self, queue_choice: &QueueChoice, kind: &Kind) -> bool {
+    fn reaches(&self, queue_choice: &QueueChoice, kind: &GpuRequest) -> bool {
         let Some(names) = &queue_choice.partition else { return true };
         let has = |node: &&Node, name: &str| {
             let gpus = node.gpus.iter().filter(|stock| stock.gpu_type == kind.gpu_type);
@@ -163,13 +163,14 @@ impl PlanExecutor<'_> {
             .iter()
             .flatten()
             .find(|estimates| estimates.job == job && !self.rules.pinned)?;
-        let kind = Kind::of(&named_ranks(problem, placement))?;
+        let kind = GpuRequest::of(&named_ranks(problem, placement))?;
         let chosen = self.plan.plan().requests.iter().find(|(request, _)| *request == job);
         let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
-        if let Some(option) = chosen.filter(|option| Kind::asked(option) == kind) {
+        if let Some(option) = chosen.filter(|option| GpuRequest::asked(option) == kind) {
             return Some(option);
         }
-        let alike = start_estimates.requests.iter().filter(|estimate| Kind::asked(&estimate.request) == kind);
+        let alike =
+            start_estimates.requests.iter().filter(|estimate| GpuRequest::asked(&estimate.request) == kind);
         let known =
             alike.filter_map(|estimate| Some((estimate.request.waits(estimate.anew?).0, &estimate.request)));
         known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, option)| option)
@@ -189,7 +190,7 @@ pub fn spares(
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
-    let Some(planned_kind) = Kind::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else {
+    let Some(planned_kind) = GpuRequest::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else {
         return Vec::new();
     };
     let Extract { problem, .. } = problem.extract(&[job], Basis::Line);
@@ -197,15 +198,16 @@ pub fn spares(
         (0..problem.gpu_types.len()).filter(|&number| problem.gpu_types[number] == planned_kind.gpu_type);
     let most = |number: usize| (problem.jobs[0].max_gpus.min(problem.ceiling[number]), u32::MAX);
     let all = types.flat_map(|number| options(&problem, 0, number, most(number)));
-    let is_other =
-        |ranks: &Vec<PlacedRank>| Kind::of(ranks).is_some_and(|kind| goes_elsewhere || kind != planned_kind);
+    let is_other = |ranks: &Vec<PlacedRank>| {
+        GpuRequest::of(ranks).is_some_and(|kind| goes_elsewhere || kind != planned_kind)
+    };
     all.map(|option| named_ranks(&problem, &option)).filter(is_other).collect()
 }
 
 impl Submission {
     /// Returns the pending submission of a job that can be changed to ask for these GPUs, because its script
     /// has a table for them.
-    pub(super) fn changeable<'s>(all: &'s [Self], kind: &Kind) -> Option<&'s Self> {
+    pub(super) fn changeable<'s>(all: &'s [Self], kind: &GpuRequest) -> Option<&'s Self> {
         let can = |submission: &&Self| {
             let Self { attempt, stage } = submission;
             *stage == Stage::Pending && attempt.amendment.is_none() && attempt.tables.contains(kind)

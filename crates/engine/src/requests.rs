@@ -44,8 +44,8 @@ pub struct Knows<'a, E> {
 
 /// The requests of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
-    /// At most [`Listed::MOST`], each with a unique id, counted from 0.
+pub struct JobRequests {
+    /// At most [`JobRequests::MOST`], each with a unique id, counted from 0.
     pub requests: Vec<RequestOption>,
     /// Their number before some were dropped because of the maximum.
     pub possible: usize,
@@ -55,7 +55,7 @@ pub struct Listed {
     pub nothing: Option<String>,
 }
 
-impl Listed {
+impl JobRequests {
     /// Maximum number of requests per job.
     pub const MOST: usize = MOST;
 }
@@ -65,7 +65,11 @@ impl Listed {
 ///
 /// # Errors
 /// If its speeds cannot be read.
-pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<String>) -> Result<Listed, E> {
+pub fn requests<E>(
+    listing: &Listing,
+    knows: &Knows<'_, E>,
+    notes: &mut Vec<String>,
+) -> Result<JobRequests, E> {
     let Listing { job, snapshot, .. } = *listing;
     let accounts = listing.accounts();
     let (mut list, mut nothing) = (Vec::new(), None);
@@ -111,11 +115,11 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     for (id, option) in (0..).zip(&mut list) {
         option.request.id = RequestId(id);
     }
-    Ok(Listed { requests: list, possible, cut, nothing })
+    Ok(JobRequests { requests: list, possible, cut, nothing })
 }
 
 /// GPUs of one type for a job, with the work shared as the planner would.
-struct Shape {
+struct RequestShape {
     gpu_type: GpuType,
     nodes: u32,
     per_node: u32,
@@ -196,7 +200,7 @@ impl Listing<'_> {
         knows: &Knows<'_, E>,
         partition: Option<&str>,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Vec<Shape>, String>, E> {
+    ) -> Result<Result<Vec<RequestShape>, String>, E> {
         let mut cluster = cluster(self.snapshot, partition);
         let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
         if cluster.nodes.is_empty() {
@@ -239,7 +243,7 @@ impl Listing<'_> {
     }
 
     /// Returns the shapes of all types, from a problem with this job alone.
-    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<Shape> {
+    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<RequestShape> {
         let mut list = Vec::new();
         for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
             // A request beyond the setting `capacity` would wait too long.
@@ -253,7 +257,7 @@ impl Listing<'_> {
             let shape = |placement: Placement| {
                 let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
                 let count = |to_u32: usize| u32::try_from(to_u32).unwrap_or(u32::MAX);
-                Shape {
+                RequestShape {
                     gpu_type: gpu_type.clone(),
                     nodes: count(nodes),
                     per_node: count(gpus / nodes.max(1)),
@@ -269,7 +273,7 @@ impl Listing<'_> {
     /// Returns a request for a shape in a partition under an account.
     fn request(
         &self,
-        shape: &Shape,
+        shape: &RequestShape,
         partition: Option<&QueuePartition>,
         name: Option<&str>,
         account: Option<&str>,

@@ -1,6 +1,6 @@
 //! Runs: jobs that are submitted together, with the stored form of their plan.
 
-use crate::{Gpus, Kind, Piece, SubmissionKey, SubmissionRecord, named_ranks};
+use crate::{GpuRequest, Gpus, Piece, SubmissionKey, SubmissionRecord, named_ranks};
 use hsched_model::{Job, JobDefaults, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{CheckedPlan, Placement, Problem};
@@ -119,7 +119,7 @@ impl Run {
             joins: joins.clone(),
             follows: follows.clone(),
             queue_choice: queue_choice.clone(),
-            tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
+            tables: spares.iter().filter_map(|ranks| GpuRequest::of(ranks)).collect(),
             ..SubmissionRecord::planned(&self.id, &self.problem, job, placement, self.epochs_done[job], meant)
         }
     }

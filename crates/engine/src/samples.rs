@@ -13,12 +13,12 @@ pub struct NodeSamples {
     pub interval: Seconds,
     /// When the last sample was written, by the clock of the file system.
     pub written: Option<Time>,
-    pub samples: Vec<Sample>,
+    pub samples: Vec<NodeSample>,
 }
 
 /// The activity of a node's ranks at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct NodeSample {
     /// By the node's clock.
     pub at: Time,
     pub ranks: Vec<RankSample>,
@@ -140,7 +140,7 @@ mod tests {
             power_w: Some(power),
             ..RankSample::default()
         };
-        let sample = |at, ranks| Sample { at: Time(at), ranks };
+        let sample = |at, ranks| NodeSample { at: Time(at), ranks };
         let samples = vec![
             sample(0.0, vec![rank(90.0, 999.0)]),
             sample(60.0, vec![rank(90.0, 300.0), RankSample::default()]),

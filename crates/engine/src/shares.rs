@@ -151,7 +151,7 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
         let submissions = tracked.phase.submissions();
         let shown = (0..submissions.len()).filter(|&place| !tracked.is_next(&submissions[place].attempt));
         let found = shown.zip(holds).find_map(|(place, hold)| {
-            let hsched_plan::Stage::Running { epoch, .. } = hold.stage else { return None };
+            let hsched_plan::HoldStage::Running { epoch, .. } = hold.stage else { return None };
             let submission = &submissions[place];
             let is_open = submission.attempt.new_shares.as_ref().is_some_and(|new| new.is_open());
             if is_open || !is_movable(tracked, submission) || !submission.attempt.takes_shares(&tracked.job) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::phase::{Outcome, Phase};
-use crate::{Early, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
+use crate::{EarlyEnd, End, NodeTimes, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
@@ -94,7 +94,7 @@ pub struct JobState {
     pub curve: Vec<CurvePoint>,
     /// An early stop that its metrics allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub early: Option<Early>,
+    pub early: Option<EarlyEnd>,
     /// Its position in its sweep, from 0, if the sweep has a halving rule; it stays the same when earlier
     /// jobs are forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
 //! One step: applies events to the state, then decides which actions follow.
 
-use crate::decide::{Decision, decide, is_settled};
+use crate::decide::{TurnDecision, decide, is_settled};
 use crate::{
-    Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, ScriptJob, State, after, apply,
+    Action, Event, Inquiry, JobState, Phase, Planner, Rules, ScriptJob, State, WaitQuestion, after, apply,
 };
 use hsched_model::{Cluster, Time};
 
@@ -14,7 +14,7 @@ pub struct Step {
     /// The actions, in order.
     pub actions: Vec<Action>,
     /// Questions of the policy; the step is repeated with their answers.
-    pub questions: Vec<Question>,
+    pub questions: Vec<WaitQuestion>,
     /// Questions about all requests that jobs could wait for.
     pub inquiries: Vec<Inquiry>,
     /// Notes for the user on the decision, such as why a policy gives no plan.
@@ -39,7 +39,7 @@ pub fn step(
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
     actions.extend(state.scripts.iter().filter_map(cancel_script));
-    let Decision { actions: mut decided, questions, inquiries, notes } =
+    let TurnDecision { actions: mut decided, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);
     actions.append(&mut decided);
     Step { state, actions, questions, inquiries, notes }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amendment, Gpus, Kind, NewShares, Stall, Trials, named_ranks};
+use crate::{Amendment, GpuRequest, Gpus, NewShares, Stall, Trials, named_ranks};
 use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
@@ -103,7 +103,7 @@ pub struct SubmissionRecord {
     pub keeps_limit: bool,
     /// The GPUs that its request can be changed to, because its script has tables for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<Kind>,
+    pub tables: Vec<GpuRequest>,
     /// The pending update of its request, which Slurm may not have received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amendment: Option<Box<Amendment>>,
@@ -248,7 +248,7 @@ impl SubmissionRecord {
     pub(super) fn amend(&mut self) {
         let Some(mut amendment) = self.amendment.take() else { return };
         if let Some(kind) = amendment.kind.take() {
-            let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
+            let before = GpuRequest::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
             match amendment.queue_choice.take() {
                 // These GPUs may use other partitions again.

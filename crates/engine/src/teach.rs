@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
-use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, Sample, SampleSource, SpeedCell, SpeedKey, ThroughputMatrix};
 
 /// Returns the speed samples of an epoch: from its ranks' compute times or, if none is reported, from its
 /// length. If the length is not reported, the time since the previous epoch was `seen` is used, which is
@@ -95,9 +95,9 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
     // A job planned with an estimate corrects that estimate.
     let job = &Job { estimate: Some(Estimates::All), ..job.clone() };
     let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache, Estimates::All);
-    let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
-        Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
-        Cell::Unusable(_) => None,
+    let thought = |(rank, cell): (&PlacedRank, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
+        SpeedCell::Unusable(_) => None,
     };
     let thought: Option<Vec<f64>> = busiest.values().copied().zip(speeds.row(0)).map(thought).collect();
     let Some(slowest) = thought.as_ref().and_then(|times| times.iter().copied().max_by(f64::total_cmp))

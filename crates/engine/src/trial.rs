@@ -10,7 +10,7 @@ use hsched_plan::{Placement, Problem};
 /// Why a GPU type is on trial for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trial {
+pub enum TypeTrial {
     /// The job's model was not measured there, so its speed is an estimate.
     Estimated,
     /// The job's model was measured there, but its file does not list the type.
@@ -19,7 +19,7 @@ pub enum Trial {
 
 /// The types on trial of one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trials(pub BTreeMap<GpuType, Trial>);
+pub struct Trials(pub BTreeMap<GpuType, TypeTrial>);
 
 impl Trials {
     /// Returns the types on trial among those of a placement; `job` is its index in the problem.
@@ -27,8 +27,8 @@ impl Trials {
         let trial = |number: usize| {
             let model = problem.jobs.get(job)?;
             let trial = match () {
-                () if model.is_estimated(number) => Trial::Estimated,
-                () if model.unlisted.contains(&number) => Trial::Unlisted,
+                () if model.is_estimated(number) => TypeTrial::Estimated,
+                () if model.unlisted.contains(&number) => TypeTrial::Unlisted,
                 () => return None,
             };
             Some((problem.gpu_types[number].clone(), trial))
@@ -43,7 +43,7 @@ impl Trials {
 
     /// Returns which speeds are estimated, as the end of a sentence about the submission; empty if none is.
     pub fn clause(&self) -> String {
-        let estimated = self.0.iter().filter(|(_, trial)| **trial == Trial::Estimated);
+        let estimated = self.0.iter().filter(|(_, trial)| **trial == TypeTrial::Estimated);
         let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();
         match names.as_slice() {
             [] => String::new(),

@@ -15,8 +15,8 @@ use hsched_model::{
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
-    Progress, Slot, epoch_as_shared,
+    ClusterView, Eligibility, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem, Progress,
+    Slot, WaitForecast, epoch_as_shared,
 };
 
 /// A policy's problem, and how it maps to the state.
@@ -32,10 +32,10 @@ pub(super) struct View {
 
 /// Inputs of a problem besides the jobs.
 #[derive(Clone, Copy)]
-pub(super) struct Aims<'a> {
+pub(super) struct ProblemContext<'a> {
     pub objective: Objective,
     pub seed: u64,
-    pub forecasts: &'a [Forecast],
+    pub forecasts: &'a [WaitForecast],
     pub start_estimates: Option<&'a Vec<JobStartEstimates>>,
     /// Whether jobs can queue for GPUs in use.
     pub queues: bool,
@@ -48,7 +48,7 @@ impl View {
         at: Time,
         cluster: &Cluster,
         rules: &Rules,
-        aims: Aims<'_>,
+        aims: ProblemContext<'_>,
     ) -> Option<Self> {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
@@ -163,7 +163,7 @@ fn progress(
     // The order is that of its submissions, because the plan executor maps one to the other.
     let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
     let under_way = |hold: &HeldPlacement| match hold.stage {
-        hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        hsched_plan::HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
@@ -222,26 +222,26 @@ fn stage(
     problem: &Problem,
     slots: &[Slot],
     at: Time,
-) -> hsched_plan::Stage {
+) -> hsched_plan::HoldStage {
     let Submission { attempt, stage } = submission;
     match stage {
-        Stage::Meant => hsched_plan::Stage::Submitting,
-        Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
-        Stage::Pending => hsched_plan::Stage::Queued,
+        Stage::Meant => hsched_plan::HoldStage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => hsched_plan::HoldStage::Submitting,
+        Stage::Pending => hsched_plan::HoldStage::Queued,
         Stage::Running => {
             let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            hsched_plan::Stage::Running {
+            hsched_plan::HoldStage::Running {
                 epoch,
                 under_way,
                 movable: is_movable(tracked, submission),
                 busy_until,
             }
         }
-        Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
+        Stage::Stopping { .. } => hsched_plan::HoldStage::Leaving {
             started: attempt.started.is_some(),
             gives_back: gives_back(submission, at),
         },

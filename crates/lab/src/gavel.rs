@@ -88,7 +88,7 @@ struct Account {
 }
 
 /// One job of the allocation problem.
-struct Demand<'a> {
+struct GavelJob<'a> {
     speeds: &'a [f64],
     /// The speed at level 1.
     target: f64,
@@ -150,9 +150,9 @@ impl Gavel {
                 Aim::MaxMin => mean().sum::<f64>() / all / f64::from(rates.asks),
                 Aim::TotalDuration => problem.jobs[job].progress.left(problem.now),
             };
-            Demand { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
+            GavelJob { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
         };
-        let demands: Vec<Demand<'_>> = jobs.iter().map(demand).collect();
+        let demands: Vec<GavelJob<'_>> = jobs.iter().map(demand).collect();
         let shares = shares(&demands, total);
         for (job, shares) in jobs.iter().zip(shares) {
             if let Some(account) = self.accounts.get_mut(job) {
@@ -237,8 +237,8 @@ impl Policy for Gavel {
 /// times its target, no job uses more than all its time, and no type more than its GPUs.
 ///
 /// Uses prices for the types: at each level, every job takes the cheapest times that give it its speed.
-fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
-    let most = |demand: &Demand<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
+fn shares(demands: &[GavelJob<'_>], total: &[u32]) -> Vec<Vec<f64>> {
+    let most = |demand: &GavelJob<'_>| demand.speeds.iter().copied().fold(0.0, f64::max) / demand.target;
     let able = || demands.iter().filter(|demand| most(demand) > 0.0);
     let (mut low, mut high) = (0.0, able().map(most).fold(f64::INFINITY, f64::min));
     let mut best = vec![vec![0.0; total.len()]; demands.len()];
@@ -261,7 +261,7 @@ fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
 }
 
 /// Returns the shares at a level, and the load of the fullest type.
-fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
+fn at_level(demands: &[GavelJob<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
     let mut prices = vec![1.0; total.len()];
     let mut sums = vec![vec![0.0; total.len()]; demands.len()];
     let mut used = vec![0.0; total.len()];
@@ -284,7 +284,7 @@ fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>
 
 /// Returns the cheapest shares that give a job a speed: one type, or a slower and a faster one that use all
 /// its time.
-fn cheapest(demand: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
+fn cheapest(demand: &GavelJob<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
     let mut best = f64::INFINITY;
     let mut shares = [None, None];
     let usable = || demand.speeds.iter().copied().enumerate().filter(|(_, speed)| *speed > 0.0);

@@ -8,7 +8,7 @@ use crate::{Bytes, Cluster, Job, JobDefaults, Node, NodeName, RankNeeds};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// Groups of jobs with the same partitions and needs.
-    groups: Vec<Group>,
+    groups: Vec<JobGroup>,
     /// Index in `groups` for each job.
     of_job: Vec<usize>,
     /// Whether the cluster lists the nodes of each partition.
@@ -17,7 +17,7 @@ pub struct Access {
 
 /// Jobs that may use the same nodes.
 #[derive(Clone, Debug, PartialEq)]
-struct Group {
+struct JobGroup {
     /// One partition, or several separated by commas; `None` if none is named.
     partitions: Option<String>,
     /// The needs of a rank.
@@ -28,7 +28,7 @@ struct Group {
 
 /// Why a job may not use a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NodeRefusal {
     /// The node is outside its partition.
     Partition,
     /// The node lacks CPUs or memory for one of its ranks, in words.
@@ -49,14 +49,14 @@ impl Access {
         let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
         for job in jobs {
             let (partitions, needs) = (cluster.partition_of(job, defaults), defaults.rank_needs(job));
-            let is_same = |group: &Group| {
+            let is_same = |group: &JobGroup| {
                 group.partitions.as_deref() == partitions
                     && group.needs == needs
                     && group.avoided == job.avoided
             };
             let number = access.groups.iter().position(is_same).unwrap_or_else(|| {
                 let (partitions, avoided) = (partitions.map(str::to_owned), job.avoided.clone());
-                access.groups.push(Group { partitions, needs, avoided });
+                access.groups.push(JobGroup { partitions, needs, avoided });
                 access.groups.len() - 1
             });
             access.of_job.push(number);
@@ -66,29 +66,29 @@ impl Access {
 
     /// Returns the access of jobs that may run on any node with room for a rank's `needs`.
     pub fn everywhere(needs: RankNeeds) -> Self {
-        let group = Group { partitions: None, needs, avoided: BTreeSet::new() };
+        let group = JobGroup { partitions: None, needs, avoided: BTreeSet::new() };
         Self { groups: vec![group], of_job: Vec::new(), is_known: false }
     }
 
     /// Returns why a job, given by index, may not use a node; `None` if it may.
-    pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
+    pub fn refusal(&self, job: usize, node: &Node) -> Option<NodeRefusal> {
         let group = &self.groups[*self.of_job.get(job)?];
         if self.is_known && !group.has(node) {
-            return Some(Refusal::Partition);
+            return Some(NodeRefusal::Partition);
         }
         if group.avoided.contains(&node.name) {
-            return Some(Refusal::Avoided);
+            return Some(NodeRefusal::Avoided);
         }
-        group.needs.missing_on(node).map(Refusal::Needs)
+        group.needs.missing_on(node).map(NodeRefusal::Needs)
     }
 
     /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` if
     /// the node is in none of their partitions.
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
-        let is_in = |group: &Group| !self.is_known || group.has(node);
-        let is_avoided = |group: &Group| group.avoided.contains(&node.name);
+        let is_in = |group: &JobGroup| !self.is_known || group.has(node);
+        let is_avoided = |group: &JobGroup| group.avoided.contains(&node.name);
         let reach =
-            |group: &Group| is_in(group) && !is_avoided(group) && group.needs.missing_on(node).is_none();
+            |group: &JobGroup| is_in(group) && !is_avoided(group) && group.needs.missing_on(node).is_none();
         self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
     }
 
@@ -125,7 +125,7 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     known
 }
 
-impl Group {
+impl JobGroup {
     fn has(&self, node: &Node) -> bool {
         let Some(names) = &self.partitions else { return true };
         names.split(',').any(|name| node.partitions.contains(name.trim()))

@@ -36,12 +36,12 @@ impl Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub id: RequestId,
-    pub reason: Reason,
+    pub reason: ChoiceReason,
 }
 
 /// Why a request was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ChoiceReason {
     /// It finishes first on average.
     First,
     /// It is the cheapest of those that finish almost as early.
@@ -50,7 +50,7 @@ pub enum Reason {
     Traded,
 }
 
-impl Reason {
+impl ChoiceReason {
     /// Returns the reason in words.
     pub fn word(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
         let traded = |candidate: &Candidate| {
             candidate.finish + hours * 3600.0 * candidate.cost.unwrap_or(f64::INFINITY)
         };
-        return Some(Choice { id: least(&traded)?.id, reason: Reason::Traded });
+        return Some(Choice { id: least(&traded)?.id, reason: ChoiceReason::Traded });
     }
     let best = least(&|candidate| candidate.finish)?;
     let limit = (best.finish * (1.0 + NEARLY)).max(best.finish + AS_SOON);
@@ -80,9 +80,9 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
         .min_by(|(_, a), (_, b)| a.total_cmp(b));
     match (cheapest, best.cost) {
         (Some((id, cost)), Some(cost_of_first)) if cost < cost_of_first => {
-            Some(Choice { id, reason: Reason::Cheapest })
+            Some(Choice { id, reason: ChoiceReason::Cheapest })
         }
-        _ => Some(Choice { id: best.id, reason: Reason::First }),
+        _ => Some(Choice { id: best.id, reason: ChoiceReason::First }),
     }
 }
 
@@ -125,19 +125,19 @@ mod tests {
 
     #[test]
     fn the_cheapest_of_those_that_are_nearly_as_soon() {
-        let check = |list: &[(f64, f64)], weight: f64, id: u32, reason: Reason| {
+        let check = |list: &[(f64, f64)], weight: f64, id: u32, reason: ChoiceReason| {
             let list: Vec<_> = list.iter().map(|(hours, cost)| (hours * 3600.0, Some(*cost))).collect();
             assert_eq!(choose(&numbered(&list), weight), Some(Choice { id: RequestId(id), reason }));
         };
-        check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, Reason::Cheapest);
-        check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, Reason::First);
+        check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, ChoiceReason::Cheapest);
+        check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, ChoiceReason::First);
         // Ten minutes apply if they are more than 5 %.
-        check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, Reason::Cheapest);
+        check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, ChoiceReason::Cheapest);
         // With one hour for ten units, the second candidate saves 39 units and takes one hour more.
-        check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, Reason::Traded);
-        check(&[(10.0, 40.0), (15.0, 1.0)], 0.1, 0, Reason::Traded);
+        check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, ChoiceReason::Traded);
+        check(&[(10.0, 40.0), (15.0, 1.0)], 0.1, 0, ChoiceReason::Traded);
         let unknown = numbered(&[(1.0, None), (5.0 * 3600.0, Some(1.0))]);
-        assert_eq!(choose(&unknown, 0.0), Some(Choice { id: RequestId(0), reason: Reason::First }));
+        assert_eq!(choose(&unknown, 0.0), Some(Choice { id: RequestId(0), reason: ChoiceReason::First }));
         assert_eq!(choose(&[], 0.0), None);
     }
 }

@@ -83,13 +83,13 @@ pub fn natural_order(left: &str, right: &str) -> Ordering {
 }
 
 /// One part of an item: fixed text, or the numbers in a bracket.
-enum Piece<'a> {
+enum HostPiece<'a> {
     Text(&'a str),
-    Numbers(Vec<Range>),
+    Numbers(Vec<NumberRange>),
 }
 
 /// Numbers from `first` to `last` (inclusive), zero-padded to `width` digits.
-struct Range {
+struct NumberRange {
     first: u64,
     last: u64,
     width: usize,
@@ -105,7 +105,7 @@ fn items(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
+fn pattern(item: &str) -> Result<Vec<HostPiece<'_>>, HostlistError> {
     let unmatched = || HostlistError::Brackets { item: excerpt(item) };
     let mut pieces = Vec::new();
     let mut longest = 0;
@@ -117,53 +117,55 @@ fn pattern(item: &str) -> Result<Vec<Piece<'_>>, HostlistError> {
         }
         let numbers =
             inside.split(',').map(|range| parse_range(item, range)).collect::<Result<Vec<_>, _>>()?;
-        longest += text.len() + numbers.iter().map(Range::longest).max().unwrap_or(0);
-        pieces.extend([Piece::Text(text), Piece::Numbers(numbers)]);
+        longest += text.len() + numbers.iter().map(NumberRange::longest).max().unwrap_or(0);
+        pieces.extend([HostPiece::Text(text), HostPiece::Numbers(numbers)]);
         rest = after;
     }
     if rest.contains(']') {
         return Err(unmatched());
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(HostPiece::Text(rest));
     if longest + rest.len() > LONGEST_NAME {
         return Err(HostlistError::Long { item: excerpt(item), limit: LONGEST_NAME });
     }
     Ok(pieces)
 }
 
-fn parse_range(item: &str, range: &str) -> Result<Range, HostlistError> {
+fn parse_range(item: &str, range: &str) -> Result<NumberRange, HostlistError> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u64>().ok()).flatten()
     };
     match (number(first), number(last)) {
-        (Some(low), Some(high)) if low <= high => Ok(Range { first: low, last: high, width: first.len() }),
+        (Some(low), Some(high)) if low <= high => {
+            Ok(NumberRange { first: low, last: high, width: first.len() })
+        }
         (Some(_), Some(_)) => Err(HostlistError::Reversed { item: excerpt(item), range: excerpt(range) }),
         _ => Err(HostlistError::Range { item: excerpt(item), range: excerpt(range) }),
     }
 }
 
-impl Range {
+impl NumberRange {
     fn longest(&self) -> usize {
         self.width.max(self.last.to_string().len())
     }
 }
 
-fn count(pieces: &[Piece<'_>]) -> u64 {
-    let size = |range: &Range| (range.last - range.first).saturating_add(1);
+fn count(pieces: &[HostPiece<'_>]) -> u64 {
+    let size = |range: &NumberRange| (range.last - range.first).saturating_add(1);
     pieces.iter().fold(1, |product: u64, piece| match piece {
-        Piece::Text(_) => product,
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(_) => product,
+        HostPiece::Numbers(ranges) => {
             product.saturating_mul(ranges.iter().map(size).fold(0, u64::saturating_add))
         }
     })
 }
 
-fn names(pieces: &[Piece<'_>]) -> Vec<String> {
+fn names(pieces: &[HostPiece<'_>]) -> Vec<String> {
     pieces.iter().fold(vec![String::new()], |heads, piece| match piece {
-        Piece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
-        Piece::Numbers(ranges) => {
+        HostPiece::Text(text) => heads.into_iter().map(|head| head + text).collect(),
+        HostPiece::Numbers(ranges) => {
             let numbers = || {
                 ranges
                     .iter()

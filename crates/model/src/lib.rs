@@ -31,8 +31,8 @@ mod summary;
 mod unit;
 mod walltime;
 
-pub use self::access::{Access, Refusal};
-pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
+pub use self::access::{Access, NodeRefusal};
+pub use self::choice::{Candidate, Choice, ChoiceReason, choose, worth_a_look};
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::error_id::ErrorId;
 pub use self::estimates::Estimates;

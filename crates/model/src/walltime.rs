@@ -20,7 +20,7 @@ const QUARTER: f64 = 900.0;
 const MINUTE: f64 = 60.0;
 
 /// The inputs of a run's walltime.
-struct Needs {
+struct WalltimeNeeds {
     /// Remaining training time, without restarts.
     predicted: Seconds,
     /// The limit as a multiple of the predicted time.
@@ -56,8 +56,8 @@ impl Walltime {
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
     /// Returns the walltime in quarters of an hour, or the longest that the limits allow.
-    fn of(needs: &Needs) -> Self {
-        let Needs { predicted, margin, grace, restart, least, longest } = *needs;
+    fn of(needs: &WalltimeNeeds) -> Self {
+        let WalltimeNeeds { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
         let wanted = wanted.max(least.0);
         // Ten years stand for "no limit", because Slurm stores minutes in 32 bits.
@@ -165,7 +165,7 @@ impl QueueChoice {
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
         let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
         let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
-        Walltime::of(&Needs {
+        Walltime::of(&WalltimeNeeds {
             predicted,
             margin: slow * defaults.time_margin,
             grace: checkpoint.grace.unwrap_or(defaults.grace),
@@ -328,8 +328,8 @@ mod tests {
     }
 
     /// Returns the needs of a run that takes two minutes to save, with times in seconds.
-    fn needs(predicted: f64, margin: f64, longest: f64) -> Needs {
-        Needs {
+    fn needs(predicted: f64, margin: f64, longest: f64) -> WalltimeNeeds {
+        WalltimeNeeds {
             predicted: Seconds(predicted),
             margin,
             grace: Seconds(120.0),

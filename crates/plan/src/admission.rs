@@ -5,10 +5,10 @@
 
 mod fit;
 
-use self::fit::{Needs, fits, is_of_blocks, usable_workers};
+use self::fit::{GpuNeeds, fits, is_of_blocks, usable_workers};
 use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
-use crate::throughput::Unusable;
+use crate::throughput::UnusableType;
 use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
 /// The jobs to place and the workers to use.
@@ -45,7 +45,7 @@ impl Admission {
             candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
             let is_plain = !candidates.iter().any(|&job| is_of_blocks(problem, job));
-            let mut needs = Needs::least(problem, &[]);
+            let mut needs = GpuNeeds::least(problem, &[]);
             let mut waiting = Vec::new();
             let offered: u32 = offered.iter().sum();
             let mut needed = 0;
@@ -193,7 +193,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
                 all.join(", ")
             )
         } else {
-            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(Unusable::NoThroughput);
+            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(UnusableType::NoThroughput);
             let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
             let reasons = reasons.collect::<Vec<_>>().join("; ");
             format!("cannot use any available GPU type ({reasons}){advice}")

@@ -4,7 +4,7 @@ use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 
 /// A job that would end sooner on a part of its GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Advice {
+pub struct FewerGpus {
     /// Index of the job.
     pub job: usize,
     /// The GPUs on which it would end sooner.
@@ -18,12 +18,12 @@ const WORTH_SAYING: f64 = 0.05;
 
 /// Returns, for each placed job, the single node or GPU type among its GPUs that would be faster than all of
 /// them, if there is one.
-pub fn advice(problem: &Problem, plan: &CheckedPlan) -> Vec<Advice> {
+pub fn advice(problem: &Problem, plan: &CheckedPlan) -> Vec<FewerGpus> {
     let placements = plan.verdicts().iter().map(Verdict::placement).enumerate();
     placements.filter_map(|(job, placement)| fewer(problem, job, placement?)).collect()
 }
 
-fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<Advice> {
+fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<FewerGpus> {
     let model = &problem.jobs[job];
     let part = |keep: &dyn Fn(&Slot) -> bool| -> Vec<Slot> {
         placement.slots.iter().filter(|slot| keep(slot)).copied().collect()
@@ -33,7 +33,7 @@ fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<Advice>
     let priced = by_node.chain(by_type).filter_map(|slots| {
         let ranks: u32 = model.replicas_by_type(&slots)?.iter().sum();
         let epoch = cost::epoch_time(problem, model, &slots, Sharing::Balanced)?.total();
-        (ranks >= model.min_gpus).then_some(Advice { job, slots, epoch })
+        (ranks >= model.min_gpus).then_some(FewerGpus { job, slots, epoch })
     });
     let best = priced.min_by(|a, b| a.epoch.total_cmp(&b.epoch))?;
     (best.epoch < placement.epoch.total() * (1.0 - WORTH_SAYING)).then_some(best)

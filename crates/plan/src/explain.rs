@@ -8,8 +8,9 @@ use crate::alternative::{one_node, one_type};
 use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
 use crate::{
-    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Limit, Obstacle,
-    Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
+    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Obstacle,
+    Placement, PlacementLimit, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket,
+    Verdict, cost,
 };
 
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which covers all jobs that the plan places.
@@ -267,15 +268,20 @@ impl JobSurroundings<'_> {
         if by_batch { Obstacle::Quanta { most, quantum, batch } } else { Obstacle::MaxGpus { most } }
     }
 
-    fn limits(&self, placement: &Placement, counts: &[u32], types: &[TypeExplanation]) -> Vec<Limit> {
+    fn limits(
+        &self,
+        placement: &Placement,
+        counts: &[u32],
+        types: &[TypeExplanation],
+    ) -> Vec<PlacementLimit> {
         let jct = placement.jct(self.job.epochs).0;
         let ranks: u32 = self.job.replicas_in(counts).iter().sum();
         let mut limits = Vec::new();
         if ranks == self.job.max_gpus {
-            limits.push(Limit::Most(self.most()));
+            limits.push(PlacementLimit::Most(self.most()));
         }
         if ranks == self.job.min_gpus && ranks > 1 {
-            limits.push(Limit::Least { least: ranks });
+            limits.push(PlacementLimit::Least { least: ranks });
         }
         let mut possible = false;
         let mut helps = false;
@@ -286,29 +292,34 @@ impl JobSurroundings<'_> {
                     let gain = *other < jct * (1.0 - ROUNDING);
                     helps |= gain;
                     if gain && !free {
-                        limits.push(Limit::Taken { gpu_type });
+                        limits.push(PlacementLimit::Taken { gpu_type });
                     }
                 }
                 Some(GpuCountEffect::Not(
                     obstacle @ (Obstacle::Slice | Obstacle::SmallShare { .. } | Obstacle::Memory),
-                )) => limits.push(Limit::Illegal { gpu_type, obstacle: obstacle.clone() }),
+                )) => limits.push(PlacementLimit::Illegal { gpu_type, obstacle: obstacle.clone() }),
                 _ => {}
             }
         }
         if possible && !helps {
-            limits.push(Limit::NoGain);
+            limits.push(PlacementLimit::NoGain);
         }
         limits.extend(self.accumulation(placement, counts));
         limits
     }
 
-    fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<Limit> {
+    fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<PlacementLimit> {
         let of_type = |gpu_type: usize| {
             let memory = self.job.types[gpu_type]?.max_batch?;
             let on_type = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
             let batch = on_type.map(|rank| rank.batch).max()?;
             let micro_batches = batch.div_ceil(memory);
-            (micro_batches > 1).then_some(Limit::Accumulation { gpu_type, micro_batches, batch, memory })
+            (micro_batches > 1).then_some(PlacementLimit::Accumulation {
+                gpu_type,
+                micro_batches,
+                batch,
+                memory,
+            })
         };
         (0..counts.len()).filter_map(of_type).collect()
     }

@@ -48,7 +48,7 @@ pub struct JobExplanation {
     /// The best result on a single node with the job's own GPUs and the unused ones.
     pub one_node_now: Option<Alternative>,
     /// The active limits.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<PlacementLimit>,
     /// How its GPUs form replicas, by type; empty if each GPU is one.
     pub replicas: Vec<ReplicaExplanation>,
 }
@@ -123,7 +123,7 @@ pub enum Obstacle {
 
 /// An active limit of a placed job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum PlacementLimit {
     /// It has the maximum number of GPUs.
     Most(Obstacle),
     /// It has the minimum number of GPUs.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::parts::{Part, Parts};
-use crate::throughput::{Cell, Known, Source, Unusable};
+use crate::throughput::{SpeedCell, SpeedOrigin, UnusableType};
 use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
-use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Sharing, Speed, SpeedBasis, Time};
+use hsched_model::{
+    Deadline, GpuType, Job, JobName, NodeRefusal, RankNeeds, Sharing, Speed, SpeedBasis, Time,
+};
 
 /// The planning data of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +43,7 @@ pub struct JobModel {
     /// on whose nodes no rank fits.
     pub unusable: Vec<(usize, Exclusion)>,
     /// Source of the speeds on offered types, by index, if it is not simply the job file.
-    pub sources: Vec<(usize, Source)>,
+    pub sources: Vec<(usize, SpeedOrigin)>,
     /// Offered types that the job can use but its file does not list, by index.
     pub unlisted: Vec<usize>,
     /// Remarks on the offered types, by index, one sentence each.
@@ -93,7 +95,7 @@ pub enum Exclusion {
     #[error("the job is kept off such nodes for now, which were slow or failed its check")]
     Avoided,
     #[error("{0}")]
-    Speed(Unusable),
+    Speed(UnusableType),
 }
 
 /// The behaviour of a job on one GPU type.
@@ -154,9 +156,9 @@ impl JobModel {
     /// Returns the source of its speed on an offered type.
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
         match self.sources.iter().find(|(source, _)| *source == gpu_type) {
-            Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
+            Some((_, SpeedOrigin::Estimated(_))) => SpeedBasis::Estimated,
             // `cache set` counts no sample.
-            Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
+            Some((_, SpeedOrigin::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
             _ => SpeedBasis::Stated,
         }
     }
@@ -169,27 +171,27 @@ impl JobModel {
     pub(super) fn new(
         job: &Job,
         parts: &Parts,
-        refusal: &dyn Fn(&Part) -> Option<Refusal>,
+        refusal: &dyn Fn(&Part) -> Option<NodeRefusal>,
         offered: &[u32],
-        row: &[Cell],
+        row: &[SpeedCell],
     ) -> Self {
         let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut unlisted = Vec::new();
         let types = parts.list.iter().enumerate().map(|(number, part)| {
             match refusal(part) {
-                Some(Refusal::Partition) => {
+                Some(NodeRefusal::Partition) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Partition));
                     }
                     return None;
                 }
-                Some(Refusal::Avoided) => {
+                Some(NodeRefusal::Avoided) => {
                     if offered[number] > 0 {
                         unusable.push((number, Exclusion::Avoided));
                     }
                     return None;
                 }
-                Some(Refusal::Needs(what)) => {
+                Some(NodeRefusal::Needs(what)) => {
                     unusable.push((number, Exclusion::Needs(what)));
                     return None;
                 }
@@ -197,27 +199,27 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: known, .. }) => {
+                SpeedCell::Known(known) => {
                     if offered[number] > 0 {
-                        remarks.extend(known.iter().map(|remark| (number, remark.clone())));
+                        remarks.extend(known.remarks.iter().map(|remark| (number, remark.clone())));
                     }
-                    if offered[number] > 0 && *source != Source::JobFile {
-                        sources.push((number, source.clone()));
+                    if offered[number] > 0 && known.source != SpeedOrigin::JobFile {
+                        sources.push((number, known.source.clone()));
                     }
-                    if offered[number] > 0 && !is_listed {
+                    if offered[number] > 0 && !known.is_listed {
                         unlisted.push(number);
                     }
                     let single_rank = ty.is_mig_slice();
-                    return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
+                    return Some(TypeModel { speed: known.speed, max_batch: known.max_batch, single_rank });
                 }
-                Cell::Unusable(reason) if offered[number] > 0 => {
+                SpeedCell::Unusable(reason) if offered[number] > 0 => {
                     unusable.push((number, Exclusion::Speed(*reason)));
                     // Types that the job file itself excludes are not reported.
-                    if *reason != Unusable::NotAllowed {
+                    if *reason != UnusableType::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));
                     }
                 }
-                Cell::Unusable(_) => {}
+                SpeedCell::Unusable(_) => {}
             }
             None
         });
@@ -228,8 +230,8 @@ impl JobModel {
         };
         let replica = job.replica.as_ref().map(|replica| {
             let size = |part: &Part| match &row[part.column] {
-                Cell::Known(known) => known.gpus,
-                Cell::Unusable(_) => 1,
+                SpeedCell::Known(known) => known.gpus,
+                SpeedCell::Unusable(_) => 1,
             };
             let sizes = parts.list.iter().map(size).collect();
             ReplicaModel { sizes, same_node: replica.same_node, ever: 0, largest: Vec::new() }
@@ -272,8 +274,8 @@ impl JobModel {
 }
 
 /// Returns a note that lists the types with measured speeds, and their accuracy.
-fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
-    let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
+fn measured(sources: &[(usize, SpeedOrigin)], gpu_types: &[GpuType]) -> Option<String> {
+    let measured = sources.iter().filter(|(_, source)| matches!(source, SpeedOrigin::Measured(_)));
     let mut types: Vec<String> =
         measured.map(|(number, source)| format!("{} {source}", gpu_types[*number])).collect();
     types.dedup();

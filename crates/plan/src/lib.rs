@@ -68,7 +68,7 @@ mod verify;
 mod whole_epochs;
 
 pub use self::admission::refusal;
-pub use self::advice::{Advice, advice};
+pub use self::advice::{FewerGpus, advice};
 pub use self::alternative::Alternative;
 pub use self::bound::Bound;
 pub use self::cluster_view::ClusterView;
@@ -77,8 +77,8 @@ pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Pol
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
 pub use self::explanation::{
-    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, ReplicaExplanation, TypeExplanation,
-    TypeMarket,
+    Explanation, GpuCountEffect, JobExplanation, Obstacle, PlacementLimit, ReplicaExplanation,
+    TypeExplanation, TypeMarket,
 };
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};
@@ -93,18 +93,18 @@ pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::pareto::{ParetoPlan, pareto};
 pub use self::per_group::PerGroup;
-pub use self::placement::{Outcome, Placement, Quality, Rank, Slot, Verdict};
+pub use self::placement::{Placement, PlanFigures, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
-    TypeLimit, WorkerNode,
+    Changed, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    TypeLimit, WaitForecast, WorkerNode,
 };
-pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
+pub use self::progress::{Eligibility, HeldPlacement, HoldStage, Progress};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
-pub use self::replica::{Placed, ReplicaModel};
-pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
+pub use self::replica::{ReplicaModel, ReplicaPlacement};
+pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
-pub use self::shared::{Shared, SolePolicy};
+pub use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;

@@ -56,7 +56,7 @@ pub struct Rank {
 
 /// The figures of a whole plan, over the placed jobs; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct PlanFigures {
     pub objective_value: f64,
     pub mean_jct: f64,
     pub makespan: f64,
@@ -78,7 +78,7 @@ const CLOSED: f64 = 1e-9;
 
 impl Quality {
     /// Returns the quality of a plan with this bound.
-    pub fn new(bound: &Bound, outcome: &Outcome) -> Self {
+    pub fn new(bound: &Bound, outcome: &PlanFigures) -> Self {
         // Both are rounded, so a bound slightly above the plan counts as met.
         let lower_bound = bound.lower.min(outcome.objective_value);
         let gap = if lower_bound > 0.0 { outcome.objective_value / lower_bound - 1.0 } else { 0.0 };
@@ -138,7 +138,7 @@ impl Verdict {
     }
 }
 
-impl Outcome {
+impl PlanFigures {
     /// Returns the figures of a plan, or `None` if it places no job.
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let placed: Vec<(usize, f64)> = plan

@@ -34,7 +34,7 @@ pub struct Problem {
     /// The maximum number of GPUs of some types that all jobs may hold together.
     pub limits: Vec<TypeLimit>,
     /// Estimated waits in the queue for the policy's questions.
-    pub forecasts: Vec<Forecast>,
+    pub forecasts: Vec<WaitForecast>,
     /// Start estimates of requests; `None` if they were not computed.
     pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// Changes since the policy's last decision.
@@ -104,7 +104,7 @@ pub struct TypeLimit {
 
 /// The queue estimate for one job on some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forecast {
+pub struct WaitForecast {
     pub job: usize,
     pub slots: Vec<Slot>,
     /// How long the job would wait; `None` if unknown.

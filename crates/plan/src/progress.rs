@@ -58,12 +58,12 @@ pub struct HeldPlacement {
     pub since: Time,
     /// Epoch time predicted then, in seconds.
     pub epoch: f64,
-    pub stage: Stage,
+    pub stage: HoldStage,
 }
 
 /// The stage of a submission.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stage {
+pub enum HoldStage {
     /// About to be submitted, or submitted without a confirmed answer.
     Submitting,
     /// In the cluster's queue: its GPUs are promised.
@@ -144,7 +144,7 @@ impl Progress {
     /// Returns the remaining epochs with fractions, assuming that the job's data are exact.
     pub fn unfinished(&self, now: Time) -> f64 {
         let done = |hold: &HeldPlacement| match hold.stage {
-            Stage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
+            HoldStage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
                 now.since(Time(self.as_of.0.max(busy_until.0))).0 / epoch
             }
             _ => 0.0,
@@ -186,7 +186,7 @@ impl EpochsLeft {
         let (since, epoch) = match progress.holds.as_slice() {
             [] => (0.0, 0.0),
             [hold] => match hold.stage {
-                Stage::Running { epoch, busy_until, .. } => (progress.as_of.0.max(busy_until.0), epoch),
+                HoldStage::Running { epoch, busy_until, .. } => (progress.as_of.0.max(busy_until.0), epoch),
                 _ => (0.0, 0.0),
             },
             _ => return None,
@@ -205,11 +205,14 @@ impl EpochsLeft {
 impl HeldPlacement {
     /// Returns whether it has its GPUs and is not being ended.
     pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Running { .. })
+        matches!(self.stage, HoldStage::Running { .. })
     }
 
     /// Returns whether its GPUs are promised to it but not in use yet.
     pub fn is_promised(&self) -> bool {
-        matches!(self.stage, Stage::Submitting | Stage::Queued | Stage::Leaving { started: false, .. })
+        matches!(
+            self.stage,
+            HoldStage::Submitting | HoldStage::Queued | HoldStage::Leaving { started: false, .. }
+        )
     }
 }

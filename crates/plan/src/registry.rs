@@ -12,7 +12,8 @@ use crate::replace_all::ReplaceAll;
 use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
 use crate::{
-    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed,
+    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, SharedPolicy, SolePolicy,
+    fixed,
 };
 
 /// A policy that users choose by its name.
@@ -110,7 +111,7 @@ impl Registry {
             Make::Policy { make, watched: true } => {
                 let parameters = Parameters { carrying: ExecutionMode::Shared, ..parameters.clone() };
                 let policy = policy_of(entry, make, &parameters)?;
-                Ok(Box::new(Shared::new(policy, &parameters.replanning)))
+                Ok(Box::new(SharedPolicy::new(policy, &parameters.replanning)))
             }
             Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
         }
@@ -141,7 +142,7 @@ impl Registry {
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
             ExecutionMode::Alone => Box::new(SolePolicy::new(policy)),
-            ExecutionMode::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
+            ExecutionMode::Shared => Box::new(SharedPolicy::new(policy, &parameters.replanning)),
         })
     }
 

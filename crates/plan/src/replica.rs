@@ -20,7 +20,7 @@ pub struct ReplicaModel {
 
 /// The GPUs of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct ReplicaPlacement {
     pub gpu_type: usize,
     /// Nodes, with the number of its GPUs on each.
     pub parts: Vec<(usize, u32)>,
@@ -115,15 +115,15 @@ impl JobModel {
     }
 
     /// Returns the GPUs of each replica, assigned in the order of slots; `None` if GPUs are left over.
-    pub fn placed(&self, slots: &[Slot]) -> Option<Vec<Placed>> {
+    pub fn placed(&self, slots: &[Slot]) -> Option<Vec<ReplicaPlacement>> {
         self.replicas_by_type(slots)?;
         let mut placed = Vec::new();
         for gpu_type in 0..self.types.len() {
-            let mut open: Option<(Placed, u32)> = None;
+            let mut open: Option<(ReplicaPlacement, u32)> = None;
             for slot in slots.iter().filter(|slot| slot.gpu_type == gpu_type) {
                 let mut left = slot.count;
                 while left > 0 {
-                    let fresh = || (Placed { gpu_type, parts: Vec::new() }, self.size(gpu_type));
+                    let fresh = || (ReplicaPlacement { gpu_type, parts: Vec::new() }, self.size(gpu_type));
                     let (mut replica, missing) = open.take().unwrap_or_else(fresh);
                     let taken = missing.min(left);
                     replica.parts.push((slot.node, taken));

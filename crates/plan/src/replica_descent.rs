@@ -14,11 +14,11 @@ const PATIENCE: u32 = 20_000;
 const ROUNDING: f64 = 1e-12;
 
 /// Replicas by job and type.
-type Bundles = Vec<Vec<u32>>;
+type ReplicaCounts = Vec<Vec<u32>>;
 
 /// Replicas of one job that are removed from or added to a type.
 #[derive(Clone, Copy)]
-struct Change {
+struct ReplicaChange {
     row: usize,
     gpu_type: usize,
     by: i64,
@@ -34,7 +34,8 @@ pub(super) fn descend(
     stop: &dyn Fn() -> bool,
 ) -> ClearedCategory {
     let by_type = |(&job, slots): (&usize, &Vec<_>)| problem.jobs[job].replicas_by_type(slots);
-    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<Bundles>>() else {
+    let Some(mut bundles) = jobs.iter().zip(&start.slots).map(by_type).collect::<Option<ReplicaCounts>>()
+    else {
         return start;
     };
     let (mut best, mut looks) = (start, 0);
@@ -57,7 +58,12 @@ pub(super) fn descend(
 }
 
 /// Calls `look` for changes, the simple ones first, until it returns false.
-fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn FnMut(&[Change]) -> bool) {
+fn visit(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &ReplicaCounts,
+    look: &mut dyn FnMut(&[ReplicaChange]) -> bool,
+) {
     let go_on = (0..jobs.len()).all(|row| {
         let own = Holder { problem, jobs, bundles, row };
         own.leavings(None)
@@ -97,7 +103,7 @@ fn visit(problem: &Problem, jobs: &[usize], bundles: &Bundles, look: &mut dyn Fn
 struct Holder<'a> {
     problem: &'a Problem,
     jobs: &'a [usize],
-    bundles: &'a Bundles,
+    bundles: &'a ReplicaCounts,
     row: usize,
 }
 
@@ -110,8 +116,8 @@ impl<'a> Holder<'a> {
         self.problem.jobs[self.jobs[self.row]].types[gpu_type].is_some()
     }
 
-    fn change(self, gpu_type: usize, by: i64) -> Change {
-        Change { row: self.row, gpu_type, by }
+    fn change(self, gpu_type: usize, by: i64) -> ReplicaChange {
+        ReplicaChange { row: self.row, gpu_type, by }
     }
 
     /// Returns the types on which the job has replicas.
@@ -121,10 +127,10 @@ impl<'a> Holder<'a> {
     }
 
     /// Returns the possible removals: nothing, one replica, or all; none from the type `but`.
-    fn leavings(self, but: Option<usize>) -> Vec<Vec<Change>> {
+    fn leavings(self, but: Option<usize>) -> Vec<Vec<ReplicaChange>> {
         let held = || self.held().filter(|&ty| Some(ty) != but);
         let one = held().map(|ty| vec![self.change(ty, -1)]);
-        let mut leavings: Vec<Vec<Change>> = std::iter::once(Vec::new()).chain(one).collect();
+        let mut leavings: Vec<Vec<ReplicaChange>> = std::iter::once(Vec::new()).chain(one).collect();
         if held().map(|ty| self.bundles[self.row][ty]).sum::<u32>() > 1 {
             leavings.push(held().map(|ty| self.change(ty, -i64::from(self.bundles[self.row][ty]))).collect());
         }
@@ -132,14 +138,19 @@ impl<'a> Holder<'a> {
     }
 
     /// Returns the possible additions: nothing, or one replica.
-    fn comings(self) -> Vec<Vec<Change>> {
+    fn comings(self) -> Vec<Vec<ReplicaChange>> {
         let one = (0..self.bundles[self.row].len()).filter(|&ty| self.may_use(ty));
         std::iter::once(Vec::new()).chain(one.map(|ty| vec![self.change(ty, 1)])).collect()
     }
 }
 
 /// Returns the bundles after some changes; `None` if they are illegal for a job or there are too few GPUs.
-fn changed(problem: &Problem, jobs: &[usize], bundles: &Bundles, changes: &[Change]) -> Option<Bundles> {
+fn changed(
+    problem: &Problem,
+    jobs: &[usize],
+    bundles: &ReplicaCounts,
+    changes: &[ReplicaChange],
+) -> Option<ReplicaCounts> {
     let mut other = bundles.clone();
     for change in changes {
         let count = &mut other[change.row][change.gpu_type];

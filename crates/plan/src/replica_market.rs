@@ -24,7 +24,7 @@ pub(super) struct ReplicaMarket {
 }
 
 /// A replica that leaves a type, and the replicas that use its GPUs elsewhere.
-struct Move {
+struct ReplicaMove {
     row: usize,
     from: usize,
     to: Option<(usize, u32)>,
@@ -137,8 +137,8 @@ impl ReplicaMarket {
         full: usize,
         value: &dyn Fn(usize, usize) -> f64,
         may: &dyn Fn(&Self, usize, usize) -> bool,
-    ) -> Option<Move> {
-        let mut best: Option<(f64, Move)> = None;
+    ) -> Option<ReplicaMove> {
+        let mut best: Option<(f64, ReplicaMove)> = None;
         for (row, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let others = self.bundles[row].iter().sum::<u32>().saturating_sub(1);
@@ -150,7 +150,7 @@ impl ReplicaMarket {
                 let gained = to.map_or(0.0, |(ty, count)| f64::from(count) * value(row, ty));
                 let loss = (value(row, full) - gained) / f64::from(freed);
                 if best.as_ref().is_none_or(|(least, _)| loss < *least) {
-                    best = Some((loss, Move { row, from: full, to }));
+                    best = Some((loss, ReplicaMove { row, from: full, to }));
                 }
             };
             if others >= model.min_gpus.max(1) {

@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::{JobModel, Placed, Rank, Sharing, Slot, TypeModel, blocks, cost};
+use crate::{JobModel, Rank, ReplicaPlacement, Sharing, Slot, TypeModel, blocks, cost};
 use hsched_model::number::to_f64;
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, and nodes
@@ -23,7 +23,7 @@ pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<
     }
     let heads: Vec<Slot> =
         heads.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect();
-    let mut waiting: BTreeMap<(usize, usize), VecDeque<Placed>> = BTreeMap::new();
+    let mut waiting: BTreeMap<(usize, usize), VecDeque<ReplicaPlacement>> = BTreeMap::new();
     for replica in placed {
         waiting.entry((replica.parts[0].0, replica.gpu_type)).or_default().push_back(replica);
     }
@@ -60,9 +60,9 @@ fn one_each(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank
 }
 
 /// Ranks in order, and the samples of each in a full batch.
-type Shares = (Vec<Rank>, Vec<u64>);
+type RankShares = (Vec<Rank>, Vec<u64>);
 
-fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
+fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<RankShares> {
     let mut preference = cost::shares(job, bundle)?;
     let mut ranks = arrange(slots, &preference);
     let batches = split_batch(job, &ranks)?;
@@ -80,7 +80,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
 }
 
 /// Fast GPUs come first; the remainder goes to earlier ranks.
-fn equal(job: &JobModel, slots: &[Slot]) -> Option<Shares> {
+fn equal(job: &JobModel, slots: &[Slot]) -> Option<RankShares> {
     let rate = |model: &Option<TypeModel>| model.map_or(0.0, |model| model.speed.rate_at(1.0));
     let ranks = arrange(slots, &job.types.iter().map(rate).collect::<Vec<_>>());
     let count = u64::try_from(ranks.len()).ok()?;

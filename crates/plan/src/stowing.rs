@@ -10,7 +10,7 @@ use crate::stacking::{Stacked, stack};
 const PATIENCE: u32 = 20_000;
 
 /// Requested replicas of one type, by the GPUs that each needs on one node.
-type Blocks = BTreeMap<u32, u32>;
+type ReplicaBlocks = BTreeMap<u32, u32>;
 
 struct StowSearch<'a> {
     problem: &'a Problem,
@@ -21,8 +21,8 @@ struct StowSearch<'a> {
     chosen: Vec<Vec<u32>>,
     /// Free GPUs by type, then node.
     free: Vec<Vec<u32>>,
-    taken: Vec<Blocks>,
-    known: HashMap<(usize, Blocks), bool>,
+    taken: Vec<ReplicaBlocks>,
+    known: HashMap<(usize, ReplicaBlocks), bool>,
     steps: u32,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn least_replicas(problem: &Problem, jobs: &[usize]) -> Option<Vec<Ve
         order,
         chosen: vec![vec![0; types]; jobs.len()],
         free: (0..types).map(of_type).collect(),
-        taken: vec![Blocks::new(); types],
+        taken: vec![ReplicaBlocks::new(); types],
         known: HashMap::new(),
         steps: 0,
     };

@@ -5,11 +5,11 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
-use crate::line::{Key, Use};
+use crate::line::{LineKey, Use};
 use crate::queue_model::QueueModel;
 use crate::ranks::Whose;
 use crate::shape::Shapes;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 
@@ -38,7 +38,7 @@ const SUSTAINED: f64 = 0.8;
 
 /// A job submitted in the last days.
 #[derive(Clone, Debug)]
-pub(super) struct Past {
+pub(super) struct PastJob {
     pub submitted: f64,
     pub shape: usize,
     pub limit: f64,
@@ -58,7 +58,7 @@ pub(super) struct Past {
 /// The arrivals in a part of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    past: Vec<Past>,
+    past: Vec<PastJob>,
     /// Gaps between submissions; empty if too few are known.
     gaps: Vec<f64>,
     /// Length of the observation in seconds, and the number of submissions.
@@ -84,7 +84,7 @@ pub(super) struct Belief {
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub at: f64,
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     pub limit: f64,
     pub tasks: u32,
@@ -95,9 +95,9 @@ pub(super) struct Arrival {
     pub rule: usize,
 }
 
-impl Past {
+impl PastJob {
     /// Returns the jobs submitted in the last days, whatever happened to them.
-    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut NumberingContext) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
         let per_hour = snapshot.growth().per_hour;
@@ -178,7 +178,7 @@ impl Past {
 
 impl Arrivals {
     /// Returns the arrivals in a part with this many GPUs, from the submissions observed there.
-    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
+    pub(super) fn new(mut past: Vec<PastJob>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
         for user in &mut past {
             user.most_work = model.most_gpu_seconds(user);
         }
@@ -186,7 +186,7 @@ impl Arrivals {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
-        let is_counted = |job: &Past| since < job.submitted && job.submitted <= until;
+        let is_counted = |job: &PastJob| since < job.submitted && job.submitted <= until;
         let seen = past.iter().filter(|job| is_counted(job)).count();
         let (gpus, time) = (to_f64(gpus), until - since);
         let priorities =
@@ -202,7 +202,8 @@ impl Arrivals {
     /// Returns the past assumed by a future in which jobs run these fractions of their limits.
     pub(super) fn belief(&self, ratios: &[Ratios], random: &mut Pcg64Mcg) -> Belief {
         let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
-        let work = |work_of: &Past| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
+        let work =
+            |work_of: &PastJob| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
         let (past, mut gaps) = (again(self.past.len()), again(self.gaps.len()));
         let drawn = mean(gaps.iter().map(|&gap| self.gaps[gap]));
@@ -251,7 +252,7 @@ impl Arrivals {
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: user.tier, priority, submitted: at, order },
+            key: LineKey { tier: user.tier, priority, submitted: at, order },
             shape: user.shape,
             limit: user.limit,
             tasks: user.tasks,
@@ -293,7 +294,7 @@ impl QueueModel {
     }
 
     /// Returns the GPU time of a job that runs to its limit, in seconds.
-    fn most_gpu_seconds(&self, job: &Past) -> f64 {
+    fn most_gpu_seconds(&self, job: &PastJob) -> f64 {
         let shape = &self.shapes[job.shape];
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;

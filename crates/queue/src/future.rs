@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::arrivals::{Arrival, Belief};
 use crate::chance::{Purpose, sequence, unit};
 use crate::history::Ratios;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
 /// A future of one part of the queue, the same for all requests simulated in it.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Future {
     }
 
     /// Returns when a job ends that runs at the time of the snapshot; never before the snapshot.
-    pub(super) fn end_of_running(&self, model: &QueueModel, part: &Part, number: usize) -> f64 {
+    pub(super) fn end_of_running(&self, model: &QueueModel, part: &QueuePart, number: usize) -> f64 {
         let job = &part.running[number];
         let so_far = (model.now - job.since).max(0.0) / job.limit;
         let ratio = match self.seed {
@@ -63,7 +63,7 @@ impl Future {
     }
 
     /// Returns the run time of a pending job's task, in seconds.
-    pub(super) fn run_of_waiting(&self, part: &Part, number: usize, task: u32) -> f64 {
+    pub(super) fn run_of_waiting(&self, part: &QueuePart, number: usize, task: u32) -> f64 {
         let job = &part.waiting[number];
         let Some(seed) = self.seed else { return job.limit };
         let index = (number as u64) << 24 ^ u64::from(task);
@@ -72,7 +72,7 @@ impl Future {
 
     /// Returns the next arrival, and the run time of each of its tasks in seconds; `None` if nothing more
     /// arrives.
-    pub(super) fn next_arrival(&mut self, model: &QueueModel, part: &Part) -> Option<&(Arrival, f64)> {
+    pub(super) fn next_arrival(&mut self, model: &QueueModel, part: &QueuePart) -> Option<&(Arrival, f64)> {
         if self.next.is_none() && !self.is_over {
             let belief =
                 self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
@@ -94,7 +94,7 @@ impl Future {
         &mut self,
         by: f64,
         model: &QueueModel,
-        part: &Part,
+        part: &QueuePart,
     ) -> Option<(Arrival, f64)> {
         self.next_arrival(model, part)?;
         let next = self.next.take_if(|(arrival, _)| arrival.at <= by)?;

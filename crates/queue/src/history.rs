@@ -33,7 +33,7 @@ const USUAL_POWER: f64 = 2.0;
 
 /// The fraction of its limit that a job ran, or has run so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct RunShare {
     /// The fraction it had run at the beginning of the records; had it ended before, it would be missing from
     /// them.
     from: f64,
@@ -52,7 +52,7 @@ enum Happens {
 /// The observed fractions of limits for one user's jobs, or for all jobs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Habit {
-    seen: Vec<Seen>,
+    seen: Vec<RunShare>,
 }
 
 /// Probabilities of running longer than a fraction of the limit.
@@ -184,8 +184,8 @@ pub(super) struct Users<'a> {
 impl<'a> Users<'a> {
     /// Returns the users of a snapshot, and their habits.
     pub(super) fn new(snapshot: &'a Snapshot) -> (Self, Habits) {
-        let seen: Vec<(Option<&str>, Seen)> = seen(snapshot);
-        let mut by_user: BTreeMap<&str, Vec<Seen>> = BTreeMap::new();
+        let seen: Vec<(Option<&str>, RunShare)> = seen(snapshot);
+        let mut by_user: BTreeMap<&str, Vec<RunShare>> = BTreeMap::new();
         for user in snapshot.jobs.iter().filter_map(|job| job.user.as_deref()) {
             by_user.entry(user).or_default();
         }
@@ -215,12 +215,12 @@ impl<'a> Users<'a> {
 
 /// Returns the fractions of their limits that ended jobs ran and running jobs have run so far, with their
 /// users.
-fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, Seen)> {
+fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, RunShare)> {
     let Some((since, until)) = snapshot.recorded() else { return Vec::new() };
     let seen = |started: Time, end: Time, limit: Option<Seconds>, has_ended: bool| {
         let limit = limit.filter(|limit| limit.0 > 0.0)?;
         let from = since.since(started).0.max(0.0);
-        Some(Seen { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
+        Some(RunShare { from: from / limit.0, ratio: end.since(started).0 / limit.0, has_ended })
     };
     let ended = snapshot.history.iter().flatten();
     let ended = ended
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn habit(ended: &[f64], so_far: &[f64]) -> Habit {
-        let seen = |has_ended: bool| move |&ratio: &f64| Seen { from: 0.0, ratio, has_ended };
+        let seen = |has_ended: bool| move |&ratio: &f64| RunShare { from: 0.0, ratio, has_ended };
         Habit { seen: ended.iter().map(seen(true)).chain(so_far.iter().map(seen(false))).collect() }
     }
 
@@ -292,18 +292,18 @@ mod tests {
     fn jobs_that_ran_before_the_records_began_say_nothing_of_shorter_ones() {
         // All of them end at 0.1 or at 0.9; of those that had run for 0.5 before the records, only the latter
         // are observed.
-        let late = Seen { from: 0.5, ratio: 0.9, has_ended: true };
+        let late = RunShare { from: 0.5, ratio: 0.9, has_ended: true };
         let mut seen = habit(&[[0.1; 10], [0.9; 10]].concat(), &[]);
         seen.seen.extend([late; 30]);
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
         // A job that runs since then, without an observed later time, adds no information.
-        seen.seen.push(Seen { from: 0.7, ratio: 0.7, has_ended: false });
+        seen.seen.push(RunShare { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn who_comes_after_all_others_have_ended_counts_among_those_who_ran_as_long() {
-        let late = Seen { from: 0.4, ratio: 0.6, has_ended: true };
+        let late = RunShare { from: 0.4, ratio: 0.6, has_ended: true };
         let mut seen = habit(&[0.1; 20], &[]);
         seen.seen.extend([late; 30]);
         assert_eq!((plain(&seen).draw(0.5, 0.9), plain(&seen).draw(0.0, 0.9)), (0.6, 0.1));

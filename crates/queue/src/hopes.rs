@@ -1,11 +1,11 @@
 //! The shapes that may still start in a pass; the pass ends when there are none.
 
 use crate::node_timeline::{NodeTimeline, Viewer};
-use crate::play::Line;
+use crate::play::LineJob;
 use crate::queue_model::QueueModel;
 
 /// The shapes that may still start in a pass.
-pub(super) struct Hopes {
+pub(super) struct StartableShapes {
     list: Vec<Hope>,
 }
 
@@ -20,9 +20,9 @@ struct Hope {
     needed: usize,
 }
 
-impl Hopes {
+impl StartableShapes {
     /// Returns which pending shapes have room on enough nodes now.
-    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
+    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[LineJob]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
         for entry in line {
             let known = &mut limits[entry.shape][entry.viewer as usize];
@@ -59,7 +59,7 @@ impl Hopes {
     }
 
     /// Returns the position of the last pending job with one of these shapes.
-    pub(super) fn last_in_line(&self, line: &[Line]) -> Option<usize> {
+    pub(super) fn last_in_line(&self, line: &[LineJob]) -> Option<usize> {
         let most = self.list.iter().map(|hope| hope.shape).max()?;
         let mut is_hoped = vec![[false; 2]; most + 1];
         self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);

@@ -56,15 +56,15 @@ pub use self::pending_job::PendingJob;
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;
 pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_blanks};
-pub use self::score::{Prediction, Score};
+pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueAccount, QueueJob, QueueNode, QueuePartition,
-    Reservation, Running, Scheduling, Snapshot, Weigh,
+    AgeWeight, Billing, Ended, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
+    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
-pub use self::together::{Chosen, Jobs, Offer, choose_together};
+pub use self::together::{JobChoice, Jobs, Offer, choose_together};
 pub use self::why::{
-    Advice, Ahead, AheadJob, Cause, Explanation, Futures, JobFacts, Remedy, StartAdvice, StateKind, asked,
-    explain, is_component, span, update_id,
+    Advice, Ahead, AheadJob, Cause, Futures, JobFacts, Remedy, StartAdvice, StateKind, WaitExplanation,
+    asked, explain, is_component, span, update_id,
 };

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// The sort key of pending jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Key {
+pub(super) struct LineKey {
     /// Higher comes first.
     pub tier: u32,
     /// Higher comes first.
@@ -15,7 +15,7 @@ pub(super) struct Key {
     pub order: u32,
 }
 
-impl Key {
+impl LineKey {
     /// Returns the order in which two jobs are scheduled.
     pub(super) fn cmp(&self, other: &Self) -> Ordering {
         let by_priority = || other.priority.total_cmp(&self.priority);
@@ -37,7 +37,7 @@ pub(super) struct Use {
 /// A pending job, or the pending tasks of an array.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub key: Key,
+    pub key: LineKey,
     pub shape: usize,
     /// Time limit in seconds.
     pub limit: f64,

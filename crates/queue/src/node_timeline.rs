@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::mem;
 
 use crate::moment::Moment;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 use crate::shape::Amounts;
 
 /// Allocated and reserved resources of nodes, updated as jobs start and end.
@@ -16,7 +16,7 @@ pub(super) struct NodeTimeline<'a> {
     model: &'a QueueModel,
     free: Vec<Vec<u64>>,
     /// Resources released at the limits of running jobs, by node, the earliest first.
-    releases: Vec<Vec<Release>>,
+    releases: Vec<Vec<NodeRelease>>,
     /// From when on a shape fits on a node beside running jobs, by shape; computed on demand.
     ready: Vec<Vec<Ready>>,
     /// Number of allocations, releases and changes of reservations of each node.
@@ -78,7 +78,7 @@ struct Openings {
 }
 
 #[derive(Clone, Debug)]
-struct Release {
+struct NodeRelease {
     at: f64,
     job: u32,
     amounts: Amounts,
@@ -109,14 +109,14 @@ pub(super) enum Viewer {
 
 /// When and where a job could start.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Slot {
+pub(super) struct StartSlot {
     pub at: f64,
     pub nodes: Vec<u32>,
 }
 
 impl<'a> NodeTimeline<'a> {
     /// Returns the nodes with the resources left by running jobs; jobs have the indices of `running`.
-    pub(super) fn new(model: &'a QueueModel, part: &Part) -> Self {
+    pub(super) fn new(model: &'a QueueModel, part: &QueuePart) -> Self {
         let nodes = model.total.len();
         let mut timeline = Self {
             model,
@@ -150,7 +150,7 @@ impl<'a> NodeTimeline<'a> {
             *free = free.saturating_sub(amount);
         }
         let place = self.releases[node].partition_point(|release| release.at <= limit);
-        self.releases[node].insert(place, Release { at: limit, job, amounts });
+        self.releases[node].insert(place, NodeRelease { at: limit, job, amounts });
         self.version[node] += 1;
         self.changes[node] += 1;
     }
@@ -236,9 +236,9 @@ impl<'a> NodeTimeline<'a> {
 
     /// Returns the first time at or after `now` at which a shape can run for this long, and the nodes: the
     /// first ones with room at that time.
-    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         let mut openings = mem::take(&mut self.openings);
         for &place in &model.shapes[shape].places {
             let list = openings
@@ -259,7 +259,7 @@ impl<'a> NodeTimeline<'a> {
     ///
     /// Openings are recomputed only for nodes that were allocated or reserved since: within a pass they can
     /// only become later.
-    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
+    fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<StartSlot> {
         let count = self.model.shapes[shape].nodes as usize;
         let mut taken: Vec<Opening> = Vec::with_capacity(count);
         loop {
@@ -272,7 +272,7 @@ impl<'a> NodeTimeline<'a> {
                 if changes == self.changes[node as usize] && at >= list.from {
                     if count == 1 && at < f64::INFINITY {
                         list.from = at;
-                        return Some(Slot { at, nodes: vec![node] });
+                        return Some(StartSlot { at, nodes: vec![node] });
                     }
                     taken.push(PeekMut::pop(first));
                     continue;
@@ -282,7 +282,7 @@ impl<'a> NodeTimeline<'a> {
             }
             let last = taken.last().map_or(list.from, |last| last.at);
             let slot = (last <= list.from)
-                .then(|| Slot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
+                .then(|| StartSlot { at: last, nodes: taken.iter().map(|taken| taken.node).collect() });
             list.nodes.extend(taken.drain(..));
             if slot.is_some() || last == f64::INFINITY {
                 return slot;
@@ -292,10 +292,10 @@ impl<'a> NodeTimeline<'a> {
     }
 
     /// Returns the same for a guest, which sees other openings than queued jobs.
-    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
+    pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<StartSlot> {
         let model = self.model;
         let count = model.shapes[shape].nodes as usize;
-        let mut best: Option<Slot> = None;
+        let mut best: Option<StartSlot> = None;
         for &place in &model.shapes[shape].places {
             let mut from = now;
             let slot = loop {
@@ -306,7 +306,7 @@ impl<'a> NodeTimeline<'a> {
                 open.sort_unstable();
                 let last = open[count - 1].0.0;
                 if last <= from {
-                    break Some(Slot {
+                    break Some(StartSlot {
                         at: last,
                         nodes: open[..count].iter().map(|(_, node)| *node).collect(),
                     });
@@ -336,7 +336,7 @@ impl<'a> NodeTimeline<'a> {
     }
 
     /// Reserves whole nodes for a job that must wait.
-    pub(super) fn keep(&mut self, slot: &Slot, length: f64, whose: Viewer) {
+    pub(super) fn keep(&mut self, slot: &StartSlot, length: f64, whose: Viewer) {
         for &node in &slot.nodes {
             if self.kept[node as usize].is_empty() {
                 self.kept_nodes.push(node);

@@ -2,7 +2,7 @@
 
 use crate::future::Future;
 use crate::node_timeline::Viewer;
-use crate::play::{Ours, Play};
+use crate::play::{Ours, QueuePlay};
 use crate::queue_model::QueueModel;
 use crate::ranks::Ranks;
 
@@ -12,7 +12,7 @@ const PERIOD: f64 = 900.0;
 /// The other jobs in one future, simulated on demand.
 pub(super) struct Others<'a> {
     ranks: &'a Ranks,
-    plays: Vec<Play<'a>>,
+    plays: Vec<QueuePlay<'a>>,
     now: f64,
     /// Usage of each branch at the time of the snapshot and since then, with decay.
     usage: Vec<f64>,
@@ -27,11 +27,11 @@ impl<'a> Others<'a> {
     pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
         let ranks = model.ranks.as_ref()?;
         let begin = |part| {
-            let mut play = Play::new(model, part, future, Ours { entries: &[], viewer: Viewer::Member });
+            let mut play = QueuePlay::new(model, part, future, Ours { entries: &[], viewer: Viewer::Member });
             play.step(model.now);
             play
         };
-        let plays: Vec<Play> = model.parts.iter().map(begin).collect();
+        let plays: Vec<QueuePlay> = model.parts.iter().map(begin).collect();
         Some(Self {
             counted: vec![vec![0.0; ranks.adds.len()]; plays.len()],
             usage: ranks.shares.usage(),

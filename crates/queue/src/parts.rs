@@ -4,13 +4,13 @@ use crate::shape::Shape;
 
 /// The part of each node and of each shape.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct QueueParts {
     pub count: usize,
     pub of_node: Vec<usize>,
     pub of_shape: Vec<usize>,
 }
 
-impl Parts {
+impl QueueParts {
     /// Returns the parts; the shapes of each group in `coupled` are in one part.
     pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize, coupled: &[Vec<usize>]) -> Self {
         let mut leader: Vec<usize> = (0..nodes).collect();

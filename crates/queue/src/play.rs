@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Joins, Key, Use, Waiting};
+use crate::line::{Array, Joins, LineKey, Use, Waiting};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
 use crate::play::later::Later;
-use crate::queue_model::{Part, QueueModel};
+use crate::queue_model::{QueueModel, QueuePart};
 
 /// Interval for checking limits on running jobs' remaining minutes, in seconds.
 const LIMITS_PERIOD: f64 = 600.0;
@@ -23,8 +23,8 @@ pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
 
 /// A request in the queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub key: Key,
+pub(super) struct RequestEntry {
+    pub key: LineKey,
     pub shape: usize,
     /// Time limit in seconds.
     pub limit: f64,
@@ -44,14 +44,14 @@ pub(super) struct Entry {
 /// with the jobs of others; those do see the guests, which should therefore be few in comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours<'a> {
-    pub entries: &'a [Entry],
+    pub entries: &'a [RequestEntry],
     pub viewer: Viewer,
 }
 
 /// A job in the queue.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    key: Key,
+pub(super) struct LineJob {
+    key: LineKey,
     /// Its priority with the ranks of the snapshot.
     priority: f64,
     pub shape: usize,
@@ -90,13 +90,13 @@ struct Live {
 }
 
 /// One simulation of the queue.
-pub(super) struct Play<'a> {
+pub(super) struct QueuePlay<'a> {
     model: &'a QueueModel,
-    part: &'a Part,
+    part: &'a QueuePart,
     future: Future,
-    ours: &'a [Entry],
+    ours: &'a [RequestEntry],
     timeline: NodeTimeline<'a>,
-    line: Vec<Line>,
+    line: Vec<LineJob>,
     later: Later,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
@@ -107,8 +107,8 @@ pub(super) struct Play<'a> {
     left: usize,
     /// Changes of priorities by ranks, by branch; empty before the first change.
     shifts: Vec<f64>,
-    /// Usage by branch, see [`Play::used`].
-    used: Vec<Used>,
+    /// Usage by branch, see [`QueuePlay::used`].
+    used: Vec<BranchUse>,
     /// Contributions of running jobs to limits.
     counters: Counters,
     /// Whether a limit may get room as time passes, not only when a job ends.
@@ -119,7 +119,7 @@ pub(super) struct Play<'a> {
 
 /// A branch's usage at a time: `rate` times the time, plus `rest`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+struct BranchUse {
     rate: f64,
     rest: f64,
 }
@@ -134,14 +134,14 @@ pub(super) fn play(
     ours: Ours,
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(model, &model.parts[part], future, ours);
+    let mut play = QueuePlay::new(model, &model.parts[part], future, ours);
     play.go(others, stop).then_some(play.starts)
 }
 
-impl<'a> Play<'a> {
+impl<'a> QueuePlay<'a> {
     pub(super) fn new(
         model: &'a QueueModel,
-        part: &'a Part,
+        part: &'a QueuePart,
         future: &Future,
         Ours { entries: ours, viewer }: Ours<'a>,
     ) -> Self {
@@ -168,7 +168,7 @@ impl<'a> Play<'a> {
             }
         }
         let mut later = Later::new(model, part);
-        let waiting = |(number, job): (usize, &Waiting)| Line {
+        let waiting = |(number, job): (usize, &Waiting)| LineJob {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,
@@ -209,7 +209,7 @@ impl<'a> Play<'a> {
             starts: vec![None; ours.len()],
             left: jobs.len(),
             shifts: Vec::new(),
-            used: vec![Used::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            used: vec![BranchUse::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
             counters,
             limits_fall: model.limits.iter().any(Rule::falls),
             now: model.now,
@@ -219,7 +219,7 @@ impl<'a> Play<'a> {
         }
         let mut requests = Vec::new();
         for (number, entry) in ours.iter().enumerate() {
-            let line = Line {
+            let line = LineJob {
                 key: entry.key,
                 priority: entry.key.priority,
                 counts: Use { branch: entry.branch, rate: 0.0 },
@@ -351,7 +351,7 @@ impl<'a> Play<'a> {
     fn take_arrivals(&mut self, now: f64) {
         let mut newcomers = Vec::new();
         while let Some((arrival, run)) = self.future.take_arrival(now, self.model, self.part) {
-            newcomers.push(Line {
+            newcomers.push(LineJob {
                 key: arrival.key,
                 priority: arrival.key.priority,
                 counts: arrival.counts,
@@ -381,7 +381,7 @@ impl<'a> Play<'a> {
     }
 
     /// Inserts new jobs into the queue by their sort keys.
-    fn join(&mut self, mut newcomers: Vec<Line>) {
+    fn join(&mut self, mut newcomers: Vec<LineJob>) {
         for entry in &mut newcomers {
             entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
         }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::arrivals::{Arrivals, Past};
+use crate::arrivals::{Arrivals, PastJob};
 use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
 use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
-use crate::parts::Parts;
+use crate::parts::QueueParts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
-use crate::snapshot_jobs::{Known, running, waiting};
+use crate::snapshot_jobs::{NumberingContext, running, waiting};
 use crate::{Request, Snapshot};
 
 /// The data shared by all futures of a queue.
@@ -31,10 +31,10 @@ pub(super) struct QueueModel {
     /// Fair-share branches, and the contribution of each one's rank to priorities at the snapshot; `None` if
     /// unknown.
     pub ranks: Option<Ranks>,
-    /// Number of arrays; their initially running tasks are counted in `Part`.
+    /// Number of arrays; their initially running tasks are counted in `QueuePart`.
     pub arrays: usize,
     /// Parts of the queue without common nodes.
-    pub parts: Vec<Part>,
+    pub parts: Vec<QueuePart>,
     /// The data of each request; `None` if no node can ever hold it.
     pub requests: Vec<Option<NumberedRequest>>,
     /// The limit that never allows each request to start.
@@ -59,7 +59,7 @@ pub(super) struct NumberedRequest {
 
 /// A part of the queue whose jobs meet no others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
+pub(super) struct QueuePart {
     /// Pending jobs in scheduling order.
     pub waiting: Vec<Waiting>,
     pub running: Vec<Active>,
@@ -150,11 +150,12 @@ impl QueueModel {
         let mut arrays = BTreeMap::new();
         let growth = snapshot.growth().per_hour / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
-        let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let mut known =
+            NumberingContext { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let awaited = Awaited::of(snapshot);
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
         let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
-        let past = Past::of(snapshot, &mut shapes, &mut known);
+        let past = PastJob::of(snapshot, &mut shapes, &mut known);
         let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
             .map(|request| {
@@ -168,13 +169,13 @@ impl QueueModel {
         let (limits, counters) = known.limits.finish();
         let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
         let gpu_types = shapes.gpu_types.len();
-        let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
+        let rivals = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
         let jobs = waiting.iter().map(|job| (job.shape, job.rule));
         let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
         let mut groups = coupled(jobs, &limits, counters);
         groups.extend(chained(&waiting, awaited.list.len()));
-        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
+        let parts = QueueParts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
             Some(NumberedRequest { part: parts.of_shape[shape], shape, rule: *rule })
@@ -191,7 +192,7 @@ impl QueueModel {
             rules: rules(snapshot, growth),
             ranks,
             arrays: arrays.len(),
-            parts: vec![Part::default(); parts.count],
+            parts: vec![QueuePart::default(); parts.count],
             requests,
             refusals,
             limits,
@@ -201,7 +202,7 @@ impl QueueModel {
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
-        let mut arrived: Vec<Vec<Past>> = vec![Vec::new(); parts.count];
+        let mut arrived: Vec<Vec<PastJob>> = vec![Vec::new(); parts.count];
         for job in past {
             arrived[parts.of_shape[job.shape]].push(job);
         }
@@ -218,7 +219,7 @@ impl QueueModel {
     }
 
     /// Assigns jobs to parts, together with each part's share of the jobs that a pass processes.
-    fn divide(&mut self, parts: &Parts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+    fn divide(&mut self, parts: &QueueParts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
         let all = waiting.len().max(1);
         for job in waiting {
             self.parts[parts.of_shape[job.shape]].waiting.push(job);

@@ -15,7 +15,7 @@ const WAITED: f64 = 600.0;
 
 /// A predicted start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
+pub struct StartPrediction {
     /// When the queue was read.
     pub at: Time,
     /// The GPUs of the request, on all its nodes.
@@ -46,7 +46,7 @@ pub struct Score {
     pub mean_wait: f64,
 }
 
-impl Prediction {
+impl StartPrediction {
     /// Returns its wait in seconds, if it has started.
     pub fn waited(&self) -> Option<f64> {
         self.started.map(|started| started.since(self.at).0.max(0.0))
@@ -69,15 +69,15 @@ impl Prediction {
 
 impl Calibration {
     /// Returns the calibration from evaluated predictions, and their number; `None` if there are too few.
-    pub fn learnt<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<(Self, usize)> {
-        let points: Vec<f64> = predictions.into_iter().filter_map(Prediction::point).collect();
+    pub fn learnt<'a>(predictions: impl IntoIterator<Item = &'a StartPrediction>) -> Option<(Self, usize)> {
+        let points: Vec<f64> = predictions.into_iter().filter_map(StartPrediction::point).collect();
         Some((Self::of(&points)?, points.len()))
     }
 }
 
 impl Score {
     /// Returns the accuracy of the predictions that have started; `None` if none has.
-    pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<Self> {
+    pub fn of<'a>(predictions: impl IntoIterator<Item = &'a StartPrediction>) -> Option<Self> {
         let known =
             predictions.into_iter().filter_map(|prediction| Some((prediction.start, prediction.waited()?)));
         let known: Vec<(Estimate, f64)> = known.collect();
@@ -104,9 +104,9 @@ mod tests {
     use super::*;
 
     /// Returns a prediction of about one hour, with the actual wait in seconds.
-    fn told(waited: Option<f64>) -> Prediction {
+    fn told(waited: Option<f64>) -> StartPrediction {
         let starts: Vec<f64> = (0..=10).map(|number| f64::from(number) * 720.0).collect();
-        Prediction {
+        StartPrediction {
             at: Time(1000.0),
             gpus: 1,
             start: Estimate::of(&starts, None),
@@ -127,11 +127,12 @@ mod tests {
 
     #[test]
     fn thirty_starts_teach_and_those_at_once_do_not() {
-        let late: Vec<Prediction> = (0..30).map(|_| told(Some(7100.0))).collect();
+        let late: Vec<StartPrediction> = (0..30).map(|_| told(Some(7100.0))).collect();
         let (learnt, count) = Calibration::learnt(&late).expect("enough");
         assert!(count == 30 && learnt.high > 0.9 && learnt.low > 0.9, "{learnt:?}");
-        let now = Prediction { start: Estimate::of(&[0.0], None), ..told(Some(5.0)) };
-        let mixed: Vec<Prediction> = late.into_iter().take(29).chain(std::iter::repeat_n(now, 50)).collect();
+        let now = StartPrediction { start: Estimate::of(&[0.0], None), ..told(Some(5.0)) };
+        let mixed: Vec<StartPrediction> =
+            late.into_iter().take(29).chain(std::iter::repeat_n(now, 50)).collect();
         assert_eq!(Calibration::learnt(&mixed), None);
     }
 }

@@ -246,12 +246,12 @@ pub struct QueueJob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     pub since: Time,
-    pub holds: Vec<Held>,
+    pub holds: Vec<NodeHolding>,
 }
 
 /// Resources that a running job holds on one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct NodeHolding {
     pub node: NodeName,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuCount>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::awaited::Awaited;
 use crate::history::Users;
 use crate::limits::{LimitRules, Subject, asked_tres};
-use crate::line::{Array, Joins, Key, Waiting};
+use crate::line::{Array, Joins, LineKey, Waiting};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -17,19 +17,19 @@ use hsched_model::number::to_f64;
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
 /// The tables, besides shapes, by which jobs are numbered.
-pub(super) struct Known<'a> {
+pub(super) struct NumberingContext<'a> {
     pub users: &'a Users<'a>,
     pub ranks: Option<&'a Ranks>,
     pub limits: LimitRules<'a>,
 }
 
 /// Partitions that are equivalent for a job: it has the same priority and the same limits in them.
-struct Way {
+struct PartitionSet {
     partitions: Vec<String>,
     rule: usize,
 }
 
-impl Known<'_> {
+impl NumberingContext<'_> {
     pub(super) fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
         let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
@@ -43,12 +43,12 @@ impl Known<'_> {
     }
 
     /// Returns the partitions in which a pending job may start, with equivalent ones grouped.
-    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<Way> {
-        let mut ways: Vec<Way> = Vec::new();
+    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<PartitionSet> {
+        let mut ways: Vec<PartitionSet> = Vec::new();
         for group in snapshot.alike(job) {
             let rule = self.rule_in(job, snapshot, group.first().map(String::as_str));
             if self.limits.refusal(rule).is_none() {
-                ways.push(Way { partitions: group, rule });
+                ways.push(PartitionSet { partitions: group, rule });
             }
         }
         ways
@@ -74,7 +74,7 @@ impl Known<'_> {
 pub(super) fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &mut BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Waiting> {
@@ -100,12 +100,12 @@ pub(super) fn waiting(
                 at_once: job.at_once.unwrap_or(u32::MAX),
             }
         });
-        for Way { partitions, rule } in ways {
+        for PartitionSet { partitions, rule } in ways {
             let reservation = job.reservation.as_deref();
             let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
             let longest = partitions.first().map(String::as_str);
             list.push(Waiting {
-                key: Key { tier: snapshot.tier(&partitions), priority, submitted, order },
+                key: LineKey { tier: snapshot.tier(&partitions), priority, submitted, order },
                 shape,
                 limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
                 tasks: job.tasks.max(1),
@@ -126,7 +126,7 @@ pub(super) fn waiting(
 pub(super) fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
-    known: &mut Known,
+    known: &mut NumberingContext,
     arrays: &BTreeMap<String, usize>,
     awaited: &Awaited,
 ) -> Vec<Active> {

@@ -6,7 +6,7 @@ use crate::forecast::QueueTable;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::{Request, RequestId, Snapshot};
 use hsched_model::{Candidate, Seconds, choose};
 
@@ -36,7 +36,7 @@ pub struct Offer {
 
 /// The choice for a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct JobChoice {
     pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
@@ -47,7 +47,7 @@ pub struct Chosen {
 /// Returns a request for each job; `None` if none of its requests can ever start, or if others are hidden.
 ///
 /// `stop` returns whether time has run out; jobs without a choice by then get the request that is best alone.
-pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chosen>> {
+pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobChoice>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];
     }
@@ -112,7 +112,7 @@ impl<'a> JointSearch<'a> {
         offer.rest + self.jobs.cost_weight * 3600.0 * offer.cost.unwrap_or(0.0)
     }
 
-    fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
+    fn entry(&self, job: usize, option: usize) -> Option<(usize, RequestEntry)> {
         self.table.entries[self.first[job] + option]
     }
 
@@ -128,8 +128,8 @@ impl<'a> JointSearch<'a> {
             let (in_part, entry) = self.entry(job, option)?;
             (in_part == part).then_some((job, option, entry))
         };
-        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(entry_of).collect();
-        let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
+        let there: Vec<(usize, usize, RequestEntry)> = (0..choice.len()).filter_map(entry_of).collect();
+        let entries: Vec<RequestEntry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
@@ -249,7 +249,7 @@ impl<'a> JointSearch<'a> {
         list
     }
 
-    fn chosen(&mut self, job: usize) -> Option<Chosen> {
+    fn chosen(&mut self, job: usize) -> Option<JobChoice> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
         let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
@@ -257,7 +257,7 @@ impl<'a> JointSearch<'a> {
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
-        Some(Chosen {
+        Some(JobChoice {
             id: self.jobs.options[job][option].request.id,
             start: Estimate::of(&starts, self.jobs.calibration),
             finish: Estimate::of(&finish, self.jobs.calibration),

@@ -18,7 +18,7 @@ pub struct CommandLine {
 
 /// The output of a program that ended with status 0; invalid UTF-8 becomes `U+FFFD`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
+pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
 }
@@ -29,7 +29,7 @@ pub trait Runner {
     ///
     /// # Errors
     /// If the program cannot be started, takes too long, writes too much or fails.
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError>;
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError>;
 }
 
 /// Why a command failed.
@@ -55,7 +55,7 @@ pub enum CommandError {
     Unreachable { command: CommandLine, stderr: String },
     #[error("{}: {status}: {}", command.program, if stderr.is_empty() { "no error message" } else { stderr })]
     Failed { command: CommandLine, status: String, stderr: String },
-    /// Only from [`Recorded`](crate::Recorded).
+    /// Only from [`RecordedRunner`](crate::RecordedRunner).
     #[error("{command}: no answer recorded; expected {expected}")]
     Unexpected { command: CommandLine, expected: String },
 }

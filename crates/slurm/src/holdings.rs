@@ -16,7 +16,7 @@ pub fn holdings<'a>(
 ) -> (Holdings, Vec<String>) {
     let (mut sum, mut notes) = (Holdings::new(), Vec::new());
     for job in jobs.into_iter().filter(|job| job.holds_nodes()) {
-        let given = Given {
+        let given = PrintedHoldings {
             nodes: &job.nodes,
             tres: &job.tres,
             cpus: job.cpus,
@@ -35,7 +35,7 @@ pub fn holdings<'a>(
 }
 
 /// What squeue prints about a job's nodes and its resources there.
-pub(super) struct Given<'a> {
+pub(super) struct PrintedHoldings<'a> {
     pub nodes: &'a str,
     pub tres: &'a str,
     /// CPUs of all nodes, if the TRES do not include them.
@@ -45,7 +45,7 @@ pub(super) struct Given<'a> {
 }
 
 /// Returns what one job holds on each of its nodes, or why that is unknown.
-pub(super) fn held_by(job: &Given<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
+pub(super) fn held_by(job: &PrintedHoldings<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
     let unreadable = |_| format!("its nodes {:?} cannot be read", job.nodes);
     let names = hostlist::expand(job.nodes).map_err(unreadable)?;
     let names = names.iter().map(|name| NodeName::new(name)).collect::<Result<Vec<_>, _>>();
@@ -66,7 +66,7 @@ pub(super) fn held_by(job: &Given<'_>, cluster: &Cluster) -> Result<Vec<(NodeNam
 }
 
 /// Returns the GPUs on each node.
-fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
+fn per_node(job: &PrintedHoldings<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     let asked = Gres::parse(job.per_node);
     let asked_in_total = Gres::parse(job.per_job);
     let known = |gres: &Gres| gres.gpu_total() > 0;

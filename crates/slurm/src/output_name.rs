@@ -16,10 +16,10 @@ pub struct OutputFacts<'a> {
 
 /// A file name with possibly unknown numbers: those of the tasks of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputName(Vec<Part>);
+pub struct OutputName(Vec<NamePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum NamePart {
     Text(String),
     /// The number of a task.
     Number,
@@ -58,7 +58,7 @@ impl OutputName {
             let number = |value: u32| format!("{value:0width$}");
             match letters.next() {
                 Some('%') if digits.is_empty() => name.push('%'),
-                Some('a' | 'j' | 'J') if facts.is_array => name.0.push(Part::Number),
+                Some('a' | 'j' | 'J') if facts.is_array => name.0.push(NamePart::Number),
                 Some('A' | 'j' | 'J') => name.extend(&number(facts.job_id.0)),
                 Some('a') => name.extend(&number(NO_TASK)),
                 Some('n' | 't') => name.extend(&number(0)),
@@ -69,7 +69,7 @@ impl OutputName {
                 other => {
                     name.push('%');
                     name.extend(&digits);
-                    name.0.extend(other.map(|letter| Part::Text(letter.to_string())));
+                    name.0.extend(other.map(|letter| NamePart::Text(letter.to_string())));
                 }
             }
         }
@@ -80,7 +80,7 @@ impl OutputName {
     pub fn text(&self) -> Option<String> {
         let mut name = String::new();
         for part in &self.0 {
-            let Part::Text(text) = part else { return None };
+            let NamePart::Text(text) = part else { return None };
             name.push_str(text);
         }
         Some(name)
@@ -92,8 +92,8 @@ impl OutputName {
         let mut rest = Self(Vec::new());
         for part in &self.0 {
             match part {
-                Part::Number => rest.0.push(Part::Number),
-                Part::Text(text) => {
+                NamePart::Number => rest.0.push(NamePart::Number),
+                NamePart::Text(text) => {
                     for letter in text.chars() {
                         rest.push(letter);
                         if letter == '/' {
@@ -112,9 +112,9 @@ impl OutputName {
         let (mut rest, mut numbers) = (file, Vec::new());
         for (place, part) in self.0.iter().enumerate() {
             match part {
-                Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Number => {
-                    let next_is_number = matches!(self.0.get(place + 1), Some(Part::Number));
+                NamePart::Text(text) => rest = rest.strip_prefix(text.as_str())?,
+                NamePart::Number => {
+                    let next_is_number = matches!(self.0.get(place + 1), Some(NamePart::Number));
                     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                     let length = if next_is_number { length.min(1) } else { length };
                     numbers.push(rest.get(..length)?.parse().ok()?);
@@ -126,10 +126,10 @@ impl OutputName {
     }
 
     fn push(&mut self, letter: char) {
-        if let Some(Part::Text(text)) = self.0.last_mut() {
+        if let Some(NamePart::Text(text)) = self.0.last_mut() {
             text.push(letter);
         } else {
-            self.0.push(Part::Text(letter.to_string()));
+            self.0.push(NamePart::Text(letter.to_string()));
         }
     }
 

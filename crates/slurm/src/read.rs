@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// The pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
@@ -17,7 +17,7 @@ pub fn read(
     runner: &dyn Runner,
     command: &CommandLine,
     pause: &dyn Fn(Duration),
-) -> Result<Output, CommandError> {
+) -> Result<CommandOutput, CommandError> {
     for length in PAUSES {
         match runner.run(command) {
             Err(error) if error.is_transient() => pause(length),
@@ -32,15 +32,15 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedRunner;
 
     /// Reads from a runner that fails with the given messages and then answers; returns the answer and the
     /// pauses.
-    fn check(failures: &[&str]) -> (Result<Output, CommandError>, usize) {
+    fn check(failures: &[&str]) -> (Result<CommandOutput, CommandError>, usize) {
         let command = CommandLine::new("sinfo", ["-h"]);
         let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));
-        let answer = (command.clone(), Ok(Output::default()));
-        let runner = Recorded::new(failures.iter().map(failed).chain([answer]));
+        let answer = (command.clone(), Ok(CommandOutput::default()));
+        let runner = RecordedRunner::new(failures.iter().map(failed).chain([answer]));
         let pauses = RefCell::new(Vec::new());
         let result = read(&runner, &command, &|length| pauses.borrow_mut().push(length));
         assert!(pauses.borrow().is_sorted());

@@ -3,17 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// Answers each expected command line once, in order; starts no program.
 #[derive(Debug, Default)]
-pub struct Recorded {
-    answers: Mutex<VecDeque<(CommandLine, Result<Output, CommandError>)>>,
+pub struct RecordedRunner {
+    answers: Mutex<VecDeque<(CommandLine, Result<CommandOutput, CommandError>)>>,
 }
 
-impl Recorded {
+impl RecordedRunner {
     /// Returns a runner that expects exactly these command lines.
-    pub fn new(answers: impl IntoIterator<Item = (CommandLine, Result<Output, CommandError>)>) -> Self {
+    pub fn new(
+        answers: impl IntoIterator<Item = (CommandLine, Result<CommandOutput, CommandError>)>,
+    ) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()) }
     }
 
@@ -23,8 +25,8 @@ impl Recorded {
     }
 }
 
-impl Runner for Recorded {
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+impl Runner for RecordedRunner {
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         match answers.pop_front() {
             Some((expected, answer)) if expected == *command => answer,

@@ -2,7 +2,7 @@
 
 use crate::record::excerpt;
 use crate::request::said;
-use crate::{CommandError, CommandLine, JobId, Output, RequestError, Runner, time};
+use crate::{CommandError, CommandLine, CommandOutput, JobId, RequestError, Runner, time};
 
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Submitted {
 
 /// Slurm's answer to a test submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forecast {
+pub enum TestOnlyAnswer {
     /// The start time in local time, `2026-11-21T06:13:16`, if running jobs use all of their time limits.
     Starts(String),
     /// Slurm would refuse the job.
@@ -37,7 +37,7 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
     let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
-        let Output { stdout, stderr } = answer;
+        let CommandOutput { stdout, stderr } = answer;
         let message = format!(
             "sbatch printed {:?} but no job id{}",
             excerpt(&stdout),
@@ -74,11 +74,13 @@ pub fn test_command(script: &str, options: &[String]) -> CommandLine {
 ///
 /// # Errors
 /// If Slurm gives no answer.
-pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
+pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<TestOnlyAnswer, CommandError> {
     match runner.run(command) {
-        Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
+        Ok(answer) => {
+            Ok(expected_start(&answer.stderr).map_or(TestOnlyAnswer::Unknown, TestOnlyAnswer::Starts))
+        }
         Err(CommandError::Failed { status, stderr, .. }) if status.starts_with("exit status") => {
-            Ok(Forecast::Refused(said(&command.program, &stderr)))
+            Ok(TestOnlyAnswer::Refused(said(&command.program, &stderr)))
         }
         Err(error) => Err(error),
     }
@@ -98,12 +100,12 @@ fn after(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Recorded;
+    use crate::RecordedRunner;
 
-    fn submitted(answer: Result<Output, CommandError>) -> Result<Submitted, RequestError> {
+    fn submitted(answer: Result<CommandOutput, CommandError>) -> Result<Submitted, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
-        submit(&Recorded::new([(command.clone(), answer)]), &command)
+        submit(&RecordedRunner::new([(command.clone(), answer)]), &command)
     }
 
     fn failure(status: &str, stderr: &str) -> RequestError {
@@ -144,26 +146,26 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_number_is_no_certainty() {
-        let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
+        let output = CommandOutput { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
             "the request may or may not have reached Slurm: sbatch printed \"queued\" but no job id; hm";
         assert_eq!(error.to_string(), expected);
     }
 
-    fn forecast(answer: Result<&str, &str>) -> Result<Forecast, CommandError> {
+    fn forecast(answer: Result<&str, &str>) -> Result<TestOnlyAnswer, CommandError> {
         let command = test_command("#!/bin/sh\n", &["-w".to_owned(), "v1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --test-only -w v1");
         let answer = answer
-            .map(|stderr| Output { stdout: String::new(), stderr: stderr.to_owned() })
+            .map(|stderr| CommandOutput { stdout: String::new(), stderr: stderr.to_owned() })
             .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
-        test(&Recorded::new([(command.clone(), answer)]), &command)
+        test(&RecordedRunner::new([(command.clone(), answer)]), &command)
     }
 
     #[test]
     fn a_forecast_is_a_date_or_a_refusal() {
         let starts = |stderr: &str| {
-            let expected = Forecast::Starts("2026-11-21T15:00:35".to_owned());
+            let expected = TestOnlyAnswer::Starts("2026-11-21T15:00:35".to_owned());
             assert_eq!(forecast(Ok(stderr)).expect("an answer"), expected, "{stderr}");
         };
         starts(
@@ -174,12 +176,12 @@ mod tests {
         );
         assert_eq!(
             forecast(Ok("sbatch: Job 17 to start at some time")).expect("an answer"),
-            Forecast::Unknown
+            TestOnlyAnswer::Unknown
         );
         let stderr = "sbatch: error: invalid partition specified: nope\n\
             allocation failure: Invalid partition name specified\n";
         let why = "invalid partition specified: nope; Invalid partition name specified".to_owned();
-        assert_eq!(forecast(Err(stderr)).expect("an answer"), Forecast::Refused(why));
+        assert_eq!(forecast(Err(stderr)).expect("an answer"), TestOnlyAnswer::Refused(why));
         let silent =
             forecast(Err("allocation failure: Unable to contact slurm controller (connect failure)"));
         assert!(matches!(silent, Err(CommandError::Unreachable { .. })), "{silent:?}");

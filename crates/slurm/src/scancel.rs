@@ -68,12 +68,12 @@ fn has_ended(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, RecordedRunner};
 
     fn failure(status: &str, stderr: &str) -> Result<Reply, RequestError> {
         let command = stop("a", JobId(7));
         let error = CommandError::failed(&command, status, stderr);
-        send(&Recorded::new([(command.clone(), Err(error))]), &command)
+        send(&RecordedRunner::new([(command.clone(), Err(error))]), &command)
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         );
         let cancel = cancel("a", JobId(7));
         assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
-        let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
+        let done = send(&RecordedRunner::new([(cancel.clone(), Ok(CommandOutput::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
     }
 

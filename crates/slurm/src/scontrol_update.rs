@@ -5,7 +5,7 @@ use hsched_model::GpuType;
 
 /// The new request of a pending job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Update {
+pub(crate) struct JobUpdate {
     /// The time limit.
     pub minutes: u64,
     /// `None`: the GPUs stay the same.
@@ -31,7 +31,7 @@ pub(crate) struct OtherGpus {
 ///
 /// `TasksPerNode` accompanies `NumTasks`: with the value from the submission, Slurm accepts more GPUs per
 /// node but never starts the job. Slurm refuses a number of nodes that is not a range.
-pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
+pub(crate) fn command(id: JobId, to: &JobUpdate) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
@@ -68,12 +68,12 @@ pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), Req
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandError, Output, Recorded};
+    use crate::{CommandError, CommandOutput, RecordedRunner};
 
     fn update() -> CommandLine {
         let gpu_type = GpuType::new("v100").expect("a type");
         let gpus = OtherGpus { nodes: 2, per_node: 4, gpu_type, cpus: 3, memory_mib: Some(500) };
-        let to = Update {
+        let to = JobUpdate {
             minutes: 90,
             gpus: Some(gpus),
             account: Some("a".to_owned()),
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_shorter_limit_changes_nothing_else() {
-        let to = Update { minutes: 15, gpus: None, account: None, partition: None };
+        let to = JobUpdate { minutes: 15, gpus: None, account: None, partition: None };
         assert_eq!(command(JobId(7), &to).to_string(), "scontrol update 'JobId=7' 'TimeLimit=15'");
     }
 
@@ -102,9 +102,9 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let answer = |stderr: &str| {
             let error = CommandError::failed(&update(), "exit status: 1", stderr);
-            send(&Recorded::new([(update(), Err(error))]), &update())
+            send(&RecordedRunner::new([(update(), Err(error))]), &update())
         };
-        let done = send(&Recorded::new([(update(), Ok(Output::default()))]), &update());
+        let done = send(&RecordedRunner::new([(update(), Ok(CommandOutput::default()))]), &update());
         assert!(matches!(done, Ok(())), "{done:?}");
         let refused = answer("slurm_update error: Job is no longer pending execution\n");
         assert!(matches!(refused, Err(RequestError::Refused { .. })), "{refused:?}");

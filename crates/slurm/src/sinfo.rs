@@ -50,7 +50,7 @@ pub fn command() -> CommandLine {
 /// # Errors
 /// If no record can be read although the output is not empty.
 pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
-    let mut reading = Reading::default();
+    let mut reading = SinfoReading::default();
     for record in records(text) {
         match <[&str; FIELDS.len()]>::try_from(record) {
             Ok(fields) => reading.line(fields),
@@ -70,13 +70,13 @@ pub fn parse(text: &str) -> Result<(Cluster, Vec<String>), ParseError> {
 
 /// The data of the lines read so far.
 #[derive(Default)]
-struct Reading {
+struct SinfoReading {
     nodes: BTreeMap<NodeName, Node>,
     partitions: Vec<Partition>,
     notes: Vec<String>,
 }
 
-impl Reading {
+impl SinfoReading {
     fn line(&mut self, fields: [&str; FIELDS.len()]) {
         let [names, partition, time, ..] = fields;
         let Ok(names) = hostlist::expand(names) else {

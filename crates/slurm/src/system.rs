@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::environment::Environment;
-use crate::{CommandError, CommandLine, Output, Runner};
+use crate::{CommandError, CommandLine, CommandOutput, Runner};
 
 /// Starts programs in a separate process group, with a cleaned environment and without a terminal.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl System {
         Self { directory: Some(directory.to_owned()), ..self }
     }
 
-    fn start(&self, command: &CommandLine) -> io::Result<Running> {
+    fn start(&self, command: &CommandLine) -> io::Result<RunningProgram> {
         let (stdout, stdout_end) = io::pipe()?;
         let (stderr, stderr_end) = io::pipe()?;
         #[expect(clippy::disallowed_methods, reason = "this file is where programs are started")]
@@ -71,12 +71,12 @@ impl System {
         };
         // The expression is dropped at the end of this function, which closes our ends of the pipes.
         let handle = expression.start()?;
-        let group = Group(handle.pids().first().copied());
+        let group = ProcessGroup(handle.pids().first().copied());
         let collect = |pipe| collect(pipe, self.most_output, group);
-        Ok(Running { stdout: collect(stdout), stderr: collect(stderr), handle, group })
+        Ok(RunningProgram { stdout: collect(stdout), stderr: collect(stderr), handle, group })
     }
 
-    fn finish(&self, command: &CommandLine, running: &Running) -> Result<Output, CommandError> {
+    fn finish(&self, command: &CommandLine, running: &RunningProgram) -> Result<CommandOutput, CommandError> {
         let timed_out = || {
             // Its output before it hung, often while trying to reach a controller, is the best hint.
             let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
@@ -97,7 +97,7 @@ impl System {
         };
         let (stdout, stderr) = (text(&running.stdout)?, text(&running.stderr)?);
         if status.success() {
-            Ok(Output { stdout, stderr })
+            Ok(CommandOutput { stdout, stderr })
         } else {
             // scontrol before 26.05 prints "Job 7 not found" to stdout like an answer.
             let answer = stdout.trim().lines().last().unwrap_or_default();
@@ -109,7 +109,7 @@ impl System {
 }
 
 impl Runner for System {
-    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+    fn run(&self, command: &CommandLine) -> Result<CommandOutput, CommandError> {
         let running = self.start(command).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => CommandError::NotFound { program: command.program.clone() },
             _ => CommandError::Start { command: command.clone(), source },
@@ -119,14 +119,14 @@ impl Runner for System {
 }
 
 /// A running program, and the threads that read its output.
-struct Running {
+struct RunningProgram {
     handle: duct::Handle,
-    group: Group,
+    group: ProcessGroup,
     stdout: Receiver<io::Result<Vec<u8>>>,
     stderr: Receiver<io::Result<Vec<u8>>>,
 }
 
-impl Running {
+impl RunningProgram {
     /// Waits for the program's end; after `limit`, kills it and all processes that it started.
     fn wait(&self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let status = |output: Option<&std::process::Output>| output.map(|output| output.status);
@@ -151,9 +151,9 @@ impl Running {
 
 /// The process group of a program: the id of its first process.
 #[derive(Clone, Copy)]
-struct Group(Option<u32>);
+struct ProcessGroup(Option<u32>);
 
-impl Group {
+impl ProcessGroup {
     fn kill(self) {
         if let Some(leader) = self.0.and_then(|pid| i32::try_from(pid).ok()) {
             // An error means that no process is left, as intended.
@@ -163,7 +163,7 @@ impl Group {
 }
 
 /// Reads a pipe to its end on a separate thread; kills the writers after more than `most` bytes.
-fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec<u8>>> {
+fn collect(pipe: PipeReader, most: u64, group: ProcessGroup) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Runs this shell script as `sinfo`, with limits of 1 s and 1000 bytes of output.
-    fn run(script: &str, stdin: Option<&str>) -> Result<Output, CommandError> {
+    fn run(script: &str, stdin: Option<&str>) -> Result<CommandOutput, CommandError> {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("sinfo");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");

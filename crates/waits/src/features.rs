@@ -3,7 +3,7 @@
 //!
 //! Only data on earlier requests that were known at the look are used.
 
-use crate::survival::{Curve, Hazards, quantiles};
+use crate::survival::{Hazards, SurvivalCurve, quantiles};
 use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
@@ -57,8 +57,11 @@ pub(crate) fn features<'a>(
     let curves = tallies.hazards(requests);
     let mut ranks = vec![Vec::new(); STREAMS];
     for (stream, ranks) in ranks.iter_mut().enumerate() {
-        *ranks =
-            if alternatives { vec![Rank::ALONE; requests.len()] } else { tallies.ranks(stream, requests) };
+        *ranks = if alternatives {
+            vec![StreamPlace::ALONE; requests.len()]
+        } else {
+            tallies.ranks(stream, requests)
+        };
     }
     requests
         .iter()
@@ -112,19 +115,19 @@ fn of_request(record: &WaitRecord, row: &mut Vec<f32>) {
 
 /// A request's position in a stream, among those of its look.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rank {
+struct StreamPlace {
     before: f64,
     core_hours_before: f64,
     all: f64,
 }
 
-impl Rank {
+impl StreamPlace {
     const ALONE: Self = Self { before: 0.0, core_hours_before: 0.0, all: 1.0 };
 }
 
 /// A stream's activity before a look.
 #[derive(Clone, Copy, Debug)]
-struct Tally {
+struct StreamTally {
     waiting: f64,
     started_in_a_day: f64,
     last_start_h: f64,
@@ -134,7 +137,7 @@ struct Tally {
     run: f64,
 }
 
-impl Tally {
+impl StreamTally {
     fn empty() -> Self {
         Self {
             waiting: 0.0,
@@ -173,9 +176,9 @@ impl Tally {
 struct Tallies {
     /// Index of each stream in the lists below, by kind and number.
     slots: Vec<Vec<usize>>,
-    of_streams: Vec<Vec<Tally>>,
+    of_streams: Vec<Vec<StreamTally>>,
     /// By half-life: the site's curve, and those of streams that have one, by kind and index.
-    curves: Vec<(Curve, Vec<Vec<Curve>>)>,
+    curves: Vec<(SurvivalCurve, Vec<Vec<SurvivalCurve>>)>,
 }
 
 /// Marks streams without a request in the look.
@@ -184,7 +187,7 @@ const ABSENT: usize = usize::MAX;
 impl Tallies {
     fn new<'a>(earlier: impl Iterator<Item = InStreams<'a>>, requests: &[InStreams], now: Time) -> Self {
         let mut slots: Vec<Vec<usize>> = vec![Vec::new(); STREAMS];
-        let mut tallies: Vec<Vec<Tally>> = vec![Vec::new(); STREAMS];
+        let mut tallies: Vec<Vec<StreamTally>> = vec![Vec::new(); STREAMS];
         for request in requests {
             for ((stream, slots), tallies) in request.streams.iter().zip(&mut slots).zip(&mut tallies) {
                 let stream = *stream as usize;
@@ -193,13 +196,13 @@ impl Tallies {
                 }
                 if slots[stream] == ABSENT {
                     slots[stream] = tallies.len();
-                    tallies.push(Tally::empty());
+                    tallies.push(StreamTally::empty());
                 }
             }
         }
-        let of = |stream: usize| vec![Curve::empty(); tallies[stream].len()];
+        let of = |stream: usize| vec![SurvivalCurve::empty(); tallies[stream].len()];
         let of_streams = || CURVES.map(|(stream, _)| of(stream)).into();
-        let curves = HALF_LIVES.map(|_| (Curve::empty(), of_streams())).into();
+        let curves = HALF_LIVES.map(|_| (SurvivalCurve::empty(), of_streams())).into();
         let mut all = Self { slots, of_streams: tallies, curves };
         earlier.for_each(|earlier| all.add(earlier, now));
         all
@@ -260,8 +263,8 @@ impl Tallies {
         list
     }
 
-    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<Rank> {
-        let mut sums = vec![Rank::default(); self.of_streams[stream].len()];
+    fn ranks(&self, stream: usize, requests: &[InStreams]) -> Vec<StreamPlace> {
+        let mut sums = vec![StreamPlace::default(); self.of_streams[stream].len()];
         let slots: Vec<usize> = requests
             .iter()
             .map(|request| self.slot(stream, request.streams[stream]).unwrap_or_default())
@@ -280,7 +283,7 @@ impl Tallies {
     }
 
     /// Adds a stream's data.
-    fn of_stream(&self, stream: usize, request: &InStreams, rank: &Rank, row: &mut Vec<f32>) {
+    fn of_stream(&self, stream: usize, request: &InStreams, rank: &StreamPlace, row: &mut Vec<f32>) {
         let slot = self.slot(stream, request.streams[stream]).unwrap_or_default();
         let tally = &self.of_streams[stream][slot];
         let ahead = rank.before + tally.waiting;

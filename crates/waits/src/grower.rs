@@ -18,7 +18,7 @@ const RIDGE: f64 = 5.0;
 
 /// A node: a test with the nodes for both results, or a value.
 #[derive(Clone, Copy, Debug)]
-enum Node {
+enum TreeNode {
     /// Whether the code of a feature is at most `code`.
     Feature {
         feature: u32,
@@ -36,7 +36,7 @@ enum Node {
 /// A tree; its first node is the root.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
 }
 
 impl Tree {
@@ -59,14 +59,14 @@ impl Tree {
             }
             loop {
                 match self.nodes[node as usize] {
-                    Node::Leaf(value) => {
+                    TreeNode::Leaf(value) => {
                         found(from, until, value);
                         break;
                     }
-                    Node::Feature { feature, code, children } => {
+                    TreeNode::Feature { feature, code, children } => {
                         node = children[usize::from(code_of(feature as usize) > code)];
                     }
-                    Node::Step { step, children } => {
+                    TreeNode::Step { step, children } => {
                         let step = usize::from(step);
                         if until <= step {
                             node = children[0];
@@ -120,7 +120,7 @@ impl Total {
 
 /// The best split of a leaf.
 #[derive(Clone, Copy, Debug)]
-struct Split {
+struct LeafSplit {
     gain: f64,
     /// Index in the list of the tree's features; the index after the last one means the bin.
     place: usize,
@@ -136,7 +136,7 @@ struct Leaf {
     total: Total,
     /// By feature and code.
     histogram: Vec<Total>,
-    split: Option<Split>,
+    split: Option<LeafSplit>,
 }
 
 /// The inputs of growing a tree.
@@ -158,7 +158,7 @@ impl Grower<'_> {
     ) -> Tree {
         let rows = (0_u32..).zip(is_seen).filter_map(|(row, is_seen)| is_seen.then_some(row)).collect();
         let steps = [0, u8::try_from(STEPS).unwrap_or(u8::MAX)];
-        let mut nodes = vec![Node::Leaf(0.0)];
+        let mut nodes = vec![TreeNode::Leaf(0.0)];
         let mut root =
             Leaf { node: 0, rows, steps, total: Total::default(), histogram: Vec::new(), split: None };
         self.count(&mut root, features);
@@ -178,7 +178,7 @@ impl Grower<'_> {
             }
         }
         for leaf in leaves {
-            nodes[leaf.node] = Node::Leaf(rate * narrow(leaf.total.value()));
+            nodes[leaf.node] = TreeNode::Leaf(rate * narrow(leaf.total.value()));
         }
         Tree { nodes }
     }
@@ -221,7 +221,13 @@ impl Grower<'_> {
     }
 
     /// Turns a leaf into a node and returns its children.
-    fn divide(&self, leaf: Leaf, split: Split, features: &[usize], nodes: &mut Vec<Node>) -> [Leaf; 2] {
+    fn divide(
+        &self,
+        leaf: Leaf,
+        split: LeafSplit,
+        features: &[usize],
+        nodes: &mut Vec<TreeNode>,
+    ) -> [Leaf; 2] {
         let [left, right] = self.divided_rows(&leaf, split, features);
         let child_steps = match features.get(split.place) {
             Some(_) => [leaf.steps; 2],
@@ -230,8 +236,10 @@ impl Grower<'_> {
         let first = to_u32(to_f64(nodes.len()));
         let children = [first, first + 1];
         nodes[leaf.node] = match features.get(split.place) {
-            Some(&feature) => Node::Feature { feature: to_u32(to_f64(feature)), code: split.code, children },
-            None => Node::Step { step: split.code + 1, children },
+            Some(&feature) => {
+                TreeNode::Feature { feature: to_u32(to_f64(feature)), code: split.code, children }
+            }
+            None => TreeNode::Step { step: split.code + 1, children },
         };
         let child = |number: usize, rows: Vec<u32>| Leaf {
             node: children[number] as usize,
@@ -241,7 +249,7 @@ impl Grower<'_> {
             histogram: Vec::new(),
             split: None,
         };
-        nodes.extend([Node::Leaf(0.0); 2]);
+        nodes.extend([TreeNode::Leaf(0.0); 2]);
         let mut children = [child(0, left), child(1, right)];
         let smaller = usize::from(children[1].rows.len() < children[0].rows.len());
         self.count(&mut children[smaller], features);
@@ -255,7 +263,7 @@ impl Grower<'_> {
         children
     }
 
-    fn divided_rows(&self, leaf: &Leaf, split: Split, features: &[usize]) -> [Vec<u32>; 2] {
+    fn divided_rows(&self, leaf: &Leaf, split: LeafSplit, features: &[usize]) -> [Vec<u32>; 2] {
         let mut parts = [Vec::new(), Vec::new()];
         if let Some(feature) = features.get(split.place) {
             let codes = &self.rows.codes[*feature];
@@ -272,8 +280,8 @@ impl Grower<'_> {
 
 /// Returns the split of a leaf with the largest gain; `None` if there is none. With `random`, each feature
 /// has one random threshold.
-fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<Split> {
-    let mut best: Option<Split> = None;
+fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -> Option<LeafSplit> {
+    let mut best: Option<LeafSplit> = None;
     let whole = leaf.total.score();
     for (place, sums) in leaf.histogram.chunks_exact(CODES).enumerate() {
         let only = match &mut random {
@@ -292,7 +300,7 @@ fn best_split(leaf: &Leaf, features: usize, mut random: Option<&mut Pcg64Mcg>) -
             }
             let gain = left.score() + right.score() - whole;
             if gain > best.map_or(1e-9, |best| best.gain) {
-                best = Some(Split { gain, place, code });
+                best = Some(LeafSplit { gain, place, code });
             }
         }
     }

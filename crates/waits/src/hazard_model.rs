@@ -5,14 +5,14 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::coding::Coding;
 use crate::density::{BINS, WaitDensity};
-use crate::hazard_trees::{Growth, HazardTrees, STEPS, TrainingRows};
+use crate::hazard_trees::{HazardTrees, STEPS, TrainingRows, TreeGrowth};
 use hsched_model::number::{to_f64, to_u64, to_usize};
 
 /// Sets of trees whose densities are averaged.
-const MEMBERS: [Growth; 3] = [
-    Growth { rounds: 100, features: 0.25, random_thresholds: false },
-    Growth { rounds: 150, features: 0.25, random_thresholds: true },
-    Growth { rounds: 100, features: 0.15, random_thresholds: false },
+const MEMBERS: [TreeGrowth; 3] = [
+    TreeGrowth { rounds: 100, features: 0.25, random_thresholds: false },
+    TreeGrowth { rounds: 150, features: 0.25, random_thresholds: true },
+    TreeGrowth { rounds: 100, features: 0.15, random_thresholds: false },
 ];
 
 /// Upper end of the first bin of the hazard and width of the others, in decimal logarithms of seconds.

@@ -29,7 +29,7 @@ pub(crate) struct TrainingRows {
 
 /// Parameters for growing trees.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Growth {
+pub(crate) struct TreeGrowth {
     pub rounds: usize,
     /// Fraction of the features that each tree uses.
     pub features: f64,
@@ -51,7 +51,7 @@ pub(crate) struct HazardTrees {
 }
 
 impl HazardTrees {
-    pub(crate) fn learn(rows: &TrainingRows, growth: Growth, random: &mut Pcg64Mcg) -> Self {
+    pub(crate) fn learn(rows: &TrainingRows, growth: TreeGrowth, random: &mut Pcg64Mcg) -> Self {
         let base = base(rows);
         let mut boosting = Boosting::new(rows, &base);
         let mut trees = Vec::with_capacity(growth.rounds);

@@ -34,7 +34,7 @@ const DAY: f64 = 86_400.0;
 
 /// A past estimate, with its outcome as far as known.
 #[derive(Clone, Debug)]
-struct Past {
+struct PastEstimate {
     asked: Time,
     started: Option<Time>,
     pending_until: Option<Time>,
@@ -55,7 +55,7 @@ pub struct Spread {
 /// Estimates of the last days.
 #[derive(Clone, Debug, Default)]
 pub struct PastEstimates {
-    list: Vec<Past>,
+    list: Vec<PastEstimate>,
 }
 
 impl Spread {
@@ -72,7 +72,7 @@ impl PastEstimates {
             let spread = density.spread(deviation);
             ENDS.map(|end| spread.log_quantile(end))
         });
-        self.list.push(Past {
+        self.list.push(PastEstimate {
             asked: record.asked,
             started: record.started,
             pending_until: record.pending_until,
@@ -115,7 +115,7 @@ impl PastEstimates {
     }
 }
 
-impl Past {
+impl PastEstimate {
     fn group(&self) -> (u64, u32) {
         (to_u64(self.asked.0 / DAY), self.account)
     }

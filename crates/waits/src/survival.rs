@@ -10,14 +10,14 @@ pub(crate) type Hazards = [f64; BINS];
 
 /// Weighted starts and censored waits of one stream, by bin.
 #[derive(Clone, Debug)]
-pub(crate) struct Curve {
+pub(crate) struct SurvivalCurve {
     starts: Hazards,
     /// Weight that is no longer at risk from a bin on.
     left: Hazards,
     total: f64,
 }
 
-impl Curve {
+impl SurvivalCurve {
     pub(crate) fn empty() -> Self {
         Self { starts: [0.0; BINS], left: [0.0; BINS], total: 0.0 }
     }
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn censored_waits_make_the_curve_longer() {
-        let root = Curve::empty().hazards(None);
+        let root = SurvivalCurve::empty().hazards(None);
         let median = |censored: u32| {
-            let mut curve = Curve::empty();
+            let mut curve = SurvivalCurve::empty();
             (0..100).for_each(|_| curve.add(3.05, true, 1.0));
             (0..censored).for_each(|_| curve.add(4.55, false, 1.0));
             quantiles(&curve.hazards(Some(&root)), [0.5])[0]
@@ -93,9 +93,12 @@ mod tests {
 
     #[test]
     fn a_stream_without_starts_is_like_the_larger_one() {
-        let mut all = Curve::empty();
+        let mut all = SurvivalCurve::empty();
         (0..50).for_each(|_| all.add(3.05, true, 1.0));
         let all = all.hazards(None);
-        assert_eq!(quantiles(&Curve::empty().hazards(Some(&all)), [0.2, 0.5]), quantiles(&all, [0.2, 0.5]));
+        assert_eq!(
+            quantiles(&SurvivalCurve::empty().hazards(Some(&all)), [0.2, 0.5]),
+            quantiles(&all, [0.2, 0.5])
+        );
     }
 }

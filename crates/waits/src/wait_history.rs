@@ -21,7 +21,7 @@ const DAY: f64 = 86_400.0;
 
 /// A request, with the data known when it was made.
 #[derive(Clone, Debug)]
-struct Seen {
+struct WaitEntry {
     look: Time,
     record: WaitRecord,
     streams: Streams,
@@ -31,7 +31,7 @@ struct Seen {
 /// Requests in order of their looks.
 #[derive(Clone, Debug, Default)]
 pub struct WaitHistory {
-    seen: Vec<Seen>,
+    seen: Vec<WaitEntry>,
     numbers: Numbers,
 }
 
@@ -76,7 +76,7 @@ impl Numbers {
 /// Requests of one look with their features, not added to the history yet.
 #[derive(Clone, Debug)]
 pub struct LookRequests {
-    seen: Vec<Seen>,
+    seen: Vec<WaitEntry>,
     /// Index of each queried request.
     places: Vec<usize>,
 }
@@ -113,7 +113,7 @@ impl WaitHistory {
             .collect();
         let earlier = self.seen.iter().map(|seen| InStreams { record: &seen.record, streams: &seen.streams });
         let features = features(earlier, &list, now, alternatives);
-        let seen = list.iter().zip(features).map(|(request, features)| Seen {
+        let seen = list.iter().zip(features).map(|(request, features)| WaitEntry {
             look: now,
             record: request.record.clone(),
             streams: *request.streams,
@@ -146,9 +146,9 @@ impl WaitHistory {
 
     /// Returns a subset of the requests, evenly spaced among similar ones of a look, each with the number
     /// that it represents.
-    fn thinned(&self) -> Vec<(&Seen, f64)> {
-        let key = |seen: &Seen| (seen.look.0.to_bits(), seen.streams[ALIKE]);
-        let mut groups: BTreeMap<(u64, u32), Vec<&Seen>> = BTreeMap::new();
+    fn thinned(&self) -> Vec<(&WaitEntry, f64)> {
+        let key = |seen: &WaitEntry| (seen.look.0.to_bits(), seen.streams[ALIKE]);
+        let mut groups: BTreeMap<(u64, u32), Vec<&WaitEntry>> = BTreeMap::new();
         for seen in &self.seen {
             groups.entry(key(seen)).or_default().push(seen);
         }

@@ -10,7 +10,7 @@ use crate::app::last_error::last_error;
 use crate::app::notify::Notifier;
 use crate::app::state;
 use crate::app::unread_events;
-use crate::ui::{Board, Story, StoryLine, Topic, date, merged_story, slow_note};
+use crate::ui::{Board, Story, StoryLine, StoryTopic, date, merged_story, slow_note};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, End, Event, News, State, SubmissionKey, Update};
 use hsched_model::JobName;
@@ -132,7 +132,7 @@ impl<'a> Log<'a> {
     /// Adds the error at the end of their output to the lines of failed runs.
     fn add_errors(&self, lines: &mut [StoryLine], state: &State) {
         let failed = self.failed.take();
-        let is_end = |line: &&mut StoryLine| matches!(line.topic, Topic::End | Topic::GivenUp);
+        let is_end = |line: &&mut StoryLine| matches!(line.topic, StoryTopic::End | StoryTopic::GivenUp);
         for line in lines.iter_mut().filter(is_end) {
             let of = failed.iter().rev().find(|of| line.job.as_ref() == Some(&of.job));
             let error = of.and_then(|of| last_error(self.context, state.find(&of.job)?, of));

@@ -11,13 +11,13 @@ use crate::exit::Exit;
 use crate::ui::{Align, Table};
 use hsched_model::Speed;
 use hsched_model::number::to_i64;
-use hsched_plan::throughput::{Measured, SpeedKey};
+use hsched_plan::throughput::{MeasuredSpeed, SpeedKey};
 
 /// Shows all speeds, or those of one model.
 pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Result<Exit, Failure> {
     let cache = speeds::load(context)?.cache;
     let chosen = cache.estimates().filter(|(key, _)| model.is_none_or(|model| model == key.model));
-    let rows: Vec<(SpeedKey, Measured)> = chosen.collect();
+    let rows: Vec<(SpeedKey, MeasuredSpeed)> = chosen.collect();
     if rows.is_empty() {
         context.note(match model {
             Some(_) => "no speed is known for this model",
@@ -37,7 +37,7 @@ pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Re
     Ok(Exit::Done)
 }
 
-fn table(rows: &[(SpeedKey, Measured)]) -> Table {
+fn table(rows: &[(SpeedKey, MeasuredSpeed)]) -> Table {
     let mut table = Table::new(&[
         ("MODEL", Align::Left),
         ("GPU", Align::Left),
@@ -63,7 +63,7 @@ fn table(rows: &[(SpeedKey, Measured)]) -> Table {
 }
 
 /// Returns the speed, and the batch size if there is only one.
-pub(super) fn speed_text(measured: &Measured) -> String {
+pub(super) fn speed_text(measured: &MeasuredSpeed) -> String {
     match measured.batch {
         Some(batch) if measured.batches == 1 => format!("{} at batch {batch}", measured.speed),
         _ => measured.speed.to_string(),
@@ -73,7 +73,7 @@ pub(super) fn speed_text(measured: &Measured) -> String {
 /// Returns a speed as JSON.
 pub(super) fn speed_json(
     SpeedKey { model, gpu_type, precision, gpus }: &SpeedKey,
-    measured: &Measured,
+    measured: &MeasuredSpeed,
 ) -> Value {
     let (rate, alpha, beta) = match measured.speed {
         Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),

@@ -8,7 +8,7 @@ use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
+use crate::ui::{Align, StoryLine, StoryTopic, Table, Terminal, duration, inventory_table, plan_table, wrap};
 use hsched_engine::JobState;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
@@ -45,7 +45,7 @@ pub(super) fn chapters(
         let bound = plan.plan().bound.as_ref();
         let table = plan_table(&first.jobs, &first.problem, &plan, placer.name(), bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
-        let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
+        let submitted = submitted.iter().filter(|(_, line)| line.topic == StoryTopic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
         add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
         if let Some(Excerpt { job, lines }) = excerpt(setup, first)? {
@@ -81,12 +81,12 @@ const WAYS: &str =
 const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
 
 /// Remarks shown when something happens for the first time.
-const REMARKS: [(Topic, &str); 5] = [
-    (Topic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
-    (Topic::Stop, "The moves save more time than the restarts cost."),
-    (Topic::End, "It is retried after a short delay, and no finished epoch is lost."),
-    (Topic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
-    (Topic::Completed, "Its GPUs are now free for other jobs."),
+const REMARKS: [(StoryTopic, &str); 5] = [
+    (StoryTopic::Speed, "Its ranks measured the real speed. From now on hsched uses that, not the job file."),
+    (StoryTopic::Stop, "The moves save more time than the restarts cost."),
+    (StoryTopic::End, "It is retried after a short delay, and no finished epoch is lost."),
+    (StoryTopic::NodeDown, "The job did not cause this, so it uses no retry. It waits for other GPUs."),
+    (StoryTopic::Completed, "Its GPUs are now free for other jobs."),
 ];
 
 /// Prefix of a remark.
@@ -104,12 +104,12 @@ fn log(lines: &[&(Seconds, StoryLine)], terminal: Terminal) -> Vec<String> {
     for (at, line) in lines {
         // The destination of a moved job was shown when it was stopped.
         let is_move = match line.topic {
-            Topic::Epoch | Topic::Queue | Topic::Start | Topic::Saved => continue,
-            Topic::Stop => moving.insert(&line.job),
-            Topic::Submission => moving.remove(&line.job),
+            StoryTopic::Epoch | StoryTopic::Queue | StoryTopic::Start | StoryTopic::Saved => continue,
+            StoryTopic::Stop => moving.insert(&line.job),
+            StoryTopic::Submission => moving.remove(&line.job),
             _ => false,
         };
-        if is_move && line.topic == Topic::Submission {
+        if is_move && line.topic == StoryTopic::Submission {
             continue;
         }
         log.push(shown(line, &format!("{} ", stamp(*at)), terminal));
@@ -138,7 +138,7 @@ fn stamp(time: Seconds) -> String {
 fn outcome(played: &Performance) -> &'static str {
     let reports = |tracked: &JobState| {
         let is_report = |(_, line): &&(Seconds, StoryLine)| {
-            line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
+            line.topic == StoryTopic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
         };
         played.lines.iter().filter(is_report).count() as u64
     };

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
 use hsched_engine::{End, Event, Rules};
-use hsched_lab::simulate::{Delays, Incident, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{Delays, Incident, IncidentTime, SimulatedSite, SimulatedWorld};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 
@@ -112,6 +112,6 @@ fn incidents() -> Vec<Incident> {
     });
     let death = NodeName::new(DIES.0)
         .ok()
-        .map(|node| Incident::NodeDies { node, when: When::At(BEGIN.after(DIES.1)) });
+        .map(|node| Incident::NodeDies { node, when: IncidentTime::At(BEGIN.after(DIES.1)) });
     failure.into_iter().chain(death).collect()
 }

@@ -6,7 +6,7 @@ use crate::commands::demo::demo_setup::DemoSetup;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::Tag;
-use hsched_engine::render::{self, Facts, Template, render};
+use hsched_engine::render::{self, RunFacts, Template, render};
 use hsched_engine::{Run, named_ranks};
 use hsched_model::{GpuType, PlacedRank};
 
@@ -33,7 +33,7 @@ pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>,
     let Some((intent, ranks)) = ranks.max_by_key(|(_, ranks)| kinds(ranks)) else { return Ok(None) };
     let job = &first.jobs[intent.job];
     let defaults = setup.rules().defaults;
-    let facts = Facts {
+    let facts = RunFacts {
         claim: None,
         follows: None,
         others: &[],

@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::ErrorId;
-use hsched_slurm::saved::{Bundle, BundledCall};
-use hsched_slurm::site_calls::{Call, Names, calls};
+use hsched_slurm::saved::{BundledCall, SavedBundle};
+use hsched_slurm::site_calls::{Call, NameReplacer, calls};
 use hsched_slurm::{JobId, Runner, site, squeue};
 
 /// How far back accounting is queried for the user's jobs.
@@ -56,7 +56,7 @@ pub(super) fn bundle(
     }
     let recorded = record(context, &calls, &user, names);
     let failed = recorded.iter().filter(|call| call.error.is_some()).count();
-    let bundle = Bundle::new(version, time(&context.clock).0, recorded);
+    let bundle = SavedBundle::new(version, time(&context.clock).0, recorded);
     let bytes = bundle.to_bytes().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &bytes).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
@@ -116,7 +116,7 @@ fn list(context: &Context, calls: &[Call]) -> String {
 }
 
 fn record(context: &Context, calls: &[Call], user: &str, names_in: NamesIn) -> Vec<BundledCall> {
-    let mut names = Names::of_user(user);
+    let mut names = NameReplacer::of_user(user);
     let _progress = ProgressLine::start("recording the output of Slurm".to_owned());
     let mut answers = Vec::new();
     for call in calls {

@@ -3,7 +3,7 @@
 use super::check::Check;
 use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{Look, Texts, snapshot};
+use hsched_slurm::queue::{QueueLook, Texts, snapshot};
 
 /// `squeue` and `config` are output of Slurm; the jobs of `user` are the user's own.
 pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -> Check {
@@ -19,7 +19,7 @@ pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -
         later: None,
         earlier: None,
     };
-    match snapshot(texts, Look { at: Time::default(), user }) {
+    match snapshot(texts, QueueLook { at: Time::default(), user }) {
         Ok(seen) => of_snapshot(&seen),
         Err(error) => Check::note("queue", error.to_string()).advise(
             "hsched cannot estimate start times \

@@ -4,24 +4,24 @@ use super::check::Check;
 use hsched_slurm::site::release;
 
 /// A release of Slurm, such as `(22, 5)`.
-type Release = (u32, u32);
+type SlurmRelease = (u32, u32);
 
 /// Releases with which all tests on a real Slurm run.
-const RUN: [Release; 3] = [(22, 5), (24, 11), (26, 5)];
+const RUN: [SlurmRelease; 3] = [(22, 5), (24, 11), (26, 5)];
 
 /// Releases whose recorded output the parsers are tested with, but which no test runs.
-const READ: [Release; 6] = [(20, 11), (23, 2), (23, 11), (24, 5), (25, 5), (25, 11)];
+const READ: [SlurmRelease; 6] = [(20, 11), (23, 2), (23, 11), (24, 5), (25, 5), (25, 11)];
 
 /// Slurm features that a job file can request, and the release that added each.
-const FEATURES: [(Release, &str); 2] =
+const FEATURES: [(SlurmRelease, &str); 2] =
     [((24, 11), "several QOS for one job"), ((25, 11), "--requeue=expedite")];
 
 /// Releases whose slurmd crashes on heterogeneous steps of an older srun: from `.0` up to this patch
 /// (inclusive).
-const CRASHES: [(Release, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
+const CRASHES: [(SlurmRelease, u32); 2] = [((25, 5), 7), ((25, 11), 5)];
 
 /// The newest srun whose heterogeneous steps crash them.
-const OLD_STEPS: Release = (24, 11);
+const OLD_STEPS: SlurmRelease = (24, 11);
 
 /// Returns the check of the commands' version; `tried` are the calls of these checks, with whether each could
 /// be read.
@@ -71,7 +71,7 @@ pub(super) fn steps(server: Option<&str>, client: Option<&str>, het_steps: bool)
     })
 }
 
-fn short((major, minor): Release) -> String {
+fn short((major, minor): SlurmRelease) -> String {
     format!("{major}.{minor:02}")
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -29,8 +29,8 @@ pub(super) struct Follower<'a> {
     context: &'a Context,
     rules: Rules,
     root: PathBuf,
-    output: Output<'a>,
-    growth: Growth,
+    output: LogOutput<'a>,
+    growth: FileGrowth,
     /// The submission whose output is being printed.
     shown: Option<(SubmissionKey, Vec<FilePart>)>,
     /// The last message about a waiting job.
@@ -42,8 +42,8 @@ impl<'a> Follower<'a> {
     /// If there is no state directory.
     pub(super) fn new(args: &'a Args, context: &'a Context, rules: Rules) -> Result<Self, Failure> {
         let root = state::root(context)?;
-        let output = Output { context, several: false, shown: None };
-        Ok(Self { args, context, rules, root, output, growth: Growth::new(), shown: None, said: "" })
+        let output = LogOutput { context, several: false, shown: None };
+        Ok(Self { args, context, rules, root, output, growth: FileGrowth::new(), shown: None, said: "" })
     }
 
     /// Prints until the job has ended or the reader has closed.

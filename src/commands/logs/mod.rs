@@ -83,7 +83,7 @@ impl Subcommand for Args {
         if !chosen.has_begun {
             return Err(self.not_started(context, tracked, all.len()));
         }
-        let mut output = Output { context, several: chosen.parts.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: chosen.parts.len() > 1, shown: None };
         let mut parts = chosen.parts.clone();
         if let Some(missing) = parts.iter().find(|part| !part.exists()) {
             let message = format!("{} does not exist", missing.path.display());
@@ -161,7 +161,7 @@ impl Args {
 }
 
 /// The destination of jobs' output.
-struct Output<'a> {
+struct LogOutput<'a> {
     context: &'a Context,
     /// Whether there are several files, which get headers.
     several: bool,
@@ -169,7 +169,7 @@ struct Output<'a> {
     shown: Option<std::path::PathBuf>,
 }
 
-impl Output<'_> {
+impl LogOutput<'_> {
     /// Prints the available part of a file; returns whether the reader is still open.
     fn pass_on(&mut self, part: &mut FilePart) -> Result<bool, Failure> {
         loop {

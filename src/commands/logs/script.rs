@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{FilePart, Growth};
+use crate::app::output::{FileGrowth, FilePart};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
@@ -19,7 +19,7 @@ use hsched_model::ErrorId;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A script's state at one check.
-struct Look {
+struct ScriptLook {
     files: Vec<PathBuf>,
     has_started: bool,
     is_over: bool,
@@ -46,7 +46,7 @@ impl Args {
             let several = script.outputs.len() > 1 || script.tasks.is_some();
             return self.follow_files(context, several, || {
                 let state = deferred_commands::expected(context, rules)?;
-                Ok(state.script(&script.name).map(|script| Look {
+                Ok(state.script(&script.name).map(|script| ScriptLook {
                     files: script_output(script, self.task).unwrap_or_default(),
                     has_started: script.submission.started.is_some(),
                     is_over: script.is_over(),
@@ -98,12 +98,12 @@ impl Args {
             let job = number.checked_sub(1).and_then(|place| chain.started().get(place));
             let files = job.map(|job| piece_output(&chain, *job)).transpose()?.unwrap_or_default();
             let (has_started, state) = (job.is_some(), chain.state());
-            Ok(Some(Look { files, has_started, is_over: state.is_over(), word: state.word() }))
+            Ok(Some(ScriptLook { files, has_started, is_over: state.is_over(), word: state.word() }))
         };
         if self.follow {
             return self.follow_files(context, true, look);
         }
-        let Some(Look { files, has_started, word, .. }) = look()? else { return Ok(Exit::Done) };
+        let Some(ScriptLook { files, has_started, word, .. }) = look()? else { return Ok(Exit::Done) };
         if !has_started {
             let what = match self.attempt {
                 Some(number) => format!("piece {number} of {} has not started", self.job),
@@ -126,7 +126,7 @@ impl Args {
         if !files.iter().any(|file| file.exists()) {
             return Ok(None);
         }
-        let mut output = Output { context, several: files.len() > 1, shown: None };
+        let mut output = LogOutput { context, several: files.len() > 1, shown: None };
         for path in files.into_iter().filter(|path| path.exists()) {
             let mut part = self.part(path)?;
             if !output.pass_on(&mut part)? {
@@ -141,13 +141,15 @@ impl Args {
         &self,
         context: &Context,
         several: bool,
-        mut look: impl FnMut() -> Result<Option<Look>, Failure>,
+        mut look: impl FnMut() -> Result<Option<ScriptLook>, Failure>,
     ) -> Result<Exit, Failure> {
-        let mut output = Output { context, several, shown: None };
-        let (mut parts, growth) = (Vec::<FilePart>::new(), Growth::new());
+        let mut output = LogOutput { context, several, shown: None };
+        let (mut parts, growth) = (Vec::<FilePart>::new(), FileGrowth::new());
         let mut is_first = true;
         loop {
-            let Some(Look { files, has_started, is_over, word }) = look()? else { return Ok(Exit::Done) };
+            let Some(ScriptLook { files, has_started, is_over, word }) = look()? else {
+                return Ok(Exit::Done);
+            };
             for path in files {
                 if !parts.iter().any(|part| part.path == path) {
                     let new = FilePart { path: path.clone(), position: 0, end: None };

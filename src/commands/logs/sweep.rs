@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
 use crate::commands::cancel::is_meant;
-use crate::commands::logs::{Args, Output, unreadable};
+use crate::commands::logs::{Args, LogOutput, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{JobState, State};
@@ -31,7 +31,7 @@ impl Args {
             let message = format!("{flag} is for one job, and {} has {} runs", self.job, runs.len());
             return Err(Failure::new(Exit::Usage, message).hint("name one of them: hsched status lists them"));
         }
-        let mut output = Output { context, several: true, shown: None };
+        let mut output = LogOutput { context, several: true, shown: None };
         let mut not_started = 0;
         for tracked in runs {
             let all = submissions(context, tracked)?;

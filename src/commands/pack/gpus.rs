@@ -5,7 +5,7 @@ use hsched_model::GpuType;
 
 /// The GPUs of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Gpus {
+pub(super) enum NodeGpus {
     /// This many of any type.
     Any(u32),
     Typed(Vec<(GpuType, u32)>),
@@ -13,7 +13,7 @@ pub(super) enum Gpus {
     Cpus(u32),
 }
 
-impl Gpus {
+impl NodeGpus {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.trim().parse::<u32>() {
             Ok(0) => Err("at least 1 GPU is needed".to_owned()),

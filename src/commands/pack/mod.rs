@@ -16,7 +16,7 @@ use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions, replicas, slurm};
 use crate::commands::cli::{json_text, print};
-use crate::commands::pack::gpus::Gpus;
+use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
@@ -45,8 +45,8 @@ pub(super) struct PackArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
     at_most: u32,
     /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs on CPUs alone.
-    #[arg(long, value_name = "GPUS", value_parser = Gpus::parse, requires = "pool")]
-    gpus: Option<Gpus>,
+    #[arg(long, value_name = "GPUS", value_parser = NodeGpus::parse, requires = "pool")]
+    gpus: Option<NodeGpus>,
     /// With --pack: the number of nodes of each Slurm job.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
     nodes: u32,
@@ -77,7 +77,7 @@ fn name_of(seat: u32) -> String {
 }
 
 /// The submission of a pool.
-struct Submission<'a> {
+struct PackSubmission<'a> {
     args: &'a PackArgs,
     context: &'a Context,
     jobs: Vec<Job>,
@@ -119,7 +119,7 @@ impl PackArgs {
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
         }
         refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
-        if matches!(self.gpus, Some(Gpus::Cpus(_))) && self.nodes > 1 {
+        if matches!(self.gpus, Some(NodeGpus::Cpus(_))) && self.nodes > 1 {
             let message = "--gpus cpu:N is for Slurm jobs of one node";
             return Err(Failure::new(Exit::Usage, message)
                 .id(ErrorId::OptionsConflict)
@@ -131,7 +131,7 @@ impl PackArgs {
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
         let root = state::root(context)?.join("together").join(run);
         let policy = planning.policy.words();
-        let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
+        let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         submission.check_sizes()?;
         let choices = submission.choices(planning);
@@ -184,7 +184,7 @@ impl PackArgs {
     }
 }
 
-impl Submission<'_> {
+impl PackSubmission<'_> {
     /// Shows the planned submission.
     fn show(&self, run: &str, texts: &[String], format: Format) -> Result<(), Failure> {
         if format == Format::Table {
@@ -227,8 +227,8 @@ impl Submission<'_> {
             .hint(format!("increase --gpus, or submit {name} without --pack")))
     }
 
-    fn gpus(&self) -> &Gpus {
-        self.args.gpus.as_ref().unwrap_or(&Gpus::Any(1))
+    fn gpus(&self) -> &NodeGpus {
+        self.args.gpus.as_ref().unwrap_or(&NodeGpus::Any(1))
     }
 
     /// Returns the number of devices of a Slurm job.
@@ -268,8 +268,8 @@ impl Submission<'_> {
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
         let gpu_type = match self.gpus() {
-            Gpus::Cpus(_) => return none(),
-            Gpus::Typed(counts) if counts.len() > 1 => return none(),
+            NodeGpus::Cpus(_) => return none(),
+            NodeGpus::Typed(counts) if counts.len() > 1 => return none(),
             gpus => gpus.only_type(),
         };
         let time = self.args.time.unwrap_or_default();
@@ -294,7 +294,7 @@ impl Submission<'_> {
         };
         let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let mut arguments: Vec<String> = self.policy.split(' ').map(str::to_owned).collect();
-        if let Gpus::Cpus(count) = self.gpus() {
+        if let NodeGpus::Cpus(count) = self.gpus() {
             arguments.extend(["--devices".to_owned(), format!("cpu:{count}")]);
         }
         let together = Together {

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
-use crate::app::start_estimates::{self, Queue};
+use crate::app::start_estimates::{self, ClusterQueue};
 use crate::app::{asking, queue_look};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -97,12 +97,12 @@ impl Args {
     }
 
     /// Returns the queue for the estimates of saved waiting; `None` if only a file is read.
-    fn queue(&self, context: &Context) -> Result<Option<Queue>, Failure> {
+    fn queue(&self, context: &Context) -> Result<Option<ClusterQueue>, Failure> {
         match (&self.snapshot, &self.from) {
             (Some(path), _) => start_estimates::of_file(context, path).map(Some),
             (None, Some(_)) => Ok(None),
             (None, None) => Ok(match queue_look::look(context) {
-                Ok(looked) => Some(Queue::live(context, looked)),
+                Ok(looked) => Some(ClusterQueue::live(context, looked)),
                 Err(failure) => {
                     context.note(&format!("cannot estimate the saved waiting: {}", failure.message));
                     None

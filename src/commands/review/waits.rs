@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::start_estimates::Queue;
+use crate::app::start_estimates::ClusterQueue;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::number::{to_f64, to_u32, to_u64};
@@ -32,7 +32,11 @@ pub(super) fn is_smaller(name_review: &NameReview) -> bool {
 ///
 /// Today's queue gives the fraction of the wait that a smaller request saves. The result is this fraction of
 /// the past waits, because today's queue may be longer or shorter than the past ones.
-pub(super) fn saved(context: &Context, names: &[NameReview], queue: Option<&Queue>) -> Vec<Option<f64>> {
+pub(super) fn saved(
+    context: &Context,
+    names: &[NameReview],
+    queue: Option<&ClusterQueue>,
+) -> Vec<Option<f64>> {
     let Some(queue) = queue else { return vec![None; names.len()] };
     let _progress = ProgressLine::start("simulating the queue".to_owned());
     let mut left = names.iter().filter(|name| is_smaller(name)).count();
@@ -51,7 +55,7 @@ pub(super) fn saved(context: &Context, names: &[NameReview], queue: Option<&Queu
     saved
 }
 
-fn saved_hours(name: &NameReview, queue: &Queue, stop: &(dyn Fn() -> bool + Sync)) -> Option<f64> {
+fn saved_hours(name: &NameReview, queue: &ClusterQueue, stop: &(dyn Fn() -> bool + Sync)) -> Option<f64> {
     let requests = [
         request(name, 0, |quantity| quantity.asked)?,
         request(name, 1, |quantity| quantity.recommended.or(quantity.asked))?,

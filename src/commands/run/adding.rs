@@ -4,7 +4,7 @@ use crate::app::after::refuse_unknown;
 use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
-use crate::commands::run::turns::{LocalRun, Work};
+use crate::commands::run::turns::{LocalRun, RunTurns};
 use crate::error::Failure;
 use hsched_engine::{Event, JobState, Outcome, Phase, ResumePoint, State, apply};
 use hsched_model::Job;
@@ -13,7 +13,7 @@ impl LocalRun<'_> {
     /// Adds the unfinished jobs of the job file and records the events up to now.
     pub(super) fn add(
         &self,
-        work: &mut Work<'_>,
+        work: &mut RunTurns<'_>,
         jobs: &[Job],
         mut events: Vec<Event>,
     ) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use crate::settings::{Origin, Settings};
 use hsched_engine::State;
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Seconds, Speed};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix, Unusable};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType};
 
 /// Assumed length of an epoch on one device, in seconds.
 const EPOCH_S: f64 = 60.0;
@@ -40,7 +40,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         let job = Arc::make_mut(&mut tracked.job);
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|(_, known)| match known.as_ref()?.source {
-            Source::Measured(measured) => Some(measured.speed),
+            SpeedOrigin::Measured(measured) => Some(measured.speed),
             _ => None,
         });
         tracked.unmeasured = measured.is_none();
@@ -63,12 +63,12 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
 }
 
 /// Returns the types that a job may use, with its known speed on each.
-fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<Known>)> {
+fn usable<'a>(job: &Job, types: &'a [GpuType], cache: &Cache) -> Vec<(&'a GpuType, Option<SourcedSpeed>)> {
     let matrix = ThroughputMatrix::new(&[job], types, cache, Estimates::Off);
-    let usable = |(gpu_type, cell): (&'a GpuType, &Cell)| match cell {
-        Cell::Known(known) => Some((gpu_type, Some(known.clone()))),
-        Cell::Unusable(Unusable::NoThroughput) => Some((gpu_type, None)),
-        Cell::Unusable(_) => None,
+    let usable = |(gpu_type, cell): (&'a GpuType, &SpeedCell)| match cell {
+        SpeedCell::Known(known) => Some((gpu_type, Some(known.clone()))),
+        SpeedCell::Unusable(UnusableType::NoThroughput) => Some((gpu_type, None)),
+        SpeedCell::Unusable(_) => None,
     };
     types.iter().zip(matrix.row(0)).filter_map(usable).collect()
 }
@@ -80,7 +80,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::{Flag, Sources};
+    use crate::settings::{CommandLineSetting, Sources};
 
     #[test]
     fn an_explicit_restart_cost_holds_even_if_it_is_the_default_of_the_queue() {
@@ -95,7 +95,7 @@ mod tests {
         let in_file = Sources { site_file: Some(site_file), ..Sources::default() };
         let environment = [("HSCHED_RESTART_COST".to_owned(), value.into())].into();
         let in_variable = Sources { environment, ..Sources::default() };
-        let flags = vec![Flag::set(&format!("{key}={value}")).expect("a flag")];
+        let flags = vec![CommandLineSetting::set(&format!("{key}={value}")).expect("a flag")];
         let in_flag = Sources { flags, ..Sources::default() };
         assert_eq!([&in_file, &in_variable, &in_flag].map(cost), [60.0; 3]);
         assert_eq!(cost(&Sources::default()), 10.0);

@@ -1,7 +1,7 @@
 //! The end of `hsched run`: all jobs save, and their ends are recorded.
 
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, Woken, Work};
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::BEFORE_END;
@@ -18,7 +18,7 @@ const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
 
 impl LocalRun<'_> {
     /// Ends all parked processes and waits until they are gone.
-    pub(super) fn clear(&self, work: &mut Work<'_>) {
+    pub(super) fn clear(&self, work: &mut RunTurns<'_>) {
         work.session.world.here.close();
         while work.session.world.here.left() > 0 {
             let due = work.session.world.here.due();
@@ -51,7 +51,7 @@ impl LocalRun<'_> {
 
     /// Asks all jobs to save, with a message; returns when slow jobs are killed. `signal` is 0 if no signal
     /// caused it.
-    pub(super) fn ask_to_save(&self, work: &mut Work<'_>, signal: i32) -> Time {
+    pub(super) fn ask_to_save(&self, work: &mut RunTurns<'_>, signal: i32) -> Time {
         let at_work = work.session.world.here.at_work();
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
@@ -67,7 +67,12 @@ impl LocalRun<'_> {
 
     /// Waits until all jobs have saved and records their ends; kills those that still run at the `deadline`.
     /// Makes no more decisions. The exit code is 130 after Ctrl-C, and 85 if work is left.
-    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32, deadline: Time) -> Result<Exit, Failure> {
+    pub(super) fn close(
+        &self,
+        work: &mut RunTurns<'_>,
+        signal: i32,
+        deadline: Time,
+    ) -> Result<Exit, Failure> {
         let mut is_killed = false;
         while work.session.world.here.left() > 0 {
             let due = (!is_killed).then_some(deadline);
@@ -101,7 +106,7 @@ impl LocalRun<'_> {
     }
 
     /// Updates the state from the world, records the events, and then reports them.
-    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+    fn catch_up(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let seen = work.session.look()?;
         Self::keep(work, &seen.events)?;
         self.telling.log.hear_all(&seen.events);

@@ -4,13 +4,13 @@
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
+use crate::commands::run::turns::{LocalRun, RunTurns, Woken, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
-use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedCell, ThroughputMatrix};
 use std::collections::BTreeSet;
 
 /// Time limit of a short run.
@@ -22,7 +22,7 @@ impl LocalRun<'_> {
     ///
     /// # Errors
     /// If the name of a job is too long to derive that of a short run, or reports cannot be read.
-    pub(super) fn measure(&self, work: &mut Work<'_>) -> Result<Option<i32>, Failure> {
+    pub(super) fn measure(&self, work: &mut RunTurns<'_>) -> Result<Option<i32>, Failure> {
         let wanted = self.unknown(&work.session.state);
         if wanted.is_empty() {
             return Ok(None);
@@ -52,7 +52,7 @@ impl LocalRun<'_> {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);
-        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, Cell::Known(_)));
+        let is_known = |job: usize| speeds.row(job).iter().any(|cell| matches!(cell, SpeedCell::Known(_)));
         let unknown: Vec<Job> =
             (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
@@ -64,7 +64,7 @@ impl LocalRun<'_> {
     }
 
     /// Runs the short jobs until each has reported its speed or ended.
-    fn follow(&self, work: &mut Work<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
+    fn follow(&self, work: &mut RunTurns<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
         let mut policy = self.args.policy.find()?;
         let mut stopped = BTreeSet::new();
         loop {

@@ -33,7 +33,7 @@ use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::DeviceCount;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_model::{ErrorId, Job};
 
@@ -91,8 +91,12 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
-        self.estimate.flags().into_iter().chain(Flag::of_key("notify", self.notify.as_deref())).collect()
+    fn flags(&self) -> Vec<CommandLineSetting> {
+        self.estimate
+            .flags()
+            .into_iter()
+            .chain(CommandLineSetting::of_key("notify", self.notify.as_deref()))
+            .collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -3,7 +3,7 @@
 use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::complaint::Complaint;
-use crate::commands::run::turns::{Ending, LocalRun, Work};
+use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
@@ -96,7 +96,7 @@ impl LocalRun<'_> {
     }
 
     /// Ends this member: another member takes over, or all jobs save and the next allocation resumes them.
-    pub(super) fn end(&self, work: &mut Work<'_>, signal: i32) -> Result<Ending, Failure> {
+    pub(super) fn end(&self, work: &mut RunTurns<'_>, signal: i32) -> Result<Ending, Failure> {
         // First ask the jobs to save: if the disk or Slurm does not answer, they lose nothing.
         let deadline = self.ask_to_save(work, signal);
         if let Some(lead) = &mut work.session.world.lead {
@@ -121,7 +121,7 @@ impl LocalRun<'_> {
     }
 
     /// Asks Slurm about silent members, reads new members, and lets idle ones leave.
-    pub(super) fn look_at_members(&self, work: &mut Work<'_>) {
+    pub(super) fn look_at_members(&self, work: &mut RunTurns<'_>) {
         let Some(lead) = &mut work.session.world.lead else { return };
         let elapsed = lead.elapsed();
         for member in lead.others.doubts(elapsed) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::pool_size;
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, Work};
+use crate::commands::run::turns::{LocalRun, RunTurns};
 use crate::local::{Lead, MAY_IDLE};
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::store::PoolFolder;
@@ -44,8 +44,8 @@ impl Sizing {
 impl LocalRun<'_> {
     /// Adjusts the pool to the number of allocations that its jobs can use. Returns whether the leader itself
     /// is no longer needed.
-    pub(super) fn size(&self, work: &mut Work<'_>, sizing: &mut Sizing) -> bool {
-        let Work { session, .. } = work;
+    pub(super) fn size(&self, work: &mut RunTurns<'_>, sizing: &mut Sizing) -> bool {
+        let RunTurns { session, .. } = work;
         let is_here_idle = session.world.here.at_work() == 0;
         let Some(lead) = &mut session.world.lead else { return false };
         let Some(plan) = PoolFolder::find(self.directory.root()).and_then(|pool| pool.plan().ok()) else {

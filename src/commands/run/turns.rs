@@ -36,7 +36,7 @@ pub(super) struct LocalRun<'a> {
 }
 
 /// The mutable data of `hsched run`.
-pub(super) struct Work<'s> {
+pub(super) struct RunTurns<'s> {
     pub session: Session<'s, PoolWorld<'s>>,
     policy: Box<dyn Policy>,
 }
@@ -147,14 +147,14 @@ impl<'a> LocalRun<'a> {
         self.telling.log.hear_all(&session.taken);
         let seen = session.look()?;
         self.telling.log.hear_all(&seen.events);
-        let mut work = Work { session: session.on(world), policy };
+        let mut work = RunTurns { session: session.on(world), policy };
         self.add(&mut work, jobs, seen.events)?;
         let ending = self.turns(&mut work, leaving)?;
         Ok((*work.session.world, ending))
     }
 
     /// Takes turns, after the preparations.
-    fn turns(&self, work: &mut Work<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
+    fn turns(&self, work: &mut RunTurns<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
         if self.args.dry_run {
             return self.preview(work).map(|()| Ending::Exit(Exit::Done));
         }
@@ -184,7 +184,7 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes turns until the end.
-    fn go_on(&self, work: &mut Work<'_>) -> Result<Ending, Failure> {
+    fn go_on(&self, work: &mut RunTurns<'_>) -> Result<Ending, Failure> {
         let begun = work.session.world.here.now();
         let last = self.last_moment(self.longest_grace(&work.session.state));
         let is_late = last.is_some_and(|last| last <= begun);
@@ -239,7 +239,7 @@ impl<'a> LocalRun<'a> {
     /// world since the last successful one.
     fn turn_or_trouble(
         &self,
-        work: &mut Work<'_>,
+        work: &mut RunTurns<'_>,
         trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
         self.look_at_nodes(work);
@@ -263,7 +263,7 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Asks Slurm for the nodes of the allocation if one may be lost. Without an answer, they stay unchanged.
-    fn look_at_nodes(&self, work: &mut Work<'_>) {
+    fn look_at_nodes(&self, work: &mut RunTurns<'_>) {
         let Some(left) = self.nodes_left(&mut work.session.world.here) else { return };
         work.session.world.here.keep_nodes(&left);
     }
@@ -277,13 +277,13 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Records the state with these events as the latest ones.
-    pub(super) fn keep(work: &mut Work<'_>, events: &[Event]) -> Result<(), Failure> {
+    pub(super) fn keep(work: &mut RunTurns<'_>, events: &[Event]) -> Result<(), Failure> {
         let now = work.session.world.here.now();
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
     /// Applies the waiting deferred commands.
-    fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+    fn take_in(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
         self.telling.log.hear_all(&taken);
         Ok(())
@@ -309,7 +309,7 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Waits until something happens, at most until the given time.
-    pub(super) fn wait(&self, work: &mut Work<'_>, due: Option<Time>) -> Woken {
+    pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> Woken {
         let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
@@ -332,8 +332,8 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes a turn.
-    fn turn(&self, work: &mut Work<'_>) -> Result<Turned, Failure> {
-        let Work { session, policy } = work;
+    fn turn(&self, work: &mut RunTurns<'_>) -> Result<Turned, Failure> {
+        let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         session.state.planned_by = Some(self.args.policy.words());
         let turn =
@@ -344,8 +344,8 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Prints what the first turn would do.
-    fn preview(&self, work: &mut Work<'_>) -> Result<(), Failure> {
-        let Work { session, policy } = work;
+    fn preview(&self, work: &mut RunTurns<'_>) -> Result<(), Failure> {
+        let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         self.planned(policy.as_mut(), |planner| session.preview(planner, &self.telling.log, notes))?
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::ui::{Cell, ProgressLine};
+use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::replay::Trace;
 use hsched_plan::{TraceBound, trace_bound};
 
@@ -23,7 +23,7 @@ pub(super) fn is_usual(jobs: usize) -> bool {
 }
 
 /// Adds the bound of its trace to each cell; cells of one trace share it.
-pub(super) fn add_bounds(cells: &mut [Cell]) {
+pub(super) fn add_bounds(cells: &mut [SweepCell]) {
     let mut traces: Vec<Arc<Trace>> = Vec::new();
     for cell in cells.iter() {
         if !traces.iter().any(|trace| Arc::ptr_eq(trace, &cell.trace)) {

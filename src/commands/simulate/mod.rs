@@ -34,14 +34,14 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
-use crate::commands::simulate::report::Records;
+use crate::commands::simulate::output::{EventFile, OutputForm, SimulationFormat, results, simulated};
+use crate::commands::simulate::report::PolicyRecorders;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
-use crate::commands::simulate::sweep::{Axis, Runner, cells};
+use crate::commands::simulate::sweep::{SweepAxis, SweepRunner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
-use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
+use crate::settings::CommandLineSetting;
+use hsched_lab::replay::{Incidents, Loses, Options, ReplayRecord, Trace};
 use hsched_model::formats;
 use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
@@ -117,8 +117,8 @@ pub(super) struct Args {
     ///
     /// `load` scales the times between arrivals so that the jobs request this fraction of the cluster. Results of
     /// several seeds are averaged, with an interval if they differ.
-    #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
-    sweep: Vec<Axis>,
+    #[arg(long, value_name = "WHAT=VALUES", value_parser = SweepAxis::parse, conflicts_with = "events")]
+    sweep: Vec<SweepAxis>,
     /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
     #[arg(long, overrides_with = "no_bound")]
     bound: bool,
@@ -145,7 +145,7 @@ impl Subcommand for Args {
         self.format == SimulationFormat::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
+    fn flags(&self) -> Vec<CommandLineSetting> {
         self.speeds.flags()
     }
 
@@ -202,11 +202,11 @@ impl Subcommand for Args {
         }
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
+        let runner = SweepRunner { policies: &policies, parameters, tasks, copies, elapsed: &elapsed };
         let wants_report = self.report.is_given()?;
         let with_events = (self.events.is_some() || wants_report) && self.sweep.is_empty();
         let mut file = self.events.as_ref().map(|path| EventFile::create(path, &trace));
-        let mut records = Records::new(&trace);
+        let mut records = PolicyRecorders::new(&trace);
         let runs = if with_events {
             runner.one_by_one(&cells[0], &mut |policy, event| {
                 if let Some(file) = &mut file {
@@ -220,13 +220,13 @@ impl Subcommand for Args {
             runner.all(&cells)?
         };
         let events = file.map(|file| file.finish(context)).transpose()?;
-        let form = Form {
+        let form = OutputForm {
             format: self.format,
             is_sweep: !self.sweep.is_empty(),
             after_events: events.is_some_and(|event| event.to_stdout),
             certificate: self.certificate,
         };
-        let ended = |record: &Record| record.jobs.iter().all(|job| job.completed.is_some());
+        let ended = |record: &ReplayRecord| record.jobs.iter().all(|job| job.completed.is_some());
         let all_ended = runs.iter().all(|run| run.record.as_ref().is_ok_and(ended));
         let runs = simulated(&cells, runs);
         if wants_report {
@@ -263,7 +263,7 @@ impl Args {
 
     /// Returns a given flag that has no effect in a replay of single tasks, if there is one.
     fn flag_of_gangs(&self) -> Option<&'static str> {
-        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, Axis::Noise(_)));
+        let has_noise = self.noise > 0.0 || self.sweep.iter().any(|axis| matches!(axis, SweepAxis::Noise(_)));
         let flags = [
             (self.round.is_some(), "--round"),
             (has_noise, "--noise"),

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::commands::cli::{json_text, print};
-use crate::commands::simulate::sweep::Run;
+use crate::commands::simulate::sweep::CellRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
-    Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,
-    sweep_table, write_output,
+    Simulated, SweepCell, event_json, idle_seed, simulation_csv, simulation_json, simulation_table,
+    sweep_json, sweep_table, write_output,
 };
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 use hsched_model::ErrorId;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
 /// The output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -31,7 +31,7 @@ pub(super) enum SimulationFormat {
 }
 
 /// Which results are printed, and in which format.
-pub(super) struct Form {
+pub(super) struct OutputForm {
     pub format: SimulationFormat,
     pub is_sweep: bool,
     /// Whether events precede the results on stdout: the results are then one line, the last.
@@ -46,7 +46,7 @@ pub(super) struct EventFile<'a> {
     trace: &'a Trace,
     /// Names of jobs by index in the file.
     names: Vec<&'a str>,
-    gpus: Vec<Gpu>,
+    gpus: Vec<TaskGpu>,
     text: String,
 }
 
@@ -62,11 +62,11 @@ impl<'a> EventFile<'a> {
         for entry in &trace.jobs {
             names[entry.place] = entry.model.name.as_str();
         }
-        let gpus = Gpu::all(&trace.problem);
+        let gpus = TaskGpu::all(&trace.problem);
         Self { path: path.to_owned(), trace, names, gpus, text: String::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         let line = event_json(&self.trace.problem, &self.gpus, &self.names, policy, event);
         self.text.push_str(&line.to_string());
         self.text.push('\n');
@@ -91,8 +91,8 @@ impl<'a> EventFile<'a> {
 }
 
 /// Returns the runs with their metrics.
-pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
-    let one = |Run { cell, policy, record }: Run| Simulated::new(cells[cell].clone(), policy, record);
+pub(super) fn simulated(cells: &[SweepCell], runs: Vec<CellRun>) -> Vec<Simulated> {
+    let one = |CellRun { cell, policy, record }: CellRun| Simulated::new(cells[cell].clone(), policy, record);
     runs.into_iter().map(one).collect()
 }
 
@@ -100,7 +100,7 @@ pub(super) fn simulated(cells: &[Cell], runs: Vec<Run>) -> Vec<Simulated> {
 ///
 /// # Errors
 /// Only through a bug of hsched.
-pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Result<String, Failure> {
+pub(super) fn results(form: &OutputForm, all: &[Simulated], context: &Context) -> Result<String, Failure> {
     if form.after_events {
         let mut summary = json!({ "event": "summary" });
         if let (Value::Object(line), Value::Object(fields)) =

@@ -4,20 +4,20 @@ use serde_json::{Map, Value};
 
 use crate::ui::Simulated;
 use crate::ui::report::{Recorder, Report, simulation_report, sweep_points};
-use hsched_lab::replay::{Event, Trace};
+use hsched_lab::replay::{ReplayEvent, Trace};
 
 /// The events under each policy, one policy after the other.
-pub(super) struct Records<'a> {
+pub(super) struct PolicyRecorders<'a> {
     trace: &'a Trace,
     recorders: Vec<(String, Recorder<'a>)>,
 }
 
-impl<'a> Records<'a> {
+impl<'a> PolicyRecorders<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         Self { trace, recorders: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &str, event: &Event) {
+    pub(super) fn add(&mut self, policy: &str, event: &ReplayEvent) {
         if self.recorders.last().is_none_or(|(name, _)| name != policy) {
             self.recorders.push((policy.to_owned(), Recorder::new(self.trace)));
         }

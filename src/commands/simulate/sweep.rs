@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::commands::simulate::cores::on_all_cores;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Cell, ProgressLine};
+use crate::ui::{ProgressLine, SweepCell};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
-    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
+    Hooks, Options, ReplayError, ReplayEvent, ReplayRecord, TaskPolicy, Trace, replay, replay_tasks,
 };
 use hsched_model::formats;
 use hsched_model::{ErrorId, Seconds};
@@ -18,7 +18,7 @@ use hsched_plan::{Parameters, PolicyError};
 
 /// A varied parameter with its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Axis {
+pub(super) enum SweepAxis {
     Load(Vec<f64>),
     Seed(Vec<u64>),
     RestartCost(Vec<Seconds>),
@@ -26,16 +26,16 @@ pub(super) enum Axis {
 }
 
 /// One replay.
-pub(super) struct Run {
+pub(super) struct CellRun {
     /// Index of its cell.
     pub cell: usize,
     pub policy: String,
     /// The record, or the reason for its absence: the problem is too large for the policy.
-    pub record: Result<Record, String>,
+    pub record: Result<ReplayRecord, String>,
 }
 
 /// The result of a replay: its record, or why the policy cannot handle the trace.
-type ReplayOutcome = Result<Result<Record, String>, Failure>;
+type ReplayOutcome = Result<Result<ReplayRecord, String>, Failure>;
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
@@ -43,7 +43,7 @@ pub(in crate::commands) const HADARE: &str = "hadare";
 /// Maximum number of values per axis.
 const MOST_VALUES: u64 = 10_000;
 
-impl Axis {
+impl SweepAxis {
     /// Parses `load=0.5,0.8` or `seed=0..9`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or("must be WHAT=VALUES, such as seed=0..9")?;
@@ -111,11 +111,16 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
 ///
 /// # Errors
 /// If an axis is given twice, or the trace has no load that could vary.
-pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Result<Vec<Cell>, Failure> {
-    let first = Cell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
+pub(super) fn cells(
+    trace: &Arc<Trace>,
+    options: &Options,
+    sweep: &[SweepAxis],
+) -> Result<Vec<SweepCell>, Failure> {
+    let first =
+        SweepCell { trace: Arc::clone(trace), options: options.clone(), values: Vec::new(), bound: None };
     let mut cells = vec![first];
-    let mut axes: Vec<&Axis> = sweep.iter().collect();
-    axes.sort_by_key(|axis| matches!(axis, Axis::Seed(_)));
+    let mut axes: Vec<&SweepAxis> = sweep.iter().collect();
+    axes.sort_by_key(|axis| matches!(axis, SweepAxis::Seed(_)));
     for (place, axis) in axes.iter().enumerate() {
         if axes[..place].iter().any(|other| other.name() == axis.name()) {
             let message = format!("--sweep {} is given twice", axis.name());
@@ -124,7 +129,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
                 .hint("give all its values in one --sweep"));
         }
         let mut loads = BTreeMap::new();
-        if let Axis::Load(values) = axis {
+        if let SweepAxis::Load(values) = axis {
             for value in values {
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =
@@ -140,29 +145,29 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
 }
 
 /// Returns one cell for each value of an axis.
-fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Cell> {
-    let with = |value: f64, change: &dyn Fn(&mut Cell)| {
+fn varied(cell: &SweepCell, axis: &SweepAxis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<SweepCell> {
+    let with = |value: f64, change: &dyn Fn(&mut SweepCell)| {
         let mut cell = cell.clone();
         cell.values.push((axis.name(), value));
         change(&mut cell);
         cell
     };
     match axis {
-        Axis::Load(values) => {
+        SweepAxis::Load(values) => {
             let load = |&value: &f64| with(value, &|cell| cell.trace = Arc::clone(&loads[&value.to_bits()]));
             values.iter().map(load).collect()
         }
-        Axis::RestartCost(values) => {
+        SweepAxis::RestartCost(values) => {
             let cost = |&value: &Seconds| with(value.0, &|cell| cell.options.restart_cost = Some(value));
             values.iter().map(cost).collect()
         }
-        Axis::Noise(values) => {
+        SweepAxis::Noise(values) => {
             values.iter().map(|&value| with(value, &|cell| cell.options.noise = value)).collect()
         }
-        Axis::Seed(values) => {
+        SweepAxis::Seed(values) => {
             let seeded = |&seed: &u64| {
                 let options = Options { seed, ..cell.options.clone() };
-                Cell { options, ..cell.clone() }
+                SweepCell { options, ..cell.clone() }
             };
             values.iter().map(seeded).collect()
         }
@@ -170,7 +175,7 @@ fn varied(cell: &Cell, axis: &Axis, loads: &BTreeMap<u64, Arc<Trace>>) -> Vec<Ce
 }
 
 /// The data for replays.
-pub(super) struct Runner<'a> {
+pub(super) struct SweepRunner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
@@ -181,23 +186,23 @@ pub(super) struct Runner<'a> {
     pub elapsed: &'a (dyn Fn() -> f64 + Sync),
 }
 
-impl Runner<'_> {
+impl SweepRunner<'_> {
     /// Replays one cell policy by policy and emits every event.
     ///
     /// # Errors
     /// If a policy breaks its contract.
     pub(super) fn one_by_one(
         &self,
-        cell: &Cell,
-        event: &mut dyn FnMut(&str, &Event),
-    ) -> Result<Vec<Run>, Failure> {
+        cell: &SweepCell,
+        event: &mut dyn FnMut(&str, &ReplayEvent),
+    ) -> Result<Vec<CellRun>, Failure> {
         let progress = ProgressLine::start("simulating".to_owned());
         let mut runs = Vec::new();
         for name in self.policies {
             let say =
                 |ended| progress.say(format!("simulating {name}: {ended} of {} jobs", cell.trace.jobs.len()));
             let record = self.run(cell, name, &mut |replayed| event(name, replayed), &say)?;
-            runs.push(Run { cell: 0, policy: name.clone(), record });
+            runs.push(CellRun { cell: 0, policy: name.clone(), record });
         }
         Ok(runs)
     }
@@ -207,7 +212,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// If a policy breaks its contract.
-    pub(super) fn all(&self, cells: &[Cell]) -> Result<Vec<Run>, Failure> {
+    pub(super) fn all(&self, cells: &[SweepCell]) -> Result<Vec<CellRun>, Failure> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let done = AtomicUsize::new(0);
@@ -226,16 +231,16 @@ impl Runner<'_> {
             result
         });
         let run = |(&(cell, name), record): (&(usize, &String), ReplayOutcome)| {
-            Ok(Run { cell, policy: name.clone(), record: record? })
+            Ok(CellRun { cell, policy: name.clone(), record: record? })
         };
         tasks.iter().zip(results).map(run).collect()
     }
 
     fn run(
         &self,
-        cell: &Cell,
+        cell: &SweepCell,
         name: &str,
-        event: &mut dyn FnMut(&Event),
+        event: &mut dyn FnMut(&ReplayEvent),
         progress: &dyn Fn(usize),
     ) -> ReplayOutcome {
         let tasks = self.tasks.iter().find(|policy| policy.name() == name);

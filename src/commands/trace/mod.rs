@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::write_output;
 use hsched_lab::trace::table::Read;
-use hsched_lab::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
+use hsched_lab::trace::{self, Applications, GavelSpeeds, RecordedJob, TraceError};
 use hsched_model::formats;
 use hsched_model::{ErrorId, GpuType, Job};
 
@@ -24,11 +24,11 @@ use hsched_model::{ErrorId, GpuType, Job};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    source: Source,
+    source: TraceSource,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Source {
+enum TraceSource {
     /// Convert the output of `sacct -P` or `sacct --json`, for example to simulate your own last month
     ///
     /// Each job that ran on GPUs becomes a job of fixed size. Its work is its run time on the GPU type that it had:
@@ -131,11 +131,11 @@ struct SiaArgs {
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let (file, written) = match &self.source {
-            Source::Sacct(args) => (&args.file, &args.written),
-            Source::Philly(args) => (&args.file, &args.written),
-            Source::Alibaba(args) => (&args.file, &args.written),
-            Source::Gavel(args) => (&args.file, &args.written),
-            Source::Sia(args) => (&args.file, &args.written),
+            TraceSource::Sacct(args) => (&args.file, &args.written),
+            TraceSource::Philly(args) => (&args.file, &args.written),
+            TraceSource::Alibaba(args) => (&args.file, &args.written),
+            TraceSource::Gavel(args) => (&args.file, &args.written),
+            TraceSource::Sia(args) => (&args.file, &args.written),
         };
         let text = input::text(file)?;
         let read = self.source.read(&text).map_err(|error| match error {
@@ -167,7 +167,7 @@ impl From<Failure> for Wrong {
     }
 }
 
-impl Source {
+impl TraceSource {
     fn read(&self, text: &str) -> Result<Read<Job>, Wrong> {
         Ok(match self {
             Self::Sacct(args) => whole(accounts::parse(text, args.gpu_type.as_ref())?, args.estimate),
@@ -193,7 +193,7 @@ pub(super) fn gavel_speeds(path: &Path) -> Result<GavelSpeeds, Failure> {
     GavelSpeeds::parse(&input::text(path)?).map_err(|error| wrong(path, &error))
 }
 
-fn whole(read: Read<Recorded>, estimate: bool) -> Read<Job> {
+fn whole(read: Read<RecordedJob>, estimate: bool) -> Read<Job> {
     let Read { entries, bad, skipped } = read;
     Read { entries: trace::recorded_jobs(entries, estimate), bad, skipped }
 }

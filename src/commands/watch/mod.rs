@@ -16,7 +16,7 @@ use crate::commands::cli::Subcommand;
 use crate::commands::watch::turns::Watch;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Flag;
+use crate::settings::CommandLineSetting;
 use hsched_engine::Rules;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_model::ErrorId;
@@ -98,8 +98,12 @@ impl Subcommand for Args {
         self.format == Format::Json
     }
 
-    fn flags(&self) -> Vec<Flag> {
-        self.estimate.flags().into_iter().chain(Flag::of_key("notify", self.notify.as_deref())).collect()
+    fn flags(&self) -> Vec<CommandLineSetting> {
+        self.estimate
+            .flags()
+            .into_iter()
+            .chain(CommandLineSetting::of_key("notify", self.notify.as_deref()))
+            .collect()
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {

@@ -40,7 +40,7 @@ pub(super) struct Watch<'a> {
 }
 
 /// A period in which turns fail.
-struct Outage {
+struct TurnOutage {
     since: Time,
     /// The messages that were already printed.
     said: BTreeSet<String>,
@@ -115,7 +115,7 @@ impl<'a> Watch<'a> {
     /// If the state is unusable; if Slurm does not answer, it waits.
     pub(super) fn go_on(&self) -> Result<Exit, Failure> {
         let mut pause = self.args.interval;
-        let (mut summary, mut outage) = (String::new(), None::<Outage>);
+        let (mut summary, mut outage) = (String::new(), None::<TurnOutage>);
         loop {
             let turn = self.turn();
             let wished = self.is_wished();
@@ -134,7 +134,7 @@ impl<'a> Watch<'a> {
                 }
                 // A temporary failure of Slurm or a disk ends only the turn; an invalid file stays invalid.
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
-                    let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
+                    let since = || TurnOutage { since: state::now(self.context), said: BTreeSet::new() };
                     if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
                         self.log.say(&format!("{}; retrying", failure.message));
                     }

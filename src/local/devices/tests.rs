@@ -48,11 +48,18 @@ fn lists_of_devices_are_read() {
 
 #[test]
 fn a_machines_gpus_and_slices_are_named_by_uuid_in_rank_order() {
-    let gpu =
-        |name: &str, uuid: &str| probe::Gpu { name: name.into(), uuid: uuid.into(), ..probe::Gpu::default() };
-    let slice =
-        |uuid: &str| probe::Slice { name: "MIG 1g.5gb".into(), uuid: uuid.into(), ..probe::Slice::default() };
-    let cut = probe::Gpu { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
+    let gpu = |name: &str, uuid: &str| probe::GpuDevice {
+        name: name.into(),
+        uuid: uuid.into(),
+        ..probe::GpuDevice::default()
+    };
+    let slice = |uuid: &str| probe::MigDevice {
+        name: "MIG 1g.5gb".into(),
+        uuid: uuid.into(),
+        ..probe::MigDevice::default()
+    };
+    let cut =
+        probe::GpuDevice { mig: true, slices: vec![slice("MIG-1"), slice("MIG-2")], ..gpu("A100", "GPU-3") };
     let gpus = vec![gpu("Tesla T4", "GPU-1"), gpu("Tesla V100", "GPU-2"), cut];
     let mut devices = Devices::found(&Facts { host: "box".into(), gpus, ..Facts::default() });
     let types: Vec<String> = devices.gpu_types().iter().map(ToString::to_string).collect();

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::super::decided::{ColorMode, Settings};
 use super::super::forbidden::Feature;
-use super::super::given::Given;
+use super::super::given::TypedValue;
 use hsched_model::formats::{ValueError, quoted};
 use hsched_model::{ErrorId, Estimates, GpuType, NodeName, hostlist};
 
-pub(super) fn set_node_rate(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_node_rate(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let names = node_names(given.item)?;
     let rate = given.rate()?;
     settings.node_expressions.retain(|(nodes, _)| nodes != given.item);
@@ -27,7 +27,7 @@ pub(in crate::settings) fn node_names(text: &str) -> Result<Vec<NodeName>, Value
     names.iter().map(name).collect()
 }
 
-pub(super) fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_capacity(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let gpu_type = GpuType::new(given.item).ok_or_else(|| {
         ValueError::new(format!("{} is not a GPU type", quoted(given.item))).id(ErrorId::GpuType)
     })?;
@@ -35,7 +35,7 @@ pub(super) fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn set_forbidden(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_forbidden(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let feature = |word: &String| {
         let found = Feature::NAMES.iter().find(|(name, _)| name == word).map(|(_, feature)| *feature);
         found.ok_or_else(|| {
@@ -48,21 +48,21 @@ pub(super) fn set_forbidden(settings: &mut Settings, given: &Given<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn set_untyped(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_untyped(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let text = given.text()?;
     let gpu_type = GpuType::new(text).ok_or_else(|| given.not("a GPU type, such as v100"))?;
     settings.untyped_gpus.insert(given.item.to_owned(), gpu_type);
     Ok(())
 }
 
-pub(super) fn set_color(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_color(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let text = given.text()?;
     let mode = ColorMode::ALL.into_iter().find(|mode| mode.name() == text);
     settings.color = mode.ok_or_else(|| given.not("auto, always or never"))?;
     Ok(())
 }
 
-pub(super) fn set_estimate(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
+pub(super) fn set_estimate(settings: &mut Settings, given: &TypedValue<'_>) -> Result<(), ValueError> {
     let text = given.text()?;
     let known = Estimates::NAMES.iter().find(|(name, _)| *name == text);
     settings.jobs.estimate = known.map(|&(_, which)| which).ok_or_else(|| given.not("off, learnt or all"))?;

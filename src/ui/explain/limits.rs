@@ -1,28 +1,28 @@
 //! Sentences about the limits that keep a job from more or other GPUs.
 
 use super::Explained;
-use hsched_plan::throughput::Source;
-use hsched_plan::{JobExplanation, Limit};
+use hsched_plan::throughput::SpeedOrigin;
+use hsched_plan::{JobExplanation, PlacementLimit};
 
 impl Explained<'_> {
     /// Describes a limit; GPUs of other jobs are mentioned with their price.
-    pub(super) fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
+    pub(super) fn limit(&self, job: &JobExplanation, limit: &PlacementLimit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
-            Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
-            Limit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
+            PlacementLimit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
+            PlacementLimit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
                 format!("cannot use fewer GPUs: min_replicas is {least}")
             }
-            Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
-            Limit::Illegal { gpu_type, obstacle } => {
+            PlacementLimit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
+            PlacementLimit::Illegal { gpu_type, obstacle } => {
                 format!("cannot use another {}: {obstacle}", name(*gpu_type))
             }
-            Limit::NoGain => "no additional GPU would shorten it".into(),
-            Limit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
+            PlacementLimit::NoGain => "no additional GPU would shorten it".into(),
+            PlacementLimit::Accumulation { gpu_type, micro_batches, batch, memory } => format!(
                 "each {} splits its {batch} samples into {micro_batches} micro-batches: {memory} fit in its memory",
                 name(*gpu_type)
             ),
-            Limit::Taken { .. } => return None,
+            PlacementLimit::Taken { .. } => return None,
         })
     }
 
@@ -44,7 +44,7 @@ impl Explained<'_> {
     /// Returns the speeds that differ from the job file, with their accuracy.
     pub(super) fn speeds(&self, job: &JobExplanation) -> Vec<String> {
         let model = &self.problem.jobs[job.job];
-        let speed = |(column, source): &(usize, Source)| {
+        let speed = |(column, source): &(usize, SpeedOrigin)| {
             let speed = model.types[*column]?.speed;
             Some(format!("speed on {}: {speed} {source}", self.problem.labels[*column]))
         };

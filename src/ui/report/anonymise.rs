@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::data::{Clock, Report};
+use super::data::{Report, TimeOrigin};
 use hsched_model::catalogue::recognise;
 use hsched_plan::curve::MetricKind;
 
@@ -30,27 +30,27 @@ const USUAL_WORDS: [&str; 16] = [
 ];
 
 /// Names and their replacements, numbered in order of appearance.
-struct Names {
+struct Pseudonyms {
     word: &'static str,
     known: BTreeMap<String, String>,
 }
 
 /// The replacements of a report's names by kind.
 struct StandIns {
-    jobs: Names,
-    nodes: Names,
-    gpu_types: Names,
-    models: Names,
-    partitions: Names,
-    accounts: Names,
-    clusters: Names,
-    sweeps: Names,
-    metrics: Names,
-    keys: Names,
-    values: Names,
+    jobs: Pseudonyms,
+    nodes: Pseudonyms,
+    gpu_types: Pseudonyms,
+    models: Pseudonyms,
+    partitions: Pseudonyms,
+    accounts: Pseudonyms,
+    clusters: Pseudonyms,
+    sweeps: Pseudonyms,
+    metrics: Pseudonyms,
+    keys: Pseudonyms,
+    values: Pseudonyms,
 }
 
-impl Names {
+impl Pseudonyms {
     fn new(word: &'static str) -> Self {
         Self { word, known: BTreeMap::new() }
     }
@@ -85,7 +85,7 @@ impl StandIns {
                 "parameter",
                 "value",
             ]
-            .map(Names::new);
+            .map(Pseudonyms::new);
         Self { jobs, nodes, gpu_types, models, partitions, accounts, clusters, sweeps, metrics, keys, values }
     }
 
@@ -188,10 +188,10 @@ pub fn anonymised(mut report: Report) -> Report {
         });
         *by_type = renamed.collect();
     }
-    if report.clock == Clock::Unix {
+    if report.clock == TimeOrigin::Unix {
         let begin = earliest(&report);
         shift(&mut report, begin);
-        report.clock = Clock::Elapsed;
+        report.clock = TimeOrigin::Elapsed;
     }
     report
 }
@@ -247,7 +247,7 @@ mod tests {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        let mut report = Report::new(kind, Clock::Unix);
+        let mut report = Report::new(kind, TimeOrigin::Unix);
         report.title = word("title");
         report.parameters = parameters(json!({
             "state_dir": format!("/home/{}", word("user")), "at": MOMENT, "seed": 3, "policies": [word("policy")],

@@ -49,13 +49,13 @@ pub(super) struct Axis {
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub name: String,
-    pub shape: Shape,
+    pub shape: PointStyle,
     pub points: Vec<(f64, f64)>,
 }
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum PointStyle {
     Line,
     /// A value is valid until the next one.
     Steps,
@@ -181,7 +181,7 @@ impl Series {
         at_x: &dyn Fn(f64) -> f64,
         at_y: &dyn Fn(f64) -> f64,
     ) {
-        if self.shape == Shape::Dots {
+        if self.shape == PointStyle::Dots {
             for (x, y) in &self.points {
                 let _ = writeln!(
                     out,
@@ -197,7 +197,7 @@ impl Series {
             let (x, y) = (at_x(*x), at_y(*y));
             let _ = match (place, self.shape) {
                 (0, _) => write!(path, "M{x:.1} {y:.1}"),
-                (_, Shape::Steps) => write!(path, "H{x:.1}V{y:.1}"),
+                (_, PointStyle::Steps) => write!(path, "H{x:.1}V{y:.1}"),
                 _ => write!(path, "L{x:.1} {y:.1}"),
             };
         }

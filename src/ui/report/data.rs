@@ -15,7 +15,7 @@ pub struct Report {
     schema: &'static str,
     pub kind: ReportKind,
     pub title: String,
-    pub clock: Clock,
+    pub clock: TimeOrigin,
     /// Parameters of the command: files, flags, seed.
     pub parameters: Map<String, Value>,
     /// Answers to common questions, each with its question.
@@ -50,7 +50,7 @@ pub enum ReportKind {
 /// The zero of the report's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Clock {
+pub enum TimeOrigin {
     /// The beginning of the displayed period.
     Elapsed,
     /// Unix seconds.
@@ -242,7 +242,7 @@ impl ReportKind {
 
 impl Report {
     /// Returns an empty report.
-    pub fn new(kind: ReportKind, clock: Clock) -> Self {
+    pub fn new(kind: ReportKind, clock: TimeOrigin) -> Self {
         Self {
             schema: SCHEMA,
             kind,

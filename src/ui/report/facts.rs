@@ -1,6 +1,6 @@
 //! Answers to common questions about jobs and GPUs, in words, from a report's data.
 
-use super::data::{Clock, Report, ReportKind, ReportRun};
+use super::data::{Report, ReportKind, ReportRun, TimeOrigin};
 use crate::ui::quantity::{date, duration, percent};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
@@ -85,8 +85,8 @@ fn idle(report: &Report, run: &ReportRun) -> Option<String> {
         return Some(format!("{share} of the GPU time"));
     }
     let when = |at: f64| match report.clock {
-        Clock::Elapsed => duration(Seconds(at - begin)),
-        Clock::Unix => date(Time(at)),
+        TimeOrigin::Elapsed => duration(Seconds(at - begin)),
+        TimeOrigin::Unix => date(Time(at)),
     };
     Some(format!(
         "{share} of the GPU time; most of it from {} to {}: {idle:.0} of {gpus:.0}",

@@ -1,6 +1,6 @@
 //! The figures of a report for papers: pictures (`--svg`) and their data (`--csv`), by file name.
 
-use super::chart::{Axis, Chart, Series, Shape};
+use super::chart::{Axis, Chart, PointStyle, Series};
 use super::data::{Report, ReportRun, ReportSweep};
 use super::gantt::gantt_svg;
 use hsched_model::number::to_f64;
@@ -53,7 +53,7 @@ fn completion(report: &Report) -> Option<Chart> {
         let share = |place: usize| to_f64(place) / to_f64(report.jobs.len());
         let done = times.iter().enumerate().map(|(place, time)| (time / HOUR, share(place + 1)));
         let points = times.first().map(|first| (first / HOUR, 0.0)).into_iter().chain(done).collect();
-        Series { name: run.name.clone(), shape: Shape::Steps, points }
+        Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     Some(Chart {
         x: Axis { label: "completion time (h)".to_owned(), is_log, from: None },
@@ -67,7 +67,7 @@ fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)
     let (begin, _) = report.times()?;
     let series = |run: &ReportRun| {
         let points = of(run).iter().map(|(at, value)| ((at - begin) / HOUR, *value)).collect();
-        Series { name: run.name.clone(), shape: Shape::Steps, points }
+        Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     let series: Vec<Series> = report.runs.iter().filter(|run| !of(run).is_empty()).map(series).collect();
     let (x, y) = (Axis::from_zero("time (h)"), Axis::from_zero(label));
@@ -89,14 +89,14 @@ fn waits(report: &Report) -> Option<Chart> {
 fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str)) -> Option<Chart> {
     let axis = Axis::from_zero;
     let is_there = !points.is_empty();
-    let series = vec![Series { name: String::new(), shape: Shape::Dots, points }];
+    let series = vec![Series { name: String::new(), shape: PointStyle::Dots, points }];
     is_there.then(|| Chart { x: axis(x), y: axis(y), series, diagonal: true })
 }
 
 fn sweep(sweep: &ReportSweep) -> Chart {
     let series = sweep.runs.iter().map(|run| Series {
         name: run.name.clone(),
-        shape: Shape::Line,
+        shape: PointStyle::Line,
         points: run
             .curve
             .iter()
@@ -124,7 +124,7 @@ fn points(report: &Report) -> Option<Chart> {
         let Some(at) = point.values.get(varied).zip(value).map(|(x, y)| (*x, y)) else { continue };
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(at),
-            None => series.push(Series { name, shape: Shape::Line, points: vec![at] }),
+            None => series.push(Series { name, shape: PointStyle::Line, points: vec![at] }),
         }
     }
     let label = if has_ratio { "mean over bound" } else { "mean completion time (h)" };

@@ -14,8 +14,8 @@ mod timeline;
 
 pub use self::anonymise::anonymised;
 pub use self::data::{
-    Clock, PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportOption, ReportRun, ReportSpeed,
-    ReportSweep, ReportWait, Span, SweepCurve, SweepPoint,
+    PolicyRow, Report, ReportEpochs, ReportJob, ReportKind, ReportOption, ReportRun, ReportSpeed,
+    ReportSweep, ReportWait, Span, SweepCurve, SweepPoint, TimeOrigin,
 };
 pub use self::facts::facts;
 pub use self::figures::figures;
@@ -23,4 +23,4 @@ pub use self::page::page;
 pub use self::simulated::{Recorder, simulation_report, sweep_points};
 pub use self::steps::Counter;
 pub use self::tables::tables;
-pub use self::timeline::{Held, Timeline};
+pub use self::timeline::{GpuHolding, Timeline};

@@ -62,12 +62,12 @@ pub(super) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::report::{Clock, ReportJob, ReportKind};
+    use crate::ui::report::{ReportJob, ReportKind, TimeOrigin};
 
     #[test]
     fn nothing_in_the_data_can_leave_its_element() {
         let evil = "</script><script>alert(1)</script><!-- {{data}} {{style}}";
-        let mut report = Report::new(ReportKind::Plan, Clock::Elapsed);
+        let mut report = Report::new(ReportKind::Plan, TimeOrigin::Elapsed);
         report.title = evil.to_owned();
         report.jobs.push(ReportJob { name: evil.to_owned(), ..ReportJob::default() });
         report.facts.push((evil.to_owned(), evil.to_owned()));

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::data::{Clock, PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint};
+use super::data::{PolicyRow, Report, ReportJob, ReportKind, ReportRun, Span, SweepPoint, TimeOrigin};
 use super::steps::Counter;
-use super::timeline::{Held, Timeline};
+use super::timeline::{GpuHolding, Timeline};
 use crate::ui::Simulated;
-use crate::ui::simulation_json::{Point, points};
-use hsched_lab::replay::{Event, Kind, Trace};
-use hsched_plan::kit::{Gpu, TaskRun};
+use crate::ui::simulation_json::{PolicyPoint, points};
+use hsched_lab::replay::{EventKind, ReplayEvent, Trace};
+use hsched_plan::kit::{TaskGpu, TaskRun};
 use hsched_plan::{Problem, Slot};
 
 /// Collects the events of one replay.
@@ -17,8 +17,8 @@ pub struct Recorder<'a> {
     trace: &'a Trace,
     /// Numbers of the jobs in order of arrival, by index in the file.
     numbers: Vec<usize>,
-    open: BTreeMap<usize, Held>,
-    held: Vec<Held>,
+    open: BTreeMap<usize, GpuHolding>,
+    held: Vec<GpuHolding>,
     /// Bars of single tasks, each with its GPU.
     tasks: Vec<Span>,
     queue: Counter,
@@ -47,39 +47,39 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records an event.
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &ReplayEvent) {
         let Some(job) = event.job.map(|place| self.numbers[place]) else { return };
         let (at, restart) = (event.at.0, event.restart.map_or(0.0, |restart| restart.0));
         match event.kind {
-            Kind::Arrived => self.queue.change(at, 1.0),
-            Kind::Started | Kind::Moved => {
+            EventKind::Arrived => self.queue.change(at, 1.0),
+            EventKind::Started | EventKind::Moved => {
                 if !self.end(job, at) {
                     self.queue.change(at, -1.0);
                 }
                 self.begin(job, at, restart, &event.slots);
             }
-            Kind::Stopped | Kind::Failed => {
+            EventKind::Stopped | EventKind::Failed => {
                 if self.end(job, at) {
                     self.queue.change(at, 1.0);
                 }
             }
-            Kind::Completed => {
+            EventKind::Completed => {
                 self.end(job, at);
             }
-            Kind::Task => self.tasks.extend(event.task.as_ref().map(|task| of_task(job, task))),
-            Kind::Round | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {}
+            EventKind::Task => self.tasks.extend(event.task.as_ref().map(|task| of_task(job, task))),
+            EventKind::Round | EventKind::Queued | EventKind::NodeDown | EventKind::NodeBack => {}
         }
     }
 
     fn begin(&mut self, job: usize, start: f64, restart: f64, slots: &[Slot]) {
         let gpus = slots.iter().map(|slot| named(&self.trace.problem, slot)).collect();
-        self.open.insert(job, Held { job, start, work: start + restart, end: start, gpus });
+        self.open.insert(job, GpuHolding { job, start, work: start + restart, end: start, gpus });
     }
 
     /// Ends the bar of a job; returns whether there was one.
     fn end(&mut self, job: usize, at: f64) -> bool {
         let Some(held) = self.open.remove(&job) else { return false };
-        self.held.push(Held { end: at, ..held });
+        self.held.push(GpuHolding { end: at, ..held });
         true
     }
 
@@ -87,7 +87,7 @@ impl<'a> Recorder<'a> {
     pub fn run(mut self, run: &Simulated, timeline: &mut Timeline) -> ReportRun {
         let last = run.record.in_use.last().map_or(self.trace.now.0, |(at, _)| *at);
         let open = std::mem::take(&mut self.open);
-        self.held.extend(open.into_values().map(|held| Held { end: last.max(held.start), ..held }));
+        self.held.extend(open.into_values().map(|held| GpuHolding { end: last.max(held.start), ..held }));
         // A job that holds GPUs task by task has no bar for the whole job.
         self.held.retain(|held| !held.gpus.is_empty());
         let mut in_use = Counter::default();
@@ -96,8 +96,9 @@ impl<'a> Recorder<'a> {
             in_use.change(*at, f64::from(*count) - before);
             before = f64::from(*count);
         }
-        let times =
-            |of: fn(&hsched_lab::replay::JobRecord) -> Option<f64>| run.record.jobs.iter().map(of).collect();
+        let times = |of: fn(&hsched_lab::replay::ReplayedJob) -> Option<f64>| {
+            run.record.jobs.iter().map(of).collect()
+        };
         let mut spans = timeline.spans(self.held);
         spans.extend(joined(self.tasks));
         ReportRun {
@@ -114,7 +115,7 @@ impl<'a> Recorder<'a> {
 
 /// Returns the report of a trace without runs, and its GPUs.
 pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
-    let mut report = Report::new(ReportKind::Simulation, Clock::Elapsed);
+    let mut report = Report::new(ReportKind::Simulation, TimeOrigin::Elapsed);
     report.jobs = trace
         .jobs
         .iter()
@@ -126,7 +127,7 @@ pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
         .collect();
     let mut timeline = Timeline::default();
     let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-    for gpu in Gpu::all(&trace.problem) {
+    for gpu in TaskGpu::all(&trace.problem) {
         let count = counts.entry((gpu.node, gpu.gpu_type)).or_default();
         *count += 1;
         let (node, gpu_type, _) =
@@ -138,7 +139,7 @@ pub fn simulation_report(trace: &Trace) -> (Report, Timeline) {
 
 /// Returns the points of a simulation's sweep.
 pub fn sweep_points(runs: &[Simulated]) -> Vec<SweepPoint> {
-    let point = |point: Point<'_>| {
+    let point = |point: PolicyPoint<'_>| {
         let time = point.mean(|run| Some(run.figures?.mean_jct));
         SweepPoint {
             policy: point.policy.to_owned(),

@@ -7,7 +7,7 @@ use super::data::{ReportGpu, Span};
 
 /// A period in which a job holds GPUs of a node.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct GpuHolding {
     pub job: usize,
     pub start: f64,
     /// When it trains, after a restart.
@@ -49,7 +49,7 @@ impl Timeline {
 
     /// Assigns individual GPUs to periods: those that the job had before, or else the lowest free ones. Adds
     /// unknown GPUs in the order of node names.
-    pub fn spans(&mut self, mut held: Vec<Held>) -> Vec<Span> {
+    pub fn spans(&mut self, mut held: Vec<GpuHolding>) -> Vec<Span> {
         held.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.job.cmp(&b.job)));
         for ((node, gpu_type), count) in most_held(&held, self.late) {
             self.add(&node, &gpu_type, count);
@@ -57,7 +57,7 @@ impl Timeline {
         // For each GPU: when it becomes free, and its last user.
         let mut users: Vec<(f64, usize)> = vec![(f64::NEG_INFINITY, usize::MAX); self.gpus.len()];
         let mut spans = Vec::with_capacity(held.len());
-        for Held { job, start, work, end, gpus } in held {
+        for GpuHolding { job, start, work, end, gpus } in held {
             let mut placed = Vec::new();
             for key_and_count in gpus {
                 let (node, gpu_type, count) = key_and_count;
@@ -87,7 +87,7 @@ impl Timeline {
 }
 
 /// Returns the maximum number of GPUs of each node and type that are held at once.
-fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
+fn most_held(held: &[GpuHolding], late: f64) -> BTreeMap<(String, String), u32> {
     let mut changes: BTreeMap<(String, String), Vec<(f64, i64)>> = BTreeMap::new();
     for holding in held {
         let end = (holding.end - late).max(f64::midpoint(holding.start, holding.end));
@@ -124,8 +124,8 @@ pub(super) fn rows(gpus: &[usize]) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn held(job: usize, (start, end): (f64, f64), count: u32) -> Held {
-        Held { job, start, work: start, end, gpus: vec![("n".to_owned(), "t4".to_owned(), count)] }
+    fn held(job: usize, (start, end): (f64, f64), count: u32) -> GpuHolding {
+        GpuHolding { job, start, work: start, end, gpus: vec![("n".to_owned(), "t4".to_owned(), count)] }
     }
 
     #[test]

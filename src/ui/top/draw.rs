@@ -24,9 +24,9 @@ const CURVE: u16 = 16;
 const NAME: u16 = 12;
 
 /// A column: its heading, the terminal width from which it is shown, and its minimum width.
-type Column = (&'static str, u16, u16);
+type TopColumn = (&'static str, u16, u16);
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [TopColumn; 7] = [
     ("JOB", 0, NAME),
     ("STATE", 0, 10),
     ("EPOCHS", 0, 9),

@@ -9,7 +9,7 @@ pub use self::details::{top_details, top_gpus};
 use self::draw::draw;
 pub use self::rows::TopRow;
 use self::rows::sparkline;
-pub use self::screen::{Key, TopScreen};
+pub use self::screen::{KeyPress, TopScreen};
 
 /// The displayed data.
 #[derive(Clone, Debug, Default)]

@@ -19,7 +19,7 @@ use crate::ui::top::{TopView, draw};
 
 /// A typed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     Up,
     Down,
     PageUp,
@@ -74,7 +74,7 @@ impl TopScreen {
     ///
     /// # Errors
     /// If the terminal was closed.
-    pub fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
+    pub fn key(&mut self, within: Duration) -> io::Result<Option<KeyPress>> {
         if !event::poll(within)? {
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl TopScreen {
         enable_raw_mode()?;
         while !matches!(
             key(&event::read()?),
-            Some(Key::Enter | Key::Escape | Key::Interrupt | Key::Letter('q'))
+            Some(KeyPress::Enter | KeyPress::Escape | KeyPress::Interrupt | KeyPress::Letter('q'))
         ) {}
         enter()?;
         self.terminal.clear()
@@ -124,24 +124,24 @@ fn leave() {
     let _ = disable_raw_mode();
 }
 
-fn key(event: &Event) -> Option<Key> {
+fn key(event: &Event) -> Option<KeyPress> {
     let Event::Key(key) = event else {
-        return matches!(event, Event::Resize(..) | Event::FocusGained).then_some(Key::Redraw);
+        return matches!(event, Event::Resize(..) | Event::FocusGained).then_some(KeyPress::Redraw);
     };
     if key.kind == KeyEventKind::Release {
         return None;
     }
     Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Up | KeyCode::Char('k') => Key::Up,
-        KeyCode::Down | KeyCode::Char('j') => Key::Down,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Home => Key::First,
-        KeyCode::End => Key::Last,
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Char(letter) => Key::Letter(letter),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Interrupt,
+        KeyCode::Up | KeyCode::Char('k') => KeyPress::Up,
+        KeyCode::Down | KeyCode::Char('j') => KeyPress::Down,
+        KeyCode::PageUp => KeyPress::PageUp,
+        KeyCode::PageDown => KeyPress::PageDown,
+        KeyCode::Home => KeyPress::First,
+        KeyCode::End => KeyPress::Last,
+        KeyCode::Enter => KeyPress::Enter,
+        KeyCode::Esc => KeyPress::Escape,
+        KeyCode::Char(letter) => KeyPress::Letter(letter),
         _ => return None,
     })
 }

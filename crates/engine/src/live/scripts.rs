@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::live::{LiveError, Tag};
-use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
+use crate::render::{self, Launcher, RunFacts, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
 use crate::{PlannedSubmission, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
@@ -27,7 +27,7 @@ pub struct ScriptContext {
 
 /// A job's script, or why it has none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Script {
+pub struct JobScript {
     /// The submission that the script is for.
     pub of: SubmissionKey,
     pub text: Result<String, String>,
@@ -38,7 +38,7 @@ pub struct Script {
     pub notes: Vec<String>,
 }
 
-impl Script {
+impl JobScript {
     /// Returns the file to which the job writes.
     pub fn output(&self) -> PathBuf {
         self.workdir.join(format!("{}.out", self.of.name()))
@@ -49,7 +49,7 @@ impl Script {
 pub struct Prepared {
     /// The run's folder.
     pub folder: PathBuf,
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<JobScript>,
 }
 
 impl Prepared {
@@ -71,7 +71,7 @@ impl Prepared {
     }
 
     /// Returns a submission's script, if the run has one.
-    pub fn script(&self, of: &SubmissionKey) -> Option<&Script> {
+    pub fn script(&self, of: &SubmissionKey) -> Option<&JobScript> {
         self.scripts.iter().find(|script| script.of == *of)
     }
 
@@ -89,7 +89,7 @@ fn script_name(of: &SubmissionKey) -> String {
 ///
 /// # Errors
 /// If a path cannot be written into a script.
-pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
+pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<JobScript>, String> {
     let plan = run.file.id().map_err(|error| error.to_string())?;
     let mut untyped = run.file.untyped();
     if site.sbatch.iter().any(|word| is_constraint(word)) {
@@ -99,22 +99,22 @@ pub fn scripts(run: &Run, site: &ScriptContext) -> Result<Vec<Script>, String> {
     }
     let script = |intent: &PlannedSubmission| {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
-        let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
+        let placed = PendingScript { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
-        Ok(Script { of: run.key(intent), text, workdir, walltime, notes })
+        Ok(JobScript { of: run.key(intent), text, workdir, walltime, notes })
     };
     run.submissions.iter().map(script).collect()
 }
 
 /// A submission of a run, with the data for its script.
-struct Placed<'a> {
+struct PendingScript<'a> {
     run: &'a Run,
     intent: &'a PlannedSubmission,
     plan: &'a str,
     untyped: &'a BTreeMap<NodeName, Selector>,
 }
 
-impl Placed<'_> {
+impl PendingScript<'_> {
     fn walltime(&self, site: &ScriptContext) -> Walltime {
         self.run.walltime(self.intent, &site.defaults)
     }
@@ -140,7 +140,7 @@ impl Placed<'_> {
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);
         let checkpoints = job.launch.checkpoint.dir.as_deref().unwrap_or(&checkpoints);
-        let facts = Facts {
+        let facts = RunFacts {
             run: &run.id,
             plan,
             name: key.name(),

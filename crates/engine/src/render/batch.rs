@@ -14,7 +14,7 @@ use hsched_model::{
 
 /// Data of one run beside its job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts<'a> {
+pub struct RunFacts<'a> {
     /// Unique id of the run.
     pub run: &'a str,
     /// Id of the plan.
@@ -63,7 +63,7 @@ pub struct Batch<'a> {
     pub job: &'a Job,
     /// The job's command, wrapped to start in its container if it has one.
     pub command: Command,
-    pub facts: Facts<'a>,
+    pub facts: RunFacts<'a>,
     /// sbatch options of the whole job, as words without line breaks.
     pub options: Vec<Vec<String>>,
     /// Components with their own sbatch options.
@@ -93,7 +93,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// If an option cannot be rendered, or the site cannot start such a placement.
-    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: Facts<'a>) -> Result<Self, BatchError> {
+    pub fn new(job: &'a Job, defaults: &JobDefaults, facts: RunFacts<'a>) -> Result<Self, BatchError> {
         let mut parts = components(facts.ranks);
         let mut pinned = facts.pinned || facts.inside.is_some();
         let launcher = match (facts.inside, parts.len()) {
@@ -141,7 +141,7 @@ impl<'a> Batch<'a> {
             command: in_container(job, defaults),
             setup: [&defaults.setup[..], &job.launch.setup].concat(),
             node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
-            facts: Facts { pinned, ..facts },
+            facts: RunFacts { pinned, ..facts },
         };
         let words =
             batch.options.iter().chain(batch.components.iter().flat_map(|(_, option)| option)).flatten();
@@ -185,7 +185,7 @@ fn wanted(
 }
 
 /// Returns the options of the first component that apply to the whole job.
-fn job_options(facts: &Facts<'_>, grace: Seconds) -> Vec<Vec<String>> {
+fn job_options(facts: &RunFacts<'_>, grace: Seconds) -> Vec<Vec<String>> {
     let minutes = facts.walltime.minutes;
     // Slurm sends the signal up to one minute early, and never if the job is shorter than the grace.
     let grace = whole_seconds(Walltime::to_save(facts.walltime.limit(), grace)).max(1);

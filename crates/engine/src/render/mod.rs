@@ -11,7 +11,7 @@ mod script;
 mod together;
 
 pub(super) use self::batch::is_constraint;
-pub use self::batch::{Batch, BatchError, Facts};
+pub use self::batch::{Batch, BatchError, RunFacts};
 pub use self::component::{Component, Launcher, components};
 pub use self::pieces::Pieces;
 pub use self::script::{RenderError, Template, render};

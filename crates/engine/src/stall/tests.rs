@@ -1,7 +1,7 @@
 //! Healthy trainings, which must raise no alarm, and stuck ones.
 
 use super::*;
-use crate::{RankSample, Sample, Stage, Submission};
+use crate::{NodeSample, RankSample, Stage, Submission};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{GpuType, Job, JobName, NodeName, PlacedRank};
 
@@ -123,7 +123,7 @@ impl Story {
                 };
                 of(rank, rank_sample)
             });
-            node.samples.push(Sample { at: Time(self.now), ranks: ranks.collect() });
+            node.samples.push(NodeSample { at: Time(self.now), ranks: ranks.collect() });
         }
     }
 

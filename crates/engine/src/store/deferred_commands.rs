@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::Event;
 use crate::store::files::{aside, create, read, sync, write_error};
 use crate::store::names::WISHES;
-use crate::store::seal::{FILE, Verdict};
+use crate::store::seal::{FILE, SealVerdict};
 use crate::store::{StateError, random};
 use hsched_model::formats;
 use hsched_model::{Job, JobName, Time};
@@ -117,7 +117,7 @@ impl DeferredCommand {
     }
 
     fn parse(id: &str, text: &[u8]) -> Result<Self, String> {
-        if FILE.check(text) != Verdict::Whole {
+        if FILE.check(text) != SealVerdict::Whole {
             return Err("its checksum is missing or does not match".into());
         }
         let file: CommandFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;

@@ -12,8 +12,8 @@ use crate::store::files::read;
 use crate::store::journal_file::{BEGINNING, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
-use crate::store::snapshot::Snapshot;
+use crate::store::played::JournaledState;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::Claim;
 use crate::{Rules, State};
 use hsched_model::Time;
@@ -46,8 +46,8 @@ impl StoredState {
         if bytes.starts_with(BEGINNING) || path.file_name().is_some_and(|name| name == JOURNAL) {
             return Self::of_journal(&bytes, rules).map_err(unusable);
         }
-        match Snapshot::parse(path, &bytes)? {
-            Snapshot::Sound(file) | Snapshot::Unsealed(file) => {
+        match StateSnapshot::parse(path, &bytes)? {
+            StateSnapshot::Sound(file) | StateSnapshot::Unsealed(file) => {
                 let at = file.at.or_else(|| changed(path));
                 Ok(Self { state: file.state, at, trouble: None, claim: file.claim, seq: file.seq })
             }
@@ -56,7 +56,7 @@ impl StoredState {
     }
 
     fn of_journal(bytes: &[u8], rules: &Rules) -> Result<Self, String> {
-        let played = Played::of(None, bytes, Writer::Own)?;
+        let played = JournaledState::of(None, bytes, Writer::Own)?;
         let (state, faults) = (played.state(rules), played.journal.faults.join(", "));
         let trouble = (!faults.is_empty()).then(|| format!("is damaged ({faults})"));
         let Some(file) = played.recorded else {

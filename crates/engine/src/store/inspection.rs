@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::store::deferred_commands::DeferredCommands;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::DirectoryContents;
-use crate::store::snapshot::Snapshot;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::{StateError, run_folder};
 use crate::{Rules, State};
 use hsched_plan::plan_file::PlanFile;
@@ -50,8 +50,8 @@ impl Inspection {
         let repaired = "nothing to do: the next hsched watch, add, submit or cancel repairs it";
         let troubles = contents.troubles().into_iter();
         let mut findings: Vec<Finding> = troubles.map(|(file, what)| finding(file, what, repaired)).collect();
-        match Snapshot::read(&root.join(OLDER)) {
-            Ok(Snapshot::Damaged(what)) => findings.push(finding(
+        match StateSnapshot::read(&root.join(OLDER)) {
+            Ok(StateSnapshot::Damaged(what)) => findings.push(finding(
                 OLDER,
                 format!("is damaged ({what})"),
                 "nothing to do: the next change of the state replaces it",

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::seal::{LINE, Verdict};
+use crate::store::seal::{LINE, SealVerdict};
 use hsched_model::Time;
 
 /// One line.
@@ -129,7 +129,7 @@ impl Journal {
 
     /// Reads the text after the last newline: a truncated line, or a complete one with a damaged newline.
     fn take_end(&mut self, raw: &[u8], number: usize, after: u64, writer: Writer) {
-        let whole = raw.split_last().filter(|(_, line)| LINE.check(line) == Verdict::Whole);
+        let whole = raw.split_last().filter(|(_, line)| LINE.check(line) == SealVerdict::Whole);
         if let Some((_, line)) = whole {
             self.take(line, number, after, writer);
             self.fault(format!("the end of line {number} is damaged"));
@@ -140,7 +140,7 @@ impl Journal {
 
     /// Reads one line.
     fn take(&mut self, line: &[u8], number: usize, after: u64, writer: Writer) {
-        let is_right = writer == Writer::Before || LINE.check(line) == Verdict::Whole;
+        let is_right = writer == Writer::Before || LINE.check(line) == SealVerdict::Whole;
         let seq = is_right.then(|| serde_json::from_slice::<Number>(line).ok()).flatten();
         let Some(Number { seq }) = seq else {
             return self.fault(format!("line {number} does not match its checksum"));

@@ -17,7 +17,7 @@ use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
 use crate::store::recovery::{Condition, DirectoryContents};
 use crate::store::state_file::{Claim, StateFile};
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::store::{
     DeferredCommand, SpeedFile, StateDir, StateError, journal, journal_file, old_runs, results, snapshot,
 };
@@ -235,7 +235,7 @@ impl<'a> Ledger<'a> {
             results::keep(&self.directory.root, &before.state, state, at)?;
         }
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
-        let record = Record::of(&file, self.recorded.as_ref());
+        let record = StateRecord::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);
         let length = self.journal.metadata().map_err(write_error(&path))?.len();
         let (mut text, seq) = journal_file::text(self.seq, at, entries).map_err(write_error(&path))?;
@@ -266,7 +266,7 @@ impl<'a> Ledger<'a> {
         let path = self.path(JOURNAL);
         let file = StateFile::new(state, self.seq + 1, at, self.claim.clone());
         let (text, seq) =
-            journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
+            journal_file::text(self.seq, at, StateRecord::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;
         self.journal = private().append(true).open(&path).map_err(write_error(&path))?;
         (self.seq, self.recorded) = (seq, Some(file));

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::store::files::private;
 use crate::store::names::NEWEST;
-use crate::store::seal::{LINE, Verdict};
+use crate::store::seal::{LINE, SealVerdict};
 
 /// Line numbers of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -31,7 +31,7 @@ impl Newest {
     pub(super) fn read(root: &Path) -> Option<Self> {
         let text = fs::read(root.join(NEWEST)).ok()?;
         let line = text.strip_suffix(b"\n")?;
-        (LINE.check(line) == Verdict::Whole).then(|| serde_json::from_slice(line).ok()).flatten()
+        (LINE.check(line) == SealVerdict::Whole).then(|| serde_json::from_slice(line).ok()).flatten()
     }
 
     /// Writes the numbers; `sync` also waits until they are on disk. If the file cannot be written, it is

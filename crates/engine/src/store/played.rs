@@ -3,12 +3,12 @@
 use crate::store::journal;
 use crate::store::journal_file::{Journal, JournalLine, Writer};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::{Event, Rules, State, apply};
 use hsched_model::Time;
 
 /// A state with the journal applied as far as possible.
-pub(super) struct Played {
+pub(super) struct JournaledState {
     /// The state according to the last record, without the answers after it; `None` if there is no record.
     pub recorded: Option<StateFile>,
     /// The last line before the first gap; 0 if there is none.
@@ -22,7 +22,7 @@ pub(super) struct Played {
     answers: Vec<(Time, Event)>,
 }
 
-impl Played {
+impl JournaledState {
     /// Applies the lines after a snapshot. After a gap, nothing but answers counts until the next record of
     /// the whole state; answers about submissions unknown to the state change nothing.
     ///
@@ -38,8 +38,8 @@ impl Played {
             Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
         for JournalLine { seq, at, what } in lines {
             let (at, answer) = (Time(at), journal::answer(&what));
-            let record = Record::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
-            let is_whole = matches!(record, Some(Record::State(_)));
+            let record = StateRecord::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
+            let is_whole = matches!(record, Some(StateRecord::State(_)));
             is_gapless = is_whole || (is_gapless && seq == played.reached + 1);
             match record {
                 Some(record) if is_gapless => {

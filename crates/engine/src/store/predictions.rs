@@ -12,7 +12,7 @@ use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
 use crate::{State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Seconds, Time};
-use hsched_queue::Prediction;
+use hsched_queue::StartPrediction;
 
 /// How long predictions are kept.
 const KEPT: Seconds = Seconds(90.0 * 86_400.0);
@@ -23,7 +23,7 @@ pub struct Predicted {
     pub of: SubmissionKey,
     /// The GPUs in words.
     pub gpus: String,
-    pub prediction: Prediction,
+    pub prediction: StartPrediction,
     /// Whether it left the queue without starting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
@@ -132,7 +132,7 @@ mod tests {
         Predicted {
             of: SubmissionKey { copy, ..SubmissionKey::new(job, "r") },
             gpus: "1 t4".to_owned(),
-            prediction: Prediction {
+            prediction: StartPrediction {
                 at: Time(at),
                 gpus: 1,
                 start: Estimate::of(&starts, None),

@@ -11,9 +11,9 @@ use crate::store::held::lost;
 use crate::store::journal_file::Writer;
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
 use crate::store::newest::Newest;
-use crate::store::played::Played;
-use crate::store::seal::Verdict;
-use crate::store::snapshot::Snapshot;
+use crate::store::played::JournaledState;
+use crate::store::seal::SealVerdict;
+use crate::store::snapshot::StateSnapshot;
 use crate::store::state_file::StateFile;
 use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
@@ -62,25 +62,25 @@ impl Condition {
 }
 
 /// The files from which the state is read.
-struct Files<'a> {
+struct StateFiles<'a> {
     root: &'a Path,
     newest: Option<Newest>,
-    older: Snapshot,
-    snapshot: Snapshot,
+    older: StateSnapshot,
+    snapshot: StateSnapshot,
     journal: Option<Vec<u8>>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> StateFiles<'a> {
     /// Reads them in an order in which each contains at least what the earlier ones say, even if another
     /// process writes at the same time.
     fn read(root: &'a Path) -> Result<Self, StateError> {
         let newest = Newest::read(root);
-        let older = Snapshot::read(&root.join(OLDER));
+        let older = StateSnapshot::read(&root.join(OLDER));
         Ok(Self {
             root,
             newest,
-            older: older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error))),
-            snapshot: Snapshot::read(&root.join(SNAPSHOT))?,
+            older: older.unwrap_or_else(|error| StateSnapshot::Damaged(chain(&error))),
+            snapshot: StateSnapshot::read(&root.join(SNAPSHOT))?,
             journal: read(&root.join(JOURNAL))?,
         })
     }
@@ -89,7 +89,7 @@ impl<'a> Files<'a> {
     fn contents(self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
-            && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
+            && matches!((&self.snapshot, &self.older), (StateSnapshot::Missing, StateSnapshot::Missing))
             && self.played(None, Writer::Own)?.journal.is_blank();
         let due = due.max(self.older.file().map_or(0, |file| file.seq));
         match self.snapshot.file() {
@@ -108,7 +108,7 @@ impl<'a> Files<'a> {
         if played.journal.last < known {
             faults.push(format!("it ends with entry {} of {known}", played.journal.last));
         }
-        let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
+        let is_sealed = matches!(self.snapshot, StateSnapshot::Sound(_));
         let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
         let journal = match (&self.journal, writer) {
             // The previous version left unreadable lines each time it was killed.
@@ -172,8 +172,8 @@ impl<'a> Files<'a> {
     }
 
     /// Applies the journal's lines to a snapshot.
-    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<Played, StateError> {
-        let played = Played::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
+    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<JournaledState, StateError> {
+        let played = JournaledState::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
         played.map_err(|what| StateError::Damaged { path: self.root.join(JOURNAL), what })
     }
 }
@@ -184,7 +184,7 @@ impl DirectoryContents {
     /// # Errors
     /// If a file cannot be read or belongs to another version, or if the newest state cannot be rebuilt.
     pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        let mut contents = Files::read(root)?.contents(rules)?;
+        let mut contents = StateFiles::read(root)?.contents(rules)?;
         let what = "hsched uses the speeds of the job files until it has measured new ones";
         let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
         let speeds = match SpeedFile::load_checked(root) {
@@ -198,7 +198,7 @@ impl DirectoryContents {
                     Some(_) if speeds.saves < known => Condition::Older(
                         "is an older copy; hsched uses it and measures the missing speeds again".into(),
                     ),
-                    Some(Verdict::Unsealed) => Condition::Outdated,
+                    Some(SealVerdict::Unsealed) => Condition::Outdated,
                     _ => Condition::Sound,
                 };
                 Ok(speeds)
@@ -221,9 +221,9 @@ impl DirectoryContents {
     }
 
     /// Returns the result of a journal, with all files sound.
-    fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
+    fn of(played: JournaledState, newest: Option<Newest>, rules: &Rules) -> Self {
         let state = played.state(rules);
-        let Played { recorded, reached, journal, .. } = played;
+        let JournaledState { recorded, reached, journal, .. } = played;
         Self {
             state,
             recorded,

@@ -31,7 +31,7 @@ const LONGEST_EXCERPT: usize = 60;
 /// If a file exists and cannot be read.
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
-    for Said { epoch, length, report, metrics } in
+    for RankLine { epoch, length, report, metrics } in
         lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
@@ -42,7 +42,7 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
         return Ok(Vec::new());
     }
     for rank in 1..ranks {
-        for Said { epoch, report, .. } in lines(folder, rank)? {
+        for RankLine { epoch, report, .. } in lines(folder, rank)? {
             if let Some(epoch) = new.get_mut(&epoch)
                 && epoch.ranks.iter().all(|other| other.rank != rank)
             {
@@ -171,7 +171,7 @@ fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
 }
 
 /// A rank's data about an epoch.
-struct Said {
+struct RankLine {
     epoch: u64,
     length: Option<Seconds>,
     /// Present if the rank computed in this epoch.
@@ -180,7 +180,7 @@ struct Said {
 }
 
 /// Returns a rank's data about each epoch. Measurements before its first epoch belong to that epoch.
-fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<RankLine>> {
     let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -190,7 +190,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
         let metrics = line.metrics.into_iter().collect();
-        epochs.push(Said { epoch, length: line.length, report, metrics });
+        epochs.push(RankLine { epoch, length: line.length, report, metrics });
     }
     Ok(epochs)
 }

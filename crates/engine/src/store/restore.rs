@@ -13,9 +13,9 @@ use crate::store::journal_file::{self, Journal, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
 use crate::store::recovery::DirectoryContents;
-use crate::store::snapshot::{self, Snapshot};
+use crate::store::snapshot::{self, StateSnapshot};
 use crate::store::state_file::StateFile;
-use crate::store::state_record::Record;
+use crate::store::state_record::StateRecord;
 use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
@@ -58,7 +58,7 @@ impl StateDir {
         let path = root.join(JOURNAL);
         let (mut text, seq) = journal_file::text(seq, at, [entry]).map_err(write_error(&path))?;
         let file = StateFile::new(&held.state, seq + 1, at, held.claim.clone());
-        let record = Record::of(&file, None);
+        let record = StateRecord::of(&file, None);
         let (record, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
         text.push_str(&record);
         for (path, kept) in &replaced {
@@ -82,7 +82,7 @@ fn highest(root: &Path) -> Result<u64, StateError> {
     let newest = Newest::read(root).map_or(0, |newest| newest.line);
     let journal = read(&root.join(JOURNAL))?.unwrap_or_default();
     let snapshots = [SNAPSHOT, OLDER].map(|name| {
-        Snapshot::read(&root.join(name))
+        StateSnapshot::read(&root.join(name))
             .ok()
             .and_then(|snapshot| snapshot.file().map(|file| file.seq))
             .unwrap_or(0)

@@ -23,7 +23,7 @@ const NAME: &str = "results";
 const LONGEST: usize = 16 << 20;
 
 /// Metrics of a training by epoch.
-pub type Curve = BTreeMap<u64, Vec<(String, f64)>>;
+pub type MetricCurves = BTreeMap<u64, Vec<(String, f64)>>;
 
 /// Results of a state directory.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Results {
     /// Results of forgotten jobs in the order in which they were forgotten, then of those in the state.
     pub runs: Vec<RunResult>,
     /// Metrics by epoch of the jobs in the state; those of forgotten jobs were removed with their reports.
-    pub curves: BTreeMap<JobName, Curve>,
+    pub curves: BTreeMap<JobName, MetricCurves>,
     /// Numbers of unreadable lines, from 1.
     pub damaged: Vec<usize>,
 }

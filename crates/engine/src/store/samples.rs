@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::samples::{Activity, NodeSamples, RankSample, Sample};
+use crate::samples::{Activity, NodeSample, NodeSamples, RankSample};
 use crate::store::reports::modified;
 use hsched_model::{NodeName, Seconds, Time};
 
@@ -36,14 +36,14 @@ pub enum Extent {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct SampleHeader {
     schema: String,
     node: String,
     interval_s: f64,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct SampleLine {
     at: f64,
     ranks: Vec<usize>,
     #[serde(default)]
@@ -110,7 +110,7 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let head = read_part(&mut file, 0, Some(HEAD)).ok()?;
-    let header: Header = serde_json::from_str(head.lines().next()?).ok()?;
+    let header: SampleHeader = serde_json::from_str(head.lines().next()?).ok()?;
     if header.schema != SCHEMA {
         return None;
     }
@@ -118,12 +118,12 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     let text = read_part(&mut file, start, None).ok()?;
     // The first line may be truncated, and the last one incomplete.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let lines = whole.filter_map(|line| serde_json::from_str::<SampleLine>(line).ok());
     Some(NodeSamples {
         node: NodeName::new(&header.node).ok()?,
         interval: Seconds(header.interval_s),
         written: modified(path),
-        samples: lines.map(Line::into_sample).collect(),
+        samples: lines.map(SampleLine::into_sample).collect(),
     })
 }
 
@@ -134,8 +134,8 @@ fn read_part(file: &mut File, start: u64, most: Option<u64>) -> io::Result<Strin
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Line {
-    fn into_sample(self) -> Sample {
+impl SampleLine {
+    fn into_sample(self) -> NodeSample {
         fn of<T: Copy>(list: &[Option<T>], place: usize) -> Option<T> {
             list.get(place).copied().flatten()
         }
@@ -149,7 +149,7 @@ impl Line {
             steps: of(&self.steps, place),
             activity: of(&self.phase, place),
         };
-        Sample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
+        NodeSample { at: Time(self.at), ranks: self.ranks.iter().enumerate().map(rank).collect() }
     }
 }
 
@@ -181,6 +181,6 @@ mod tests {
             ..RankSample::default()
         };
         let second = RankSample { rank: 3, activity: Some(Activity::Data), ..RankSample::default() };
-        assert_eq!(*samples, [Sample { at: Time(100.0), ranks: vec![first, second] }]);
+        assert_eq!(*samples, [NodeSample { at: Time(100.0), ranks: vec![first, second] }]);
     }
 }

@@ -27,7 +27,7 @@ pub(super) const LINE: Seal = Seal { close: "}", open: ",\"sha256\":\"", end: "\
 
 /// The result of a checksum test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SealVerdict {
     /// The text is unchanged.
     Whole,
     /// The text has changed.
@@ -49,15 +49,15 @@ impl Seal {
     }
 
     /// Checks a text against its checksum.
-    pub(super) fn check(&self, text: &[u8]) -> Verdict {
+    pub(super) fn check(&self, text: &[u8]) -> SealVerdict {
         let sealed = text.strip_suffix(self.end.as_bytes()).and_then(|rest| {
             let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(self.digits)?)?;
             Some((rest.strip_suffix(self.open.as_bytes())?, digits))
         });
         match sealed {
-            None => Verdict::Unsealed,
-            Some((body, digits)) if self.checksum(body).as_bytes() == digits => Verdict::Whole,
-            Some(_) => Verdict::Damaged,
+            None => SealVerdict::Unsealed,
+            Some((body, digits)) if self.checksum(body).as_bytes() == digits => SealVerdict::Whole,
+            Some(_) => SealVerdict::Damaged,
         }
     }
 
@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_noticed() {
         for (seal, text) in [(FILE, "{\n  \"a\": 1\n}\n"), (LINE, "{\"a\":1}")] {
-            assert_eq!(seal.check(text.as_bytes()), Verdict::Unsealed);
+            assert_eq!(seal.check(text.as_bytes()), SealVerdict::Unsealed);
             let sealed = seal.put(text.to_owned()).into_bytes();
-            assert_eq!(seal.check(&sealed), Verdict::Whole);
+            assert_eq!(seal.check(&sealed), SealVerdict::Whole);
             for bit in 0..8 * sealed.len() {
                 let mut flipped = sealed.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                assert_ne!(seal.check(&flipped), Verdict::Whole, "bit {bit}");
+                assert_ne!(seal.check(&flipped), SealVerdict::Whole, "bit {bit}");
             }
             for length in 0..sealed.len() {
-                assert_ne!(seal.check(&sealed[..length]), Verdict::Whole, "{length} bytes");
+                assert_ne!(seal.check(&sealed[..length]), SealVerdict::Whole, "{length} bytes");
             }
         }
     }

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::store::files::read;
-use crate::store::seal::{FILE, Verdict};
-use crate::store::state_file::{StateFile, Unusable};
+use crate::store::seal::{FILE, SealVerdict};
+use crate::store::state_file::{StateFile, UnusableState};
 use crate::store::{StateError, state_before};
 
 /// The content of a snapshot file.
-pub(super) enum Snapshot {
+pub(super) enum StateSnapshot {
     Missing,
     Sound(StateFile),
     /// Without a checksum, because the previous version wrote it or a person changed it.
@@ -28,7 +28,7 @@ struct SealFields {
     sha256: Option<String>,
 }
 
-impl Snapshot {
+impl StateSnapshot {
     /// Reads a snapshot.
     ///
     /// # Errors
@@ -48,18 +48,19 @@ impl Snapshot {
         // An editor may have added a byte order mark.
         let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let verdict = FILE.check(text);
-        if verdict == Verdict::Damaged {
+        if verdict == SealVerdict::Damaged {
             return Ok(Self::Damaged("its checksum does not match".into()));
         }
         let unusable = |what| StateError::Damaged { path: path.to_owned(), what };
         Ok(match (StateFile::parse(text), verdict) {
             // The file is unchanged since it was written, so an older copy would be no better.
-            (Err(Unusable::Foreign(what)), _) | (Err(Unusable::Wrong(what)), Verdict::Whole) => {
+            (Err(UnusableState::Foreign(what)), _)
+            | (Err(UnusableState::Wrong(what)), SealVerdict::Whole) => {
                 return Err(unusable(what));
             }
-            (Err(Unusable::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
-            (Err(Unusable::Wrong(what)), _) => Self::Damaged(what),
-            (Ok(file), Verdict::Whole) => Self::Sound(file),
+            (Err(UnusableState::Wrong(what)), _) if is_unsealed(text) => return Err(unusable(what)),
+            (Err(UnusableState::Wrong(what)), _) => Self::Damaged(what),
+            (Ok(file), SealVerdict::Whole) => Self::Sound(file),
             (Ok(file), _) if is_unsealed(text) => Self::Unsealed(file),
             (Ok(_), _) => Self::Damaged("it has no checksum".into()),
         })

@@ -44,7 +44,7 @@ pub(super) struct Claim {
 
 /// Why a text is not a state that this version can use.
 #[derive(Debug)]
-pub(super) enum Unusable {
+pub(super) enum UnusableState {
     /// Another version wrote it.
     Foreign(String),
     /// It is damaged or contains something else.
@@ -73,18 +73,18 @@ impl StateFile {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn parse(text: &[u8]) -> Result<Self, Unusable> {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, UnusableState> {
         let file = match serde_json::from_slice::<Self>(text) {
             Ok(file) if file.schema == SCHEMA => file,
             other => Self::parse_before(text, other.err())?,
         };
-        file.check().map_err(Unusable::Wrong)?;
+        file.check().map_err(UnusableState::Wrong)?;
         Ok(file)
     }
 
     /// Parses a snapshot that is damaged or not of this version; in that case `error` says why.
-    fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, Unusable> {
-        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+    fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, UnusableState> {
+        let wrong = |error: serde_json::Error| UnusableState::Wrong(error.to_string());
         let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing").to_owned();
         match error {
@@ -92,7 +92,11 @@ impl StateFile {
             _ if state_before::upgrade(&mut value) => serde_json::from_value(value).map_err(wrong),
             _ => {
                 let what = format!("its schema is {schema}; this version reads {SCHEMA}");
-                Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) })
+                Err(if is_foreign(&schema) {
+                    UnusableState::Foreign(what)
+                } else {
+                    UnusableState::Wrong(what)
+                })
             }
         }
     }

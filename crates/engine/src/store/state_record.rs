@@ -13,7 +13,7 @@ use hsched_model::{JobName, Time};
 /// A journal entry with the state stored at that time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Record {
+pub(super) enum StateRecord {
     /// The whole state.
     State(StateFile),
     /// The changes since the previous record.
@@ -36,7 +36,7 @@ pub(super) struct StateDifference {
     forgotten: BTreeSet<JobName>,
 }
 
-impl Record {
+impl StateRecord {
     /// Returns the record of a state that follows an earlier one; `None` if they are equal.
     pub(super) fn of(file: &StateFile, earlier: Option<&StateFile>) -> Option<Self> {
         let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
@@ -143,6 +143,6 @@ mod tests {
     fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {
         let entry = serde_json::json!({ "event": "node_down", "node": "v1", "state": "drained" });
         let Value::Object(what) = entry else { panic!() };
-        assert!(matches!(Record::read(what), Ok(None)));
+        assert!(matches!(StateRecord::read(what), Ok(None)));
     }
 }

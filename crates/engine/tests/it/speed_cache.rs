@@ -3,7 +3,8 @@
 use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Lesson, MeasuredSpeed, Sample, SampleRefusal, SampleSource, SpeedCell, SpeedKey,
+    ThroughputMatrix,
 };
 use proptest::prelude::*;
 
@@ -26,7 +27,7 @@ fn seen(samples: &[(u64, f64)]) -> Cache {
     cache
 }
 
-fn known(cache: &Cache) -> Measured {
+fn known(cache: &Cache) -> MeasuredSpeed {
     cache.estimate(&key()).expect("a speed")
 }
 
@@ -38,7 +39,7 @@ fn step(alpha: f64, beta: f64, batch: u64) -> f64 {
 }
 
 #[track_caller]
-fn assert_near(measured: &Measured, expected: f64, batch: u64, tolerance: f64) {
+fn assert_near(measured: &MeasuredSpeed, expected: f64, batch: u64, tolerance: f64) {
     let time = measured.speed.step(batch, None);
     assert!(
         (time / expected - 1.0).abs() <= tolerance,
@@ -114,10 +115,10 @@ fn nonsense_is_refused() {
         [(0, 0.3), (64, 0.0), (64, -1.0), (64, f64::NAN), (64, f64::INFINITY), (64, 1e-300), (64, 1e30)];
     for (batch, seconds) in wrong {
         let lesson = cache.learn(&sample(batch, seconds), RULE);
-        assert_eq!(lesson, Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(lesson, Lesson::Refused(SampleRefusal::Nonsense));
     }
     for other in [Sample { steps: 0, ..sample(64, 0.3) }, Sample { at: f64::NAN, ..sample(64, 0.3) }] {
-        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(Refusal::Nonsense));
+        assert_eq!(cache.learn(&other, RULE), Lesson::Refused(SampleRefusal::Nonsense));
     }
     assert_eq!(cache, before);
 }
@@ -130,7 +131,7 @@ fn what_epochs_tell_gives_way_to_reports() {
     assert_eq!(known(&cache).source, SampleSource::Epoch);
     cache.learn(&sample(64, 0.3), RULE);
     assert_near(&known(&cache), 0.3, 64, 1e-9);
-    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(Refusal::LessExact));
+    assert_eq!(cache.learn(&epoch(0.9), RULE), Lesson::Refused(SampleRefusal::LessExact));
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
     let jobs = hsched_model::formats::jobs::parse(text).expect("a job");
     let step = |cache: &Cache, batch| {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache, Estimates::Off);
-        let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
+        let SpeedCell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
         known.speed.step(batch, None)
     };
     let near = |actual: f64, expected: f64| (actual / expected - 1.0).abs() < 1e-9;
@@ -326,9 +327,9 @@ fn a_replica_of_four_says_nothing_of_one_of_two() {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], &cache, Estimates::All);
         matrix.row(0)[0].clone()
     };
-    let measured = |cell: Cell| match cell {
-        Cell::Known(known) => matches!(known.source, hsched_plan::throughput::Source::Measured(_)),
-        Cell::Unusable(_) => false,
+    let measured = |cell: SpeedCell| match cell {
+        SpeedCell::Known(known) => matches!(known.source, hsched_plan::throughput::SpeedOrigin::Measured(_)),
+        SpeedCell::Unusable(_) => false,
     };
     assert!(measured(cell(", replica: {gpus: 4}")) && measured(cell(", replica: {gpus: {t4: 4, v100: 2}}")));
     assert!(

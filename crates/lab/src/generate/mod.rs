@@ -12,4 +12,4 @@ pub use self::cluster::cluster;
 pub use self::gpu_speed::GpuSpeed;
 pub use self::jobs::jobs;
 pub use self::recipe::{Recipe, RecipeError, SyncEvery};
-pub use self::trace::{Arrivals, KnownJob, Rules, TraceRecipe, trace};
+pub use self::trace::{ArrivalPattern, KnownJob, TraceRecipe, TraceRules, trace};

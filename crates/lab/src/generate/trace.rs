@@ -14,8 +14,8 @@ use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 /// Properties of a generated trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRecipe {
-    pub rules: Rules,
-    pub arrivals: Arrivals,
+    pub rules: TraceRules,
+    pub arrivals: ArrivalPattern,
     /// Whether jobs may run on other numbers of GPUs than requested.
     pub mouldable: bool,
     pub seed: u64,
@@ -23,7 +23,7 @@ pub struct TraceRecipe {
 
 /// The distributions of jobs, run times and requested GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rules {
+pub enum TraceRules {
     /// Gavel: all kinds of its table with equal probability; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1,
     /// 0.15, 0.05; 10^U(1.5, 3) minutes on a V100, and 10^U(3, 4) for one in five.
     Gavel {
@@ -45,7 +45,7 @@ pub enum Rules {
 
 /// When jobs arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Arrivals {
+pub enum ArrivalPattern {
     /// A number of jobs with independent intervals between them.
     Poisson { jobs: u32, gap: Seconds },
     /// As recorded elsewhere, with the lengths and GPU requests of the recorded jobs.
@@ -96,8 +96,8 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     let [mut gaps, mut sizes, mut kinds, mut lengths] =
         [4, 5, 6, 7].map(|use_| Random::new(recipe.seed, use_));
     let count = match &recipe.arrivals {
-        Arrivals::Poisson { jobs, .. } => *jobs as usize,
-        Arrivals::Recorded(courses) => courses.len(),
+        ArrivalPattern::Poisson { jobs, .. } => *jobs as usize,
+        ArrivalPattern::Recorded(courses) => courses.len(),
     };
     let digits = count.to_string().len();
     let mut at = 0.0;
@@ -105,12 +105,12 @@ pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     for number in 0..count {
         let drawn = (recipe.rules.gpus(&mut sizes), recipe.rules.length(&mut lengths));
         let (arrival, gpus, length) = match &recipe.arrivals {
-            Arrivals::Poisson { gap, .. } => {
+            ArrivalPattern::Poisson { gap, .. } => {
                 let arrival = at;
                 at += gap.0 * gaps.exponential();
                 (arrival, drawn.0, drawn.1)
             }
-            Arrivals::Recorded(courses) => {
+            ArrivalPattern::Recorded(courses) => {
                 let known_job = courses[number];
                 (known_job.arrival.0, known_job.gpus, known_job.length.0)
             }
@@ -128,7 +128,7 @@ fn name(number: usize, digits: usize) -> JobName {
     JobName::new(&format!("job{number:0digits$}")).expect("a name")
 }
 
-impl Rules {
+impl TraceRules {
     fn gpus(&self, random: &mut Random) -> u32 {
         let share = random.between(0.0, 1.0);
         let table: &[(f64, u32)] = match self {
@@ -286,18 +286,18 @@ mod tests {
         GavelSpeeds::parse(table).expect("a table")
     }
 
-    fn recipe(rules: Rules) -> TraceRecipe {
-        let arrivals = Arrivals::Poisson { jobs: 2000, gap: Seconds(100.0) };
+    fn recipe(rules: TraceRules) -> TraceRecipe {
+        let arrivals = ArrivalPattern::Poisson { jobs: 2000, gap: Seconds(100.0) };
         TraceRecipe { rules, arrivals, mouldable: false, seed: 3 }
     }
 
-    fn all() -> [Rules; 4] {
+    fn all() -> [TraceRules; 4] {
         let types = GpuSpeed::known().into_iter().take(3).collect();
         [
-            Rules::Gavel { speeds: speeds(), single: false },
-            Rules::Paper { sync: SyncEvery::Step },
-            Rules::HeavyTails { types },
-            Rules::Hare,
+            TraceRules::Gavel { speeds: speeds(), single: false },
+            TraceRules::Paper { sync: SyncEvery::Step },
+            TraceRules::HeavyTails { types },
+            TraceRules::Hare,
         ]
     }
 
@@ -373,8 +373,8 @@ mod tests {
             |arrival, length, gpus| KnownJob { arrival: Seconds(arrival), length: Seconds(length), gpus };
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
         let trace_recipe = TraceRecipe {
-            arrivals: Arrivals::Recorded(courses),
-            ..recipe(Rules::Gavel { speeds: speeds(), single: false })
+            arrivals: ArrivalPattern::Recorded(courses),
+            ..recipe(TraceRules::Gavel { speeds: speeds(), single: false })
         };
         let jobs = trace(&trace_recipe);
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::job::{HadarJob, HadarParameters};
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
-use crate::hadar::prices::{BidTerms, Prices};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
+use crate::hadar::prices::{BidTerms, CellPrices};
 
 /// The common data of a round.
 pub(super) struct Market<'a> {
     pub cells: &'a Cells,
-    pub prices: &'a Prices,
+    pub prices: &'a CellPrices,
     pub parameters: &'a HadarParameters,
     pub now: f64,
     /// If costs differ by more than this, the payoffs differ within twelve digits.
@@ -19,7 +19,7 @@ pub(super) struct Market<'a> {
 
 /// GPUs for a job, and its gain.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Allocation {
+pub(super) struct JobAllocation {
     pub parts: CellParts,
     pub terms: BidTerms,
 }
@@ -65,7 +65,7 @@ impl<'a> Market<'a> {
     /// Returns the market of a round with these jobs.
     pub(super) fn new(
         cells: &'a Cells,
-        prices: &'a Prices,
+        prices: &'a CellPrices,
         jobs: &[HadarJob],
         now: f64,
         parameters: &'a HadarParameters,
@@ -77,7 +77,7 @@ impl<'a> Market<'a> {
 
     /// Returns the allocation with the highest payoff, which may be negative; `None` if too few GPUs are
     /// free.
-    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<JobAllocation> {
         let mut menu = Menu::new(Taste::of(job));
         let choices = menu.list(self, taken);
         let guest = Guest::new(self, job, &menu);
@@ -86,12 +86,12 @@ impl<'a> Market<'a> {
     }
 
     /// Returns the terms of an allocation.
-    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> Allocation {
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> JobAllocation {
         let speed = job.speed(self.cells, &parts, self.parameters.sharing);
         let restart = if parts == job.held { 0.0 } else { job.restart };
         let (jct, utility) = self.worth(job, speed, restart);
         let cost = self.cost(taken, &parts);
-        Allocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
+        JobAllocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
     }
 
     /// Returns when a job with a given speed would finish, relative to its arrival, and the utility of that.
@@ -117,7 +117,7 @@ pub(super) struct Guest<'a> {
 }
 
 /// The index of a choice in the menu; `None` means to keep the current GPUs.
-pub(super) type Chosen = Option<u32>;
+pub(super) type MenuPlace = Option<u32>;
 
 impl<'a> Guest<'a> {
     /// Returns a job that chooses from a menu, which contains all states in question.
@@ -145,7 +145,7 @@ impl<'a> Guest<'a> {
     }
 
     /// Returns the GPUs of a choice.
-    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
+    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: MenuPlace) -> &'b [(usize, u32)]
     where
         'a: 'b,
     {
@@ -157,9 +157,9 @@ impl<'a> Guest<'a> {
     pub(super) fn best<'b>(
         &self,
         menu: &Menu,
-        listed: Listed,
+        listed: MenuRange,
         taken: impl FnOnce() -> &'b [u32],
-    ) -> Option<(Chosen, f64)> {
+    ) -> Option<(MenuPlace, f64)> {
         let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
         for (place, menu_choice) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
             let payoff = self.worth[menu_choice.pace as usize] - menu_choice.cost;
@@ -177,7 +177,7 @@ impl<'a> Guest<'a> {
 
     /// Returns the same if payoffs may be equal in twelve digits: then it prefers fewer nodes, then the
     /// slowest GPUs, then most GPUs in the earliest cell.
-    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
+    fn best_of_near(&self, menu: &Menu, listed: MenuRange, taken: &[u32]) -> Option<(MenuPlace, f64)> {
         let worth = |choice: u32| {
             let menu_choice = menu.choices[choice as usize];
             self.worth[menu_choice.pace as usize] - menu_choice.cost
@@ -188,10 +188,10 @@ impl<'a> Guest<'a> {
         listed.chain(held).reduce(|best, option| if self.prefers(menu, option, best) { option } else { best })
     }
 
-    fn prefers(&self, menu: &Menu, option: (Chosen, f64), other: (Chosen, f64)) -> bool {
+    fn prefers(&self, menu: &Menu, option: (MenuPlace, f64), other: (MenuPlace, f64)) -> bool {
         let cells = self.market.cells;
-        let parts = |chosen: Chosen| self.parts(menu, chosen);
-        let power = |chosen: Chosen| -> f64 {
+        let parts = |chosen: MenuPlace| self.parts(menu, chosen);
+        let power = |chosen: MenuPlace| -> f64 {
             let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
             parts(chosen).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
         };

@@ -5,7 +5,7 @@ use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Menu;
 
 /// For each job of a taste, the maximum gain of this and all later jobs.
-pub(super) struct Hopes {
+pub(super) struct GainBounds {
     /// Their indices in the queue, in order.
     jobs: Vec<usize>,
     /// Number of processed jobs.
@@ -18,7 +18,7 @@ pub(super) struct Hopes {
     lead: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Hopes {
+impl GainBounds {
     pub(super) fn new(jobs: Vec<usize>) -> Self {
         Self { jobs, turn: 0, worth: Vec::new(), most: Vec::new(), lead: Vec::new() }
     }

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::hadar::find::{Allocation, Market, by_digits};
+use crate::hadar::find::{JobAllocation, Market, by_digits};
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
-use crate::hadar::offers::{Offer, OfferSearch};
+use crate::hadar::offers::{OfferSearch, StateOffer};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
 /// The jobs to serve with their GPUs, by index in the queue.
 pub(super) struct ServedJobs {
-    pub served: Vec<(usize, Allocation)>,
+    pub served: Vec<(usize, JobAllocation)>,
     pub payoff: f64,
     /// Whether some states were dropped because there were too many.
     pub beam: bool,
@@ -25,7 +25,7 @@ const BEAM: usize = 64;
 pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);
-    let mut offers: Vec<Offer> = Vec::new();
+    let mut offers: Vec<StateOffer> = Vec::new();
     // The states that are kept, once some have been dropped.
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {
@@ -93,7 +93,7 @@ fn cut(kept: &mut Vec<u32>, states: &mut States) {
 }
 
 /// Returns some jobs, each with its allocation after the jobs before it.
-fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
+fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, JobAllocation)> {
     let mut taken = vec![0; market.cells.list.len()];
     let take = |&place: &usize| {
         let allocation = market.find(&queue[place], &taken)?;

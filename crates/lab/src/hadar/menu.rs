@@ -74,7 +74,7 @@ pub(super) struct MenuChoice {
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The choices of a state: first and last index in the menu.
-pub(super) type Listed = (u32, u32);
+pub(super) type MenuRange = (u32, u32);
 
 /// The other data of an allocation.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl Menu {
     ///
     /// If the batch is divided equally, only the slowest GPU determines the finish. So for every speed, the
     /// cheapest allocations on one node, on few nodes and on any nodes are candidates.
-    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> Listed {
+    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> MenuRange {
         let scope = MenuScope { market, taken, begin: self.choices.len() };
         let mut free = std::mem::take(&mut self.free);
         self.fill(&mut free, scope);

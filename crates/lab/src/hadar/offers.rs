@@ -1,14 +1,14 @@
 //! The allocation that each job would choose, by state.
 
 use crate::hadar::find::{Guest, Market, NEAR};
-use crate::hadar::hopes::Hopes;
+use crate::hadar::hopes::GainBounds;
 use crate::hadar::job::HadarJob;
-use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::menu::{Menu, MenuRange, NOWHERE, Taste};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
 /// A transition to a state: serves a job after all jobs on the path to the previous state.
-pub(super) struct Offer {
+pub(super) struct StateOffer {
     pub state: u32,
     pub payoff: f64,
     /// The last job on the path to the previous state.
@@ -20,9 +20,9 @@ pub(super) struct Offer {
 /// A state sleeps while no later job can make it relevant, until a better path to it is found.
 pub(super) struct OfferSearch {
     menu: Menu,
-    hopes: Hopes,
+    hopes: GainBounds,
     /// By state, the range of its choices in the menu; `None` if it was not computed yet.
-    listed: Vec<Option<Listed>>,
+    listed: Vec<Option<MenuRange>>,
     /// The states that do not sleep, and a flag for each state.
     awake: Vec<u32>,
     is_awake: Vec<bool>,
@@ -33,7 +33,7 @@ impl OfferSearch {
     pub(super) fn new(taste: Taste, jobs: Vec<usize>) -> Self {
         Self {
             menu: Menu::new(taste),
-            hopes: Hopes::new(jobs),
+            hopes: GainBounds::new(jobs),
             listed: Vec::new(),
             awake: Vec::new(),
             is_awake: Vec::new(),
@@ -59,7 +59,7 @@ impl OfferSearch {
         place: usize,
         states: &mut States,
         kept: Option<&[u32]>,
-        offers: &mut Vec<Offer>,
+        offers: &mut Vec<StateOffer>,
     ) {
         let job = &queue[place];
         self.awake.extend((self.listed.len()..states.count()).map(to_index));
@@ -105,7 +105,7 @@ impl OfferSearch {
     }
 
     /// Adds the choice of a job in a state if it gains by it.
-    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<Offer>) {
+    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<StateOffer>) {
         let Some(listed) = self.listed[state as usize] else { return };
         let best = guest.best(&self.menu, listed, || states.taken(state));
         let Some((chosen, payoff)) = best.filter(|(_, payoff)| *payoff > 0.0) else { return };
@@ -118,7 +118,7 @@ impl OfferSearch {
         }
         let payoff = states.payoff(state) + payoff;
         if states.may_take(then, payoff) {
-            offers.push(Offer { state: then, payoff, before: states.last(state) });
+            offers.push(StateOffer { state: then, payoff, before: states.last(state) });
         }
     }
 
@@ -129,7 +129,7 @@ impl OfferSearch {
         urgency: f64,
         states: &States,
         state: u32,
-        listed: Listed,
+        listed: MenuRange,
     ) -> bool {
         let mut lost = None;
         for place in listed.0..listed.1 {

@@ -7,7 +7,7 @@ use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::find::{Market, by_digits};
 use crate::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
 use crate::hadar::layers;
-use crate::hadar::prices::Prices;
+use crate::hadar::prices::CellPrices;
 use hsched_model::Seconds;
 use hsched_plan::Sharing;
 use rand::{RngExt, SeedableRng};
@@ -116,7 +116,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
         let jobs: Vec<HadarJob> = (0..3).filter_map(|number| job(&mut random, number, &cells)).collect();
         let Some(mut hadar_job) = jobs.first().cloned() else { continue };
         let parameters = parameters(&mut random);
-        let prices = Prices::new(&cells, &jobs, NOW, &parameters);
+        let prices = CellPrices::new(&cells, &jobs, NOW, &parameters);
         let market = Market::new(&cells, &prices, &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
@@ -184,7 +184,7 @@ fn who_is_not_asked_would_change_nothing() {
         queue.sort_by(|a, b| {
             b.urgency(NOW, &parameters).total_cmp(&a.urgency(NOW, &parameters)).then(a.number.cmp(&b.number))
         });
-        let prices = Prices::new(&cells, &queue, NOW, &parameters);
+        let prices = CellPrices::new(&cells, &queue, NOW, &parameters);
         let market = Market::new(&cells, &prices, &queue, NOW, &parameters);
         if let Some(first) = queue.first().cloned()
             && let Some(found) = market.find(&first, &vec![0; cells.list.len()])

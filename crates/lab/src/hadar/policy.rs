@@ -5,7 +5,7 @@ use crate::hadar::facts::facts;
 use crate::hadar::find::Market;
 use crate::hadar::job::{HadarJob, HadarParameters};
 use crate::hadar::layers::{ServedJobs, best};
-use crate::hadar::prices::Prices;
+use crate::hadar::prices::CellPrices;
 use hsched_model::Seconds;
 use hsched_plan::kit::Floor;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
@@ -67,7 +67,7 @@ impl Policy for Hadar {
             let order = urgency(b).total_cmp(&urgency(a));
             order.then(a.arrival.total_cmp(&b.arrival)).then(a.number.cmp(&b.number))
         });
-        let prices = Prices::new(&cells, &queue, now, &self.parameters);
+        let prices = CellPrices::new(&cells, &queue, now, &self.parameters);
         let market = Market::new(&cells, &prices, &queue, now, &self.parameters);
         let answer = best(&market, &queue);
         self.carry_out(problem, &market, &queue, &answer, &mut plan);

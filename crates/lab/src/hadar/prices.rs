@@ -15,7 +15,7 @@ pub(super) struct BidTerms {
 
 /// The prices of all cells by the number of taken GPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Prices {
+pub(super) struct CellPrices {
     pub horizon: f64,
     pub eta: f64,
     pub u_min: f64,
@@ -28,7 +28,7 @@ pub(super) struct Prices {
 /// Tolerance when counting rounds.
 const SLACK: f64 = 1e-9;
 
-impl Prices {
+impl CellPrices {
     /// Returns the prices of a round (eqs. 5 to 7): from `u_min` for the first GPU of a cell to `u_max` when
     /// all are taken.
     pub(super) fn new(cells: &Cells, jobs: &[HadarJob], now: f64, parameters: &HadarParameters) -> Self {

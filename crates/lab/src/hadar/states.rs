@@ -10,7 +10,7 @@ const SLACK: f64 = 1e-9;
 
 /// A served job on a path, with its predecessor.
 #[derive(Clone, Copy, PartialEq)]
-struct Step {
+struct StateStep {
     before: Option<u32>,
     place: u32,
 }
@@ -26,7 +26,7 @@ pub(super) struct States {
     most: f64,
     /// The last step of that path.
     last: Vec<Option<u32>>,
-    steps: Vec<Step>,
+    steps: Vec<StateStep>,
     /// Hash keys of the cells, and hashes of the states.
     keys: Vec<u64>,
     hashes: Vec<u64>,
@@ -149,7 +149,7 @@ impl States {
     /// Replaces the path to a state by a better one that serves a job after another path; returns whether it
     /// is better.
     pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
-        let step = Step { before, place: to_index(place) };
+        let step = StateStep { before, place: to_index(place) };
         let order = by_digits(payoff, self.payoff(state));
         let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
         if is_better {
@@ -176,7 +176,7 @@ impl States {
         places
     }
 
-    fn step(&self, step: Option<u32>) -> Option<Step> {
+    fn step(&self, step: Option<u32>) -> Option<StateStep> {
         step.map(|step| self.steps[step as usize])
     }
 
@@ -184,7 +184,7 @@ impl States {
     /// the shorter one if it is a prefix of the other.
     ///
     /// Follows them backwards from their ends until they meet.
-    fn earlier(&self, mut one: Option<Step>, mut other: Option<Step>) -> Ordering {
+    fn earlier(&self, mut one: Option<StateStep>, mut other: Option<StateStep>) -> Ordering {
         let (mut one_goes_on, mut other_goes_on) = (false, false);
         let mut order = Ordering::Equal;
         while one != other {

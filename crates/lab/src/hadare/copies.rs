@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
+use crate::replay::{EventKind, Hooks, NO_TYPE, Options, ReplayEvent, ReplayRecord, ReplayedJob, Trace};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
@@ -16,15 +16,15 @@ const SAME: f64 = 1e-9;
 const PROGRESS_EVERY: u64 = 256;
 
 /// A running replay.
-struct Rounds<'a> {
+struct CopyReplay<'a> {
     trace: &'a Trace,
     parameters: &'a HadareParameters,
     /// By job of the trace.
     forks: Vec<Fork>,
     nodes: Vec<Vec<usize>>,
     per_epoch: Vec<f64>,
-    record: Record,
-    events: Vec<Event>,
+    record: ReplayRecord,
+    events: Vec<ReplayEvent>,
     /// Σ over the rounds with jobs.
     busy: f64,
     played: u64,
@@ -39,19 +39,19 @@ pub fn replay_copies(
     options: &Options,
     parameters: &HadareParameters,
     hooks: Hooks<'_>,
-) -> Record {
+) -> ReplayRecord {
     let start = (hooks.elapsed)();
-    let mut rounds = Rounds::new(trace, parameters);
+    let mut rounds = CopyReplay::new(trace, parameters);
     let why = rounds.play(options.rounds, hooks.progress);
     rounds.close(why);
-    let Rounds { mut record, mut events, .. } = rounds;
+    let CopyReplay { mut record, mut events, .. } = rounds;
     record.decision_time = (hooks.elapsed)() - start;
     events.sort_by(|a, b| a.at.0.total_cmp(&b.at.0).then_with(|| (a.kind, a.job).cmp(&(b.kind, b.job))));
     events.iter().for_each(hooks.event);
     record
 }
 
-impl<'a> Rounds<'a> {
+impl<'a> CopyReplay<'a> {
     fn new(trace: &'a Trace, parameters: &'a HadareParameters) -> Self {
         let all = trace.problem.nodes.len();
         let mut per_epoch = Vec::new();
@@ -65,12 +65,14 @@ impl<'a> Rounds<'a> {
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
         let forks: Vec<Fork> = forks.collect();
-        let arrived = |entry: &crate::replay::Entry| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
-        let record = Record {
+        let arrived = |entry: &crate::replay::TraceJob| {
+            ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place)
+        };
+        let record = ReplayRecord {
             policy: "hadare",
-            jobs: vec![JobRecord::default(); forks.len()],
+            jobs: vec![ReplayedJob::default(); forks.len()],
             in_use: vec![(trace.first_arrival().0, 0)],
-            ..Record::default()
+            ..ReplayRecord::default()
         };
         Self {
             trace,
@@ -153,7 +155,7 @@ impl<'a> Rounds<'a> {
             ("cru".to_owned(), json!(busy / there)),
             ("jobs".to_owned(), bids.into_iter().map(|(_, bid)| bid).collect()),
         ]);
-        self.events.push(Event { facts, ..Event::new(Time(at), Kind::Round) });
+        self.events.push(ReplayEvent { facts, ..ReplayEvent::new(Time(at), EventKind::Round) });
         (self.busy, self.played) = (self.busy + busy / there, self.played + 1);
         self.record.decisions += 1;
         busy > 0.0
@@ -178,21 +180,21 @@ impl<'a> Rounds<'a> {
         let mut event = None;
         if job_record.started.is_none() && !nodes.is_empty() {
             job_record.started = Some(Time(at));
-            event = Some(Kind::Started);
+            event = Some(EventKind::Started);
         } else if !self.nodes[job].is_empty() && nodes.is_empty() {
-            event = Some(Kind::Stopped);
+            event = Some(EventKind::Stopped);
         } else if nodes != self.nodes[job] {
             job_record.moves += 1;
-            event = Some(if self.nodes[job].is_empty() { Kind::Started } else { Kind::Moved });
+            event = Some(if self.nodes[job].is_empty() { EventKind::Started } else { EventKind::Moved });
         }
         let on_node = |&node: &usize| {
             let gpus = self.trace.problem.nodes[node].gpus.iter().enumerate();
             let usable = gpus.filter(|(ty, count)| **count > 0 && entry.model.types[*ty].is_some());
             usable.map(move |(gpu_type, &count)| Slot { node, gpu_type, count })
         };
-        let event = event.map(|kind| Event {
+        let event = event.map(|kind| ReplayEvent {
             slots: nodes.iter().flat_map(on_node).collect(),
-            ..Event::of_job(Time(at), kind, entry.place)
+            ..ReplayEvent::of_job(Time(at), kind, entry.place)
         });
         self.events.extend(event);
         for share in shares {
@@ -207,7 +209,7 @@ impl<'a> Rounds<'a> {
             let end = Time(at + last + self.parameters.overhead.0);
             let job_record = &mut self.record.jobs[job];
             (job_record.completed, job_record.done) = (Some(end), entry.model.progress.work);
-            self.events.push(Event::of_job(end, Kind::Completed, entry.place));
+            self.events.push(ReplayEvent::of_job(end, EventKind::Completed, entry.place));
         }
     }
 

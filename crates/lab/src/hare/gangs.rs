@@ -4,10 +4,10 @@
 use crate::hare::order::first_middles;
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
-use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
+use hsched_plan::{Budget, Decision, HoldStage, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot};
 
 /// The policy.
 #[derive(Default)]
@@ -25,14 +25,14 @@ const NAME: &str = "hare";
 /// A GPU and when it becomes free.
 #[derive(Clone, Copy)]
 struct Card {
-    gpu: Gpu,
+    gpu: TaskGpu,
     free: f64,
     /// The job that currently holds it.
     holder: Option<usize>,
 }
 
 /// A turn of a job on some GPUs.
-struct Turn {
+struct JobTurn {
     start: f64,
     end: f64,
     /// When the job would complete if it continued there.
@@ -156,7 +156,7 @@ fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
     let of_node = |(node, counts): (usize, &Vec<u32>)| {
         let types = counts.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     let gpus = counts.iter().enumerate().flat_map(of_node);
     gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()
@@ -179,7 +179,7 @@ fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
 /// Reserves the GPUs of a running job until it completes.
 fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
     let epoch = problem.jobs[job].progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, .. } => epoch,
+        HoldStage::Running { epoch, .. } => epoch,
         _ => hold.epoch,
     });
     let left = whole_left(&problem.jobs[job].progress, problem.now) * epoch.fold(0.0, f64::max);
@@ -189,7 +189,7 @@ fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
 }
 
 /// Returns the turn that ends first, on GPUs that are free now or become free.
-fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<Turn> {
+fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<JobTurn> {
     let (model, now) = (&problem.jobs[job], problem.now);
     let shortest = tasks.fastest()? + tasks.sync;
     let epochs = Turns::epochs(&model.progress, shortest, now);
@@ -198,7 +198,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
     starts.dedup();
     let is_first = model.progress.started.is_none();
     let held_counts = owned(cards, job, tasks.times.len());
-    let mut best: Option<Turn> = None;
+    let mut best: Option<JobTurn> = None;
     for start in starts {
         if best.as_ref().is_some_and(|best| start + epochs * shortest >= best.end * (1.0 - TIE)) {
             break;
@@ -213,7 +213,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
             let rest = (whole_left(&model.progress, now) - epochs).max(0.0) * (long + tasks.sync);
-            best = Some(Turn { start, end, done: end + rest, epochs, counts });
+            best = Some(JobTurn { start, end, done: end + rest, epochs, counts });
         }
     }
     best
@@ -247,7 +247,7 @@ fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Ve
 }
 
 /// Returns the GPUs of a turn: first those that the job holds, then those of one node if it has enough.
-fn choose(cards: &[Card], job: usize, turn: &Turn) -> Vec<usize> {
+fn choose(cards: &[Card], job: usize, turn: &JobTurn) -> Vec<usize> {
     let mut chosen = Vec::new();
     for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let is_free =

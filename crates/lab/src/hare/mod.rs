@@ -15,5 +15,5 @@ mod tasks;
 pub(super) use self::entry::HARE;
 use self::gangs::Hare;
 pub use self::list::{Assign, schedule};
-pub use self::order::{Order, order};
+pub use self::order::{RoundOrder, order};
 use self::tasks::TasksOfHare;

@@ -15,7 +15,7 @@ use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
 /// The order of all rounds, with the data behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct RoundOrder {
     /// The price of a GPU by type; the prices of all GPUs sum to one.
     pub prices: Vec<f64>,
     /// By job, the middle times of its rounds in seconds; empty for a job that cannot run.
@@ -41,7 +41,7 @@ struct MachineWork {
 }
 
 /// Returns the order of all rounds of these jobs.
-pub fn order(tasks: &Tasks) -> Order {
+pub fn order(tasks: &Tasks) -> RoundOrder {
     let prices = prices(tasks);
     let mut works: Vec<Option<MachineWork>> =
         tasks.jobs.iter().map(|job| MachineWork::new(job, &prices)).collect();
@@ -61,7 +61,7 @@ pub fn order(tasks: &Tasks) -> Order {
         shared += job.weight * (mean + step * (rounds - 1.0) / 2.0 + fastest / 2.0 + job.sync);
         middles.push(spread(job.arrival + fastest / 2.0, step, &work.halves));
     }
-    Order { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
+    RoundOrder { rounds: sorted(&middles), lower_bound: f64::max(alone, shared), prices, middles }
 }
 
 /// Returns the middle time of each job's first round if all jobs arrive at 0; `None` for a job that cannot

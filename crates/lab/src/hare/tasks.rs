@@ -1,6 +1,6 @@
 //! `hare` with knowledge of all jobs from the start: one schedule for the whole trace.
 
-use crate::hare::{Assign, Order, order, schedule};
+use crate::hare::{Assign, RoundOrder, order, schedule};
 use crate::replay::{TaskFacts, TaskHistory, TaskPolicy};
 use hsched_plan::Rounds;
 use hsched_plan::kit::Tasks;
@@ -17,7 +17,7 @@ impl TaskPolicy for TasksOfHare {
     }
 
     fn play(&self, tasks: &Tasks, _: &[&Rounds]) -> TaskHistory {
-        let Order { prices, middles, rounds, lower_bound } = order(tasks);
+        let RoundOrder { prices, middles, rounds, lower_bound } = order(tasks);
         let runs = schedule(tasks, &rounds, self.assign);
         let facts = TaskFacts {
             assign: Some(self.assign.name()),

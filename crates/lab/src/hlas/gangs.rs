@@ -11,7 +11,7 @@ use crate::hlas::parameters::HlasParameters;
 use crate::hlas::predict::Predictor;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{JobName, Time};
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 use hsched_plan::kit::{TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
@@ -19,7 +19,7 @@ use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 /// The policy.
 pub(crate) struct Hlas {
     parameters: HlasParameters,
-    known: Known,
+    known: GangMemory,
 }
 
 /// The version of the stored memory; other versions are discarded.
@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 
 /// The stored memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-struct Known {
+struct GangMemory {
     /// The nodes with their GPUs by label, from when the groups were formed.
     nodes: Vec<(String, Vec<(String, u32)>)>,
     /// GPUs by index in the order of nodes and types.
@@ -51,8 +51,8 @@ struct GangService {
 }
 
 /// The GPUs at one time.
-struct Table {
-    gpus: Vec<Gpu>,
+struct GpuTable {
+    gpus: Vec<TaskGpu>,
     /// Whether each GPU can be assigned now.
     free: Vec<bool>,
     /// The job that holds it, even if its turn is over.
@@ -62,7 +62,7 @@ struct Table {
 impl Hlas {
     /// Returns the policy with these parameters.
     pub(crate) fn new(parameters: HlasParameters) -> Self {
-        Self { parameters, known: Known::default() }
+        Self { parameters, known: GangMemory::default() }
     }
 
     /// Forms new groups if the nodes have changed.
@@ -172,7 +172,7 @@ impl Hlas {
     /// GPUs and removes the groups.
     fn hand_out(
         &self,
-        table: &mut Table,
+        table: &mut GpuTable,
         idle: &mut Vec<usize>,
         job: usize,
         tasks: &TaskJob,
@@ -211,7 +211,7 @@ impl Hlas {
         problem: &Problem,
         jobs: &[usize],
         tasks: &Tasks,
-        mut table: Table,
+        mut table: GpuTable,
         mut ladder: Ladder,
     ) -> Vec<(usize, Decision)> {
         let is_idle = |group: &Vec<usize>| group.iter().all(|gpu| table.free[*gpu]);
@@ -274,7 +274,7 @@ impl Policy for Hlas {
         self.sync_groups(problem, &tasks);
         let go_on = self.sync_jobs(problem, &jobs);
         let ladder = self.ladder(problem, &jobs, &tasks);
-        let table = Table::new(problem, &jobs, tasks.gpus.clone(), &go_on);
+        let table = GpuTable::new(problem, &jobs, tasks.gpus.clone(), &go_on);
         let mut changes = self.serve(problem, &jobs, &tasks, table, ladder);
         let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
         for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
@@ -325,25 +325,25 @@ impl Hlas {
 }
 
 /// Returns all GPUs of nodes that are up, including those in use.
-fn all_gpus(problem: &Problem) -> Vec<Gpu> {
+fn all_gpus(problem: &Problem) -> Vec<TaskGpu> {
     let of_node = |(node, worker_node): (usize, &hsched_plan::WorkerNode)| {
         let types = worker_node.up.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
-        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+        (0..).zip(all).map(|(index, gpu_type)| TaskGpu { node, gpu_type, index }).collect::<Vec<_>>()
     };
     problem.nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-impl Table {
+impl GpuTable {
     /// Returns the GPUs; those of jobs whose turn continues are not free.
-    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
+    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<TaskGpu>, go_on: &BTreeSet<usize>) -> Self {
         let mut left = within_reach(problem, jobs);
         let mut table = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
         for &job in jobs {
             for slot in held(problem, job) {
                 for _ in 0..slot.count {
                     let is_it = |gpu: &usize| {
-                        let Gpu { node, gpu_type, .. } = table.gpus[*gpu];
+                        let TaskGpu { node, gpu_type, .. } = table.gpus[*gpu];
                         (node, gpu_type) == (slot.node, slot.gpu_type) && table.holder[*gpu].is_none()
                     };
                     let Some(gpu) = (0..table.gpus.len()).find(is_it) else { continue };
@@ -355,7 +355,7 @@ impl Table {
             }
         }
         for gpu in 0..table.gpus.len() {
-            let Gpu { node, gpu_type, .. } = table.gpus[gpu];
+            let TaskGpu { node, gpu_type, .. } = table.gpus[gpu];
             let room = &mut left[node][gpu_type];
             if table.holder[gpu].is_none() && *room > 0 {
                 (table.free[gpu], *room) = (true, *room - 1);

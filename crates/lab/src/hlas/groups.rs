@@ -16,7 +16,7 @@ const MOST_PARTITIONS: usize = 100_000;
 const DECIMALS: f64 = 1e9;
 
 /// GPUs of one group by type.
-type Counts = Vec<u32>;
+type GroupGpus = Vec<u32>;
 
 /// The basis for comparing groups: the rates of jobs on GPUs by type, without duplicates.
 struct Kinds(Vec<Vec<f64>>);
@@ -57,12 +57,12 @@ fn grouped(tasks: &Tasks, number: usize) -> Groups {
 
 /// Assigns its GPUs of each type to each group, in the order of GPUs; groups with the most GPUs of the first
 /// types come first.
-fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
+fn hand_out(tasks: &Tasks, mut parts: Vec<GroupGpus>) -> Groups {
     parts.sort_by(|a, b| b.cmp(a));
     let mut of_type: Vec<_> = (0..tasks.counts.len())
         .map(|ty| (0..tasks.gpus.len()).filter(move |gpu| tasks.gpus[*gpu].gpu_type == ty))
         .collect();
-    let group = |counts: Counts| {
+    let group = |counts: GroupGpus| {
         let pairs = counts.iter().zip(&mut of_type);
         let mut gpus: Vec<usize> =
             pairs.flat_map(|(count, all)| all.by_ref().take(*count as usize).collect::<Vec<_>>()).collect();
@@ -72,7 +72,7 @@ fn hand_out(tasks: &Tasks, mut parts: Vec<Counts>) -> Groups {
     parts.into_iter().map(group).collect()
 }
 
-fn single(types: usize, gpu_type: usize) -> Counts {
+fn single(types: usize, gpu_type: usize) -> GroupGpus {
     (0..types).map(|ty| u32::from(ty == gpu_type)).collect()
 }
 
@@ -85,7 +85,7 @@ impl Kinds {
     }
 
     /// Returns the inequality of groups for the worst job, to nine decimals.
-    fn difference(&self, parts: &[Counts]) -> f64 {
+    fn difference(&self, parts: &[GroupGpus]) -> f64 {
         let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
             let speeds = parts.iter().map(|part| speed(rates, part));
@@ -116,21 +116,21 @@ fn speed(rates: &[f64], part: &[u32]) -> f64 {
 }
 
 /// All partitions, each with its groups in descending order.
-struct Search<'a> {
+struct GroupSearch<'a> {
     kinds: &'a Kinds,
-    chosen: Vec<Counts>,
+    chosen: Vec<GroupGpus>,
     seen: usize,
-    best: Option<(f64, Vec<Counts>)>,
+    best: Option<(f64, Vec<GroupGpus>)>,
 }
 
 /// Returns the best of all partitions, among equal ones the largest by the order of its groups; `None` if
 /// there are too many.
-fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<Counts>> {
-    let mut search = Search { kinds, chosen: Vec::new(), seen: 0, best: None };
+fn exhaustive(kinds: &Kinds, counts: &[u32], number: usize) -> Option<Vec<GroupGpus>> {
+    let mut search = GroupSearch { kinds, chosen: Vec::new(), seen: 0, best: None };
     search.add(counts, number).then_some(search.best?.1)
 }
 
-impl Search<'_> {
+impl GroupSearch<'_> {
     /// Adds a number of groups from the remaining GPUs; returns false once there are too many partitions.
     fn add(&mut self, left: &[u32], groups: usize) -> bool {
         let all: u32 = left.iter().sum();
@@ -149,7 +149,7 @@ impl Search<'_> {
             // The first group is the largest of the remaining ones, so with a smaller one the rest would
             // contain larger ones.
             if limit.as_ref().is_none_or(|limit| part <= *limit) {
-                let rest: Counts = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
+                let rest: GroupGpus = left.iter().zip(&part).map(|(all, taken)| all - taken).collect();
                 self.chosen.push(part.clone());
                 let goes_on = self.add(&rest, groups - 1);
                 self.chosen.pop();
@@ -178,19 +178,19 @@ impl Search<'_> {
 }
 
 /// Returns the largest part of the remaining GPUs with at most this many GPUs.
-fn first_part(left: &[u32], most: u32) -> Option<Counts> {
+fn first_part(left: &[u32], most: u32) -> Option<GroupGpus> {
     let mut room = most;
     let take = |count: &u32| {
         let taken = (*count).min(room);
         room -= taken;
         taken
     };
-    let part: Counts = left.iter().map(take).collect();
+    let part: GroupGpus = left.iter().map(take).collect();
     part.iter().any(|count| *count > 0).then_some(part)
 }
 
 /// Returns the next smaller non-empty part.
-fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
+fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<GroupGpus> {
     let place = part[..part.len() - 1].iter().rposition(|count| *count > 0);
     let last = part.len() - 1;
     let (place, mut next) = match (part[last], place) {
@@ -208,7 +208,7 @@ fn smaller(part: &[u32], left: &[u32], most: u32) -> Option<Counts> {
 
 /// Returns a partition of many GPUs: assigns the fastest first, each to the slowest group, and then swaps
 /// GPUs while that improves it.
-fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<Counts> {
+fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<GroupGpus> {
     let relative = kinds.relative(counts.len());
     let mut types: Vec<usize> = (0..counts.len()).collect();
     types.sort_by(|a, b| relative[*b].total_cmp(&relative[*a]).then(a.cmp(b)));
@@ -226,12 +226,12 @@ fn greedy(kinds: &Kinds, counts: &[u32], number: usize) -> Vec<Counts> {
 }
 
 /// Returns the partition after the best swaps of two GPUs.
-fn swapped(kinds: &Kinds, mut parts: Vec<Counts>) -> Vec<Counts> {
+fn swapped(kinds: &Kinds, mut parts: Vec<GroupGpus>) -> Vec<GroupGpus> {
     let mut least = kinds.difference(&parts);
     loop {
-        let mut best: Option<(f64, Vec<Counts>)> = None;
+        let mut best: Option<(f64, Vec<GroupGpus>)> = None;
         // Groups with equal GPUs are equivalent for swaps.
-        let mut tried: BTreeSet<(Counts, Counts)> = BTreeSet::new();
+        let mut tried: BTreeSet<(GroupGpus, GroupGpus)> = BTreeSet::new();
         for (a, b) in (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b))) {
             if parts[a] == parts[b] || !tried.insert((parts[a].clone(), parts[b].clone())) {
                 continue;

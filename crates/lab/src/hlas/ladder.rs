@@ -8,21 +8,21 @@ use std::collections::BTreeSet;
 pub(crate) struct Ladder {
     /// Service thresholds between levels, in seconds of an average group.
     thresholds: Vec<f64>,
-    levels: Vec<Level>,
+    levels: Vec<LadderLevel>,
     /// By job, its place while it waits.
-    places: Vec<Option<(usize, Key)>>,
+    places: Vec<Option<(usize, LadderKey)>>,
     /// Number of entries so far.
     entries: u64,
 }
 
 /// Ordered by predicted epochs, the most first, then by entry.
-type Key = (Reverse<u64>, u64, usize);
+type LadderKey = (Reverse<u64>, u64, usize);
 
 #[derive(Clone, Debug, Default)]
-struct Level {
+struct LadderLevel {
     /// Jobs with a partly assigned round.
-    begun: BTreeSet<Key>,
-    others: BTreeSet<Key>,
+    begun: BTreeSet<LadderKey>,
+    others: BTreeSet<LadderKey>,
 }
 
 /// Default thresholds: their number, the first as a multiple of the median round, and the ratio between
@@ -37,7 +37,7 @@ const SLACK: f64 = 1e-9;
 impl Ladder {
     /// Returns an empty ladder with these thresholds.
     pub(crate) fn new(thresholds: Vec<f64>) -> Self {
-        let levels = vec![Level::default(); thresholds.len() + 1];
+        let levels = vec![LadderLevel::default(); thresholds.len() + 1];
         Self { thresholds, levels, ..Self::default() }
     }
 
@@ -69,7 +69,7 @@ impl Ladder {
         level
     }
 
-    fn put(&mut self, job: usize, level: usize, key: Key) {
+    fn put(&mut self, job: usize, level: usize, key: LadderKey) {
         self.levels[level].others.insert(key);
         if self.places.len() <= job {
             self.places.resize(job + 1, None);
@@ -108,7 +108,7 @@ impl Ladder {
     /// Returns the first job that can use the free GPUs: of the lowest level, jobs with a partly assigned
     /// round come first.
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
-        let usable = |keys: &BTreeSet<Key>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
+        let usable = |keys: &BTreeSet<LadderKey>| keys.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 

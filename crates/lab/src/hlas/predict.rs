@@ -27,7 +27,7 @@ pub(crate) struct Predictor {
 }
 
 /// 1/(a x + b) + c, the loss after epoch x.
-struct Curve {
+struct LossCurve {
     a: f64,
     b: f64,
     c: f64,
@@ -45,7 +45,7 @@ impl Predictor {
     pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =
-            (losses.last(), Curve::fit(losses).and_then(|curve| curve.end(done + MOST)))
+            (losses.last(), LossCurve::fit(losses).and_then(|curve| curve.end(done + MOST)))
         else {
             return 0;
         };
@@ -59,7 +59,7 @@ impl Predictor {
     }
 }
 
-impl Curve {
+impl LossCurve {
     /// Returns the best fit to the losses after epochs 1, 2, …; `None` if there are too few or they do not
     /// decrease.
     fn fit(losses: &[f64]) -> Option<Self> {

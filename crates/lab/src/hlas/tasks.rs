@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::replay::{Event, Kind, TaskFacts, TaskHistory, TaskPolicy};
+use crate::replay::{EventKind, ReplayEvent, TaskFacts, TaskHistory, TaskPolicy};
 use hsched_model::Time;
 use hsched_plan::Rounds;
-use hsched_plan::kit::{Gpu, TaskRun, Tasks};
+use hsched_plan::kit::{TaskGpu, TaskRun, Tasks};
 
 /// `hlas` and `hlas-p` as in the paper.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ struct TaskWorld<'a> {
     jobs: Vec<TaskService>,
     predictor: Predictor,
     runs: Vec<TaskRun>,
-    queued: Vec<Event>,
+    queued: Vec<ReplayEvent>,
     decisions: u64,
 }
 
@@ -204,7 +204,8 @@ impl TaskWorld<'_> {
             ("predicted_epochs", json!(predicted)),
         ];
         let facts: Map<_, _> = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        self.queued.push(Event { facts, ..Event::of_job(Time(self.now), Kind::Queued, job) });
+        self.queued
+            .push(ReplayEvent { facts, ..ReplayEvent::of_job(Time(self.now), EventKind::Queued, job) });
     }
 
     /// Returns the counted service in seconds of an average group.
@@ -275,6 +276,6 @@ impl TaskWorld<'_> {
 }
 
 /// Returns the GPUs with these indices.
-fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<Gpu>> {
+fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<TaskGpu>> {
     groups.iter().map(|group| group.iter().map(|gpu| tasks.gpus[*gpu]).collect()).collect()
 }

@@ -1,7 +1,7 @@
 //! The value of a schedule (eq. 7): how close completion times are to those of jobs alone, and how many
 //! deadlines are met.
 
-use crate::replay::{Record, Trace};
+use crate::replay::{ReplayRecord, Trace};
 use hsched_model::number::to_f64;
 
 /// β, the weight of times against deadlines.
@@ -10,7 +10,7 @@ const DEADLINES: f64 = 0.55;
 
 /// Metrics of schedules, as means over traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Score {
+pub struct ScheduleScore {
     /// In seconds.
     pub mean_jct: f64,
     /// Fraction of met deadlines; 1 if there are none.
@@ -20,15 +20,15 @@ pub struct Score {
 
 /// The results for one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Played {
+pub struct TraceResult {
     /// Sum of the seconds that all jobs would take alone.
     pub alone: f64,
-    pub score: Score,
+    pub score: ScheduleScore,
 }
 
-impl Played {
+impl TraceResult {
     /// Returns the results for a trace; jobs that have not ended count with the end of the last one.
-    pub fn of(trace: &Trace, record: &Record) -> Self {
+    pub fn of(trace: &Trace, record: &ReplayRecord) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);
         for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
@@ -43,14 +43,17 @@ impl Played {
         let count = to_f64(trace.jobs.len().max(1));
         let met = if due > 0.0 { met / due } else { 1.0 };
         let near = if times > 0.0 { (alone / times).min(1.0) } else { 1.0 };
-        Self { alone, score: Score { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met } }
+        Self {
+            alone,
+            score: ScheduleScore { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met },
+        }
     }
 }
 
 /// Returns the rewards between successive times, the last of which has no end: present jobs cost, and met
 /// deadlines pay. Times are in ascending order.
-pub(super) fn rewards(trace: &Trace, record: &Record, moments: &[f64]) -> Vec<f64> {
-    let alone = Played::of(trace, record).alone;
+pub(super) fn rewards(trace: &Trace, record: &ReplayRecord, moments: &[f64]) -> Vec<f64> {
+    let alone = TraceResult::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();
     let due = to_f64(due.max(1));
     let mut rewards = vec![0.0; moments.len()];

@@ -14,7 +14,7 @@ use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
-pub use self::goal::{Played, Score};
+pub use self::goal::{ScheduleScore, TraceResult};
 pub use self::play::{of_policy, score};
 
 /// Parameters of the training.
@@ -41,8 +41,8 @@ pub struct Trained {
     /// The best network on the held-out traces.
     pub net: Net,
     /// The scores there of the network that imitates MLF-H, and of the best one.
-    pub imitated: Score,
-    pub best: Score,
+    pub imitated: ScheduleScore,
+    pub best: ScheduleScore,
     /// The pass after which it was the best; 0 is the imitation.
     pub pass: u32,
 }
@@ -65,7 +65,7 @@ pub fn train(
     traces: &[Trace],
     held_out: &[Trace],
     training: &NetTraining,
-    said: &mut dyn FnMut(u32, Score),
+    said: &mut dyn FnMut(u32, ScheduleScore),
 ) -> Result<Trained, ReplayError> {
     let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
     let mut net = Net::random(&sizes, training.seed);

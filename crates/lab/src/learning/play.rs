@@ -1,20 +1,23 @@
 //! Replays from which the network of `mlf-rl` learns.
 
 use crate::find_over_time;
-use crate::learning::goal::{Played, Score};
+use crate::learning::goal::{ScheduleScore, TraceResult};
 use crate::mlfs::{Chooser, MlfRl, RecordedChoice};
-use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
+use crate::replay::{Hooks, Options, ReplayError, ReplayRecord, Trace, replay};
 use hsched_model::number::to_f64;
 use hsched_plan::{Parameters, Policy};
 
 /// Replays a trace with a chooser; returns the results and the choices.
-pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<RecordedChoice>), ReplayError> {
+pub(super) fn play(
+    trace: &Trace,
+    chooser: Chooser,
+) -> Result<(ReplayRecord, Vec<RecordedChoice>), ReplayError> {
     let mut policy = MlfRl::new(chooser, true);
     let record = record(trace, &mut policy)?;
     Ok((record, policy.take_choices()))
 }
 
-fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError> {
+fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<ReplayRecord, ReplayError> {
     let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
     replay(trace, &Options::default(), policy, hooks)
 }
@@ -23,7 +26,7 @@ fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError>
 ///
 /// # Errors
 /// If one of them cannot be replayed.
-pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, ReplayError> {
+pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<ScheduleScore, ReplayError> {
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
 
@@ -31,7 +34,7 @@ pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, R
 ///
 /// # Errors
 /// If there is no policy with that name, or a trace cannot be replayed.
-pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
+pub fn of_policy(traces: &[Trace], name: &str) -> Result<ScheduleScore, ReplayError> {
     let played = |trace: &Trace| {
         let mut policy = find_over_time(name, &Parameters::default())?;
         record(trace, policy.as_mut())
@@ -41,15 +44,15 @@ pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
 
 fn mean(
     traces: &[Trace],
-    record: impl Fn(&Trace) -> Result<Record, ReplayError>,
-) -> Result<Score, ReplayError> {
-    let mut sum = Score::default();
+    record: impl Fn(&Trace) -> Result<ReplayRecord, ReplayError>,
+) -> Result<ScheduleScore, ReplayError> {
+    let mut sum = ScheduleScore::default();
     for trace in traces {
-        let score = Played::of(trace, &record(trace)?).score;
+        let score = TraceResult::of(trace, &record(trace)?).score;
         sum.mean_jct += score.mean_jct;
         sum.met += score.met;
         sum.reward += score.reward;
     }
     let count = to_f64(traces.len().max(1));
-    Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
+    Ok(ScheduleScore { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
 }

@@ -28,7 +28,7 @@ pub struct GraphOptions {
 const IDLE: u32 = 10_000;
 
 /// By job and task, the earliest time at which it can compute, apart from its dependencies.
-type Ready = Vec<Vec<f64>>;
+type ReadyTimes = Vec<Vec<f64>>;
 
 /// Replays graphs until all have ended, or for a number of rounds; calls `tell` with each round and its time.
 ///
@@ -41,7 +41,7 @@ pub fn replay_graphs(
     tell: &mut dyn FnMut(f64, &[GraphJob], &GraphRound),
 ) -> Vec<GraphRecord> {
     let mut records = vec![GraphRecord::default(); jobs.len()];
-    let mut ready: Ready = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
+    let mut ready: ReadyTimes = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
     let (mut now, mut count, mut idle) = (options.now, 0, 0);
     while options.rounds.is_none_or(|most| count < most) && idle < IDLE {
         if records.iter().all(|record| record.completed.is_some()) {

@@ -101,13 +101,13 @@ pub(crate) struct MlfRl {
 
 /// A job on GPUs of a type.
 #[derive(Clone, Copy)]
-struct Possible {
+struct JobOnType {
     job: usize,
     gpu_type: usize,
 }
 
 /// A waiting job.
-struct Waiting {
+struct WaitingJob {
     job: usize,
     priority: f64,
     /// Remaining seconds on its best type.
@@ -154,19 +154,19 @@ impl MlfRl {
     }
 
     /// Returns the waiting jobs by MLF-H's priority.
-    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<Waiting> {
+    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<WaitingJob> {
         let waiting = state.line.waiting().map(|job| {
             let (model, rates) = (&problem.jobs[job], state.rates(job));
             let waited = problem.now.since(model.progress.arrival).0;
             let inputs = priority_inputs(model, rates, problem.now, waited);
-            Waiting {
+            WaitingJob {
                 job,
                 priority: whole(inputs.parts(&self.parameters), &self.parameters).whole,
                 left: inputs.left,
             }
         });
-        let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |waiting: &Waiting| problem.jobs[waiting.job].progress.arrival.0;
+        let mut waiting: Vec<WaitingJob> = waiting.collect();
+        let arrival = |waiting: &WaitingJob| problem.jobs[waiting.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -179,10 +179,10 @@ impl MlfRl {
         &mut self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         room: &[u32],
         may_wait: bool,
-    ) -> Option<Possible> {
+    ) -> Option<JobOnType> {
         let mut found = Vec::new();
         let mut jobs = 0;
         let mut of_priority = 0;
@@ -190,7 +190,7 @@ impl MlfRl {
             let rates = state.rates(waiting_job.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
-            found.extend(fits.map(|gpu_type| Possible { job: waiting_job.job, gpu_type }));
+            found.extend(fits.map(|gpu_type| JobOnType { job: waiting_job.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
                 of_priority = found.iter().position(|possible| Some(possible.gpu_type) == best).unwrap_or(0);
@@ -230,9 +230,9 @@ impl MlfRl {
         &self,
         state: &SchedulingState,
         problem: &Problem,
-        waiting: &[Waiting],
+        waiting: &[WaitingJob],
         ranks: &[f64],
-        Possible { job, gpu_type }: Possible,
+        JobOnType { job, gpu_type }: JobOnType,
         room: &[u32],
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
@@ -292,7 +292,7 @@ impl Policy for MlfRl {
 }
 
 /// Returns the rank of each job by remaining time, from 0 to 1.
-fn ranks(waiting: &[Waiting]) -> Vec<f64> {
+fn ranks(waiting: &[WaitingJob]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by(|&a, &b| waiting[a].left.total_cmp(&waiting[b].left).then(a.cmp(&b)));
     let mut ranks = vec![0.0; waiting.len()];

@@ -23,7 +23,7 @@ pub(super) use self::net::{Adam, discounted};
 use self::net_file::net_of;
 pub use self::net_file::text_of;
 use self::place::round as graph_round;
-pub use self::place::{GraphRound, Placed, TaskName};
+pub use self::place::{GraphPlacement, GraphRound, TaskName};
 pub use self::priority::Priority;
 use self::priority::{PriorityInputs, whole};
 

@@ -25,14 +25,14 @@ pub struct GraphRound {
     pub priorities: BTreeMap<TaskName, Priority>,
     /// Removed from their servers.
     pub migrated: Vec<TaskName>,
-    pub placed: Vec<Placed>,
+    pub placed: Vec<GraphPlacement>,
     /// Without a place at the end of the round.
     pub queued: Vec<TaskName>,
 }
 
 /// A task that was placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct GraphPlacement {
     pub task: TaskName,
     pub server: usize,
     pub gpu: usize,
@@ -41,14 +41,14 @@ pub struct Placed {
 }
 
 /// A round in progress.
-struct Round<'a> {
+struct PlacementRound<'a> {
     jobs: &'a mut [GraphJob],
     parameters: &'a MlfsParameters,
     loads: Loads<'a>,
     priorities: BTreeMap<TaskName, Priority>,
     /// The previous servers of removed tasks.
     before: BTreeMap<TaskName, usize>,
-    placed: Vec<Placed>,
+    placed: Vec<GraphPlacement>,
 }
 
 /// Runs a round at a time in seconds from the trace's start; jobs that have not arrived are ignored.
@@ -76,7 +76,7 @@ pub(super) fn round(
     }
     let overload = loads.overload();
     let mut round =
-        Round { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
+        PlacementRound { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
     let migrated = if parameters.gang { Vec::new() } else { round.relieve() };
     if parameters.gang {
         round.place_jobs();
@@ -84,7 +84,7 @@ pub(super) fn round(
         round.place_tasks();
     }
     let queued = round.waiting();
-    let Round { priorities, placed, .. } = round;
+    let PlacementRound { priorities, placed, .. } = round;
     GraphRound {
         overload,
         busy: waits || overload > parameters.cluster_limit,
@@ -95,7 +95,7 @@ pub(super) fn round(
     }
 }
 
-impl Round<'_> {
+impl PlacementRound<'_> {
     fn priority(&self, task: TaskName) -> f64 {
         self.priorities.get(&task).map_or(0.0, |priority| priority.whole)
     }
@@ -266,7 +266,7 @@ impl Round<'_> {
         let Some((distance, (server, gpu))) = nearest(fitting) else { return false };
         self.jobs[task.0].tasks[task.1].on = Some((server, gpu));
         self.loads.add((server, gpu), &self.jobs[task.0].tasks[task.1]);
-        self.placed.push(Placed { task, server, gpu, distance });
+        self.placed.push(GraphPlacement { task, server, gpu, distance });
         true
     }
 }

@@ -5,7 +5,7 @@ use hsched_plan::curve::{CurvePoint, Goal, MetricKind};
 
 /// The stopping rule of a job, and its data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Early {
+pub struct EarlyRule {
     pub stop: Stop,
     pub mode: GoalMode,
     /// The kind of the target's metric.
@@ -16,7 +16,7 @@ pub struct Early {
     pub values: Vec<f64>,
 }
 
-impl Early {
+impl EarlyRule {
     /// Returns the rule of a job; `None` if it never stops early, or the trace does not contain its metrics.
     pub fn of(job: &Job) -> Option<Self> {
         let target = job.target.as_ref()?;

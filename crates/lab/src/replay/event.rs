@@ -8,9 +8,9 @@ use hsched_plan::kit::TaskRun;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct ReplayEvent {
     pub at: Time,
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The job, by index in the trace's file.
     pub job: Option<usize>,
     /// The node, by index in the problem.
@@ -29,7 +29,7 @@ pub struct Event {
 
 /// The kind of an event; events at the same time are ordered by kind, then by the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EventKind {
     Arrived,
     Started,
     Stopped,
@@ -43,7 +43,7 @@ pub enum Kind {
     NodeBack,
 }
 
-impl Kind {
+impl EventKind {
     /// Returns the name of the event in `--events`.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,19 +62,19 @@ impl Kind {
     }
 }
 
-impl Event {
+impl ReplayEvent {
     /// Returns an event of a job.
-    pub fn of_job(at: Time, kind: Kind, job: usize) -> Self {
+    pub fn of_job(at: Time, kind: EventKind, job: usize) -> Self {
         Self { job: Some(job), ..Self::new(at, kind) }
     }
 
     /// Returns an event of a node.
-    pub fn of_node(at: Time, kind: Kind, node: usize) -> Self {
+    pub fn of_node(at: Time, kind: EventKind, node: usize) -> Self {
         Self { node: Some(node), ..Self::new(at, kind) }
     }
 
     /// Returns an event.
-    pub fn new(at: Time, kind: Kind) -> Self {
+    pub fn new(at: Time, kind: EventKind) -> Self {
         Self {
             at,
             kind,

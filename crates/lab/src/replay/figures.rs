@@ -3,14 +3,14 @@
 use crate::replay::Trace;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
-use hsched_plan::kit::Gpu;
+use hsched_plan::kit::TaskGpu;
 
 /// The complete results of a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct ReplayRecord {
     pub policy: &'static str,
     /// In the order of the trace's jobs.
-    pub jobs: Vec<JobRecord>,
+    pub jobs: Vec<ReplayedJob>,
     /// GPU-seconds held by jobs.
     pub held: f64,
     /// The part of these GPU-seconds that restarts took.
@@ -43,7 +43,7 @@ pub struct TaskFacts {
     /// By job in the order of the trace, the middle times of its rounds in seconds.
     pub middles: Vec<Vec<f64>>,
     /// The groups in which GPUs are assigned, if there are any.
-    pub groups: Vec<Vec<Gpu>>,
+    pub groups: Vec<Vec<TaskGpu>>,
     /// By job in the order of the trace, the time of a round on an average group in seconds; `None` if it
     /// cannot run.
     pub round_times: Vec<Option<f64>>,
@@ -51,7 +51,7 @@ pub struct TaskFacts {
 
 /// The results of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct JobRecord {
+pub struct ReplayedJob {
     pub started: Option<Time>,
     pub completed: Option<Time>,
     /// How often it changed its GPUs or got GPUs again.
@@ -95,7 +95,7 @@ pub struct Figures {
 
 impl Figures {
     /// Returns the metrics of a replay; `None` if no job ended.
-    pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
+    pub fn of(trace: &Trace, record: &ReplayRecord) -> Option<Self> {
         let mut figures = Self::default();
         let mut times = Vec::with_capacity(record.jobs.len());
         let mut moves = 0_u64;
@@ -136,7 +136,7 @@ impl Figures {
 }
 
 /// Returns the fraction of the jobs with a deadline that met it.
-fn deadlines_met(trace: &Trace, record: &Record) -> Option<f64> {
+fn deadlines_met(trace: &Trace, record: &ReplayRecord) -> Option<f64> {
     let due = trace
         .jobs
         .iter()

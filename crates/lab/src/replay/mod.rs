@@ -16,11 +16,11 @@ mod tasks;
 mod trace;
 mod world;
 
-pub use self::early::Early;
-pub use self::event::{Event, Kind};
-pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
+pub use self::early::EarlyRule;
+pub use self::event::{EventKind, ReplayEvent};
+pub use self::figures::{Figures, ReplayRecord, ReplayedJob, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};
-pub use self::trace::{Entry, Trace};
+pub use self::trace::{Trace, TraceJob};
 pub(super) use self::world::NO_TYPE;

@@ -7,7 +7,7 @@ use hsched_model::Time;
 
 /// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum DueEvent {
     /// The job with this index completes, unless it has changed since: this was its generation.
     End {
         job: usize,
@@ -51,15 +51,15 @@ impl Ord for At {
 
 /// All future events, the earliest first.
 #[derive(Default)]
-pub(super) struct Queue(BinaryHeap<Reverse<(At, Due)>>);
+pub(super) struct EventQueue(BinaryHeap<Reverse<(At, DueEvent)>>);
 
-impl Queue {
-    pub(super) fn push(&mut self, at: Time, due: Due) {
+impl EventQueue {
+    pub(super) fn push(&mut self, at: Time, due: DueEvent) {
         self.0.push(Reverse((At(at.0), due)));
     }
 
     /// Returns the earliest valid event and drops invalid ones before it.
-    pub(super) fn next(&mut self, holds: impl Fn(Due) -> bool) -> Option<(Time, Due)> {
+    pub(super) fn next(&mut self, holds: impl Fn(DueEvent) -> bool) -> Option<(Time, DueEvent)> {
         while let Some(&Reverse((at, due))) = self.0.peek() {
             if holds(due) {
                 return Some((Time(at.0), due));

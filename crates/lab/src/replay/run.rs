@@ -5,20 +5,20 @@ use std::cell::Cell;
 use thiserror::Error;
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::Record;
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::ReplayRecord;
 use crate::replay::options::Options;
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use crate::replay::trace::Trace;
 use crate::replay::world::ReplayWorld;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
+use hsched_plan::{Budget, Decision, Plan, Policy, PolicyError, RegistryError, WaitForecast, verify_change};
 
 /// The callbacks of a replay.
 pub struct Hooks<'a> {
     /// Called with every event in order.
-    pub event: &'a mut dyn FnMut(&Event),
+    pub event: &'a mut dyn FnMut(&ReplayEvent),
     /// Called from time to time with the number of ended jobs.
     pub progress: &'a mut dyn FnMut(usize),
     /// Returns the elapsed time in seconds, to measure decisions; it has no influence on them.
@@ -85,7 +85,7 @@ pub fn replay(
     options: &Options,
     policy: &mut dyn Policy,
     hooks: Hooks<'_>,
-) -> Result<Record, ReplayError> {
+) -> Result<ReplayRecord, ReplayError> {
     let mut world = ReplayWorld::new(trace, options);
     (world.record.policy, world.record.in_rounds) = (policy.name(), policy.round().is_some());
     world.starts_cost = policy.starts_cost();
@@ -131,7 +131,7 @@ impl ReplayRun<'_, '_> {
                 if self.rounds_are_over() {
                     return Ok("the last round is over");
                 }
-                self.world.events.push(Event::new(at, Kind::Round));
+                self.world.events.push(ReplayEvent::new(at, EventKind::Round));
                 self.round += 1;
             }
             if self.world.has_changed() || self.wake.is_some_and(|wake| is_due(wake, at)) {
@@ -194,14 +194,14 @@ impl ReplayRun<'_, '_> {
             }
             self.world.queue.pop();
             match due {
-                Due::End { job, .. } => {
+                DueEvent::End { job, .. } => {
                     self.world.complete(job, false, String::new());
                     self.ended += 1;
                 }
-                Due::Failure { job, .. } => self.world.fail(job, "it failed"),
-                Due::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
-                Due::NodeDown { node } => self.world.node_down(node),
-                Due::NodeBack { node } => {
+                DueEvent::Failure { job, .. } => self.world.fail(job, "it failed"),
+                DueEvent::Epoch { job, .. } => self.ended += usize::from(self.world.epoch_done(job)),
+                DueEvent::NodeDown { node } => self.world.node_down(node),
+                DueEvent::NodeBack { node } => {
                     self.world.node_back(node);
                     self.plan_node_failure(node);
                 }
@@ -231,8 +231,8 @@ impl ReplayRun<'_, '_> {
         *count += 1;
         let unit = chance::unit(*seed, Purpose::NodeFailure, node, *count);
         let at = self.world.now.after(Seconds(chance::exponential(mean, unit)));
-        self.world.queue.push(at, Due::NodeDown { node });
-        self.world.queue.push(at.after(incidents.repair), Due::NodeBack { node });
+        self.world.queue.push(at, DueEvent::NodeDown { node });
+        self.world.queue.push(at.after(incidents.repair), DueEvent::NodeBack { node });
     }
 
     fn decide(&mut self) -> Result<(), ReplayError> {
@@ -248,7 +248,7 @@ impl ReplayRun<'_, '_> {
         while !plan.questions.is_empty() && self.world.problem.forecasts.len() < MOST_QUESTIONS {
             let wait = Some(self.world.options.queue_wait);
             let answers = plan.questions.into_iter();
-            let answers = answers.map(|(job, placement)| Forecast { job, slots: placement.slots, wait });
+            let answers = answers.map(|(job, placement)| WaitForecast { job, slots: placement.slots, wait });
             self.world.problem.forecasts.extend(answers);
             plan = self.policy.decide(&self.world.problem, &budget)?;
         }

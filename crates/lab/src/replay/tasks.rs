@@ -2,8 +2,8 @@
 //! It needs a parameter server that waits for tasks, so no real cluster runs it; it has no restarts, failures
 //! or decision rounds.
 
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record, TaskFacts};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::{ReplayRecord, ReplayedJob, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
@@ -26,13 +26,13 @@ pub trait TaskPolicy: std::fmt::Debug + Send + Sync {
 pub struct TaskHistory {
     pub runs: Vec<TaskRun>,
     /// Additional events of the policy.
-    pub queued: Vec<Event>,
+    pub queued: Vec<ReplayEvent>,
     pub facts: TaskFacts,
     pub decisions: u64,
 }
 
 /// Replays a trace task by task. Equal arguments give equal records except for decision times.
-pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> Record {
+pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> ReplayRecord {
     let start = (hooks.elapsed)();
     // In the order of the file, which decides ties.
     let mut by_place: Vec<usize> = (0..trace.jobs.len()).collect();
@@ -62,9 +62,9 @@ fn reordered<T: Clone>(by_place: &[T], trace: &Trace) -> Vec<T> {
 }
 
 /// Returns the results of the jobs.
-fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
-    let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
-    let mut record = Record::default();
+fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> ReplayRecord {
+    let mut jobs = vec![ReplayedJob::default(); tasks.jobs.len()];
+    let mut record = ReplayRecord::default();
     for run in runs {
         let job_record = &mut jobs[run.job];
         let started = job_record.started.map_or(run.start, |other| other.0.min(run.start));
@@ -105,7 +105,7 @@ fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
 }
 
 /// Returns the maximum number of jobs that are present at once, among those that end.
-fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
+fn most_present(trace: &Trace, by_place: &[ReplayedJob]) -> usize {
     let ending =
         trace.jobs.iter().filter_map(|entry| Some((entry.arrival.0, by_place[entry.place].completed?.0)));
     let mut changes: Vec<(f64, bool)> =
@@ -120,21 +120,28 @@ fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
 }
 
 /// Returns all events ordered by time, kind and file.
-fn events(trace: &Trace, record: &Record, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
+fn events(
+    trace: &Trace,
+    record: &ReplayRecord,
+    runs: &[TaskRun],
+    queued: Vec<ReplayEvent>,
+) -> Vec<ReplayEvent> {
     let mut events = queued;
     for (entry, job_record) in trace.jobs.iter().zip(&record.jobs) {
-        events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));
+        events.push(ReplayEvent::of_job(entry.arrival, EventKind::Arrived, entry.place));
         let mut add =
-            |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
-        add(job_record.started, Kind::Started);
-        add(job_record.completed, Kind::Completed);
+            |at: Option<Time>, kind| events.extend(at.map(|at| ReplayEvent::of_job(at, kind, entry.place)));
+        add(job_record.started, EventKind::Started);
+        add(job_record.completed, EventKind::Completed);
     }
-    let task =
-        |run: &TaskRun| Event { task: Some(*run), ..Event::of_job(Time(run.start), Kind::Task, run.job) };
+    let task = |run: &TaskRun| ReplayEvent {
+        task: Some(*run),
+        ..ReplayEvent::of_job(Time(run.start), EventKind::Task, run.job)
+    };
     events.extend(runs.iter().map(task));
-    let within = |event: &Event| event.task.map(|task| (task.round, task.task));
+    let within = |event: &ReplayEvent| event.task.map(|task| (task.round, task.task));
     events.sort_by(|a, b| {
-        let rest = |event: &Event| (event.kind, event.job, within(event));
+        let rest = |event: &ReplayEvent| (event.kind, event.job, within(event));
         a.at.0.total_cmp(&b.at.0).then_with(|| rest(a).cmp(&rest(b)))
     });
     events

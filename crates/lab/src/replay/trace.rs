@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::replay::Early;
+use crate::replay::EarlyRule;
 use crate::trace::TraceFile;
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, NodeName, Seconds, Time};
@@ -16,7 +16,7 @@ pub struct Trace {
     /// The cluster without jobs.
     pub problem: Problem,
     /// In order of arrival.
-    pub jobs: Vec<Entry>,
+    pub jobs: Vec<TraceJob>,
     /// The maximum speeds of the jobs.
     pub paces: Paces,
     /// Begin of the trace.
@@ -25,7 +25,7 @@ pub struct Trace {
 
 /// A job of a trace.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TraceJob {
     pub model: JobModel,
     /// From the trace's start.
     pub arrival: Time,
@@ -42,7 +42,7 @@ pub struct Entry {
     /// Maximum number of copies under `hadare`; `None` uses the number of nodes.
     pub copies: Option<u32>,
     /// The rule by which it may end before its last epoch.
-    pub early: Option<Early>,
+    pub early: Option<EarlyRule>,
     /// Its progress when the trace begins; `None` if it has never run.
     pub begun: Option<Begun>,
 }
@@ -99,7 +99,7 @@ impl Trace {
         check_held(&problem, &begun)?;
         let after = places_before(&file.jobs)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| Entry {
+        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| TraceJob {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,
@@ -108,7 +108,7 @@ impl Trace {
             after,
             copies: job.launch.copies.map(|copies| copies.max),
             place,
-            early: Early::of(job),
+            early: EarlyRule::of(job),
             begun,
         };
         let jobs = models.into_iter().zip(&file.jobs).zip(begun).zip(after).enumerate().map(entry).collect();
@@ -116,7 +116,7 @@ impl Trace {
     }
 
     /// Returns the trace of these jobs on the GPUs of a problem without jobs.
-    pub fn of_entries(problem: Problem, mut jobs: Vec<Entry>) -> Self {
+    pub fn of_entries(problem: Problem, mut jobs: Vec<TraceJob>) -> Self {
         jobs.sort_by(|a, b| a.arrival.0.total_cmp(&b.arrival.0).then(a.place.cmp(&b.place)));
         let paces = Paces::new(&problem, jobs.iter().map(|entry| &entry.model));
         Self { problem, jobs, paces, now: Time(0.0) }
@@ -130,7 +130,7 @@ impl Trace {
     /// Returns the cluster with all jobs, each with its arrival.
     pub fn whole(&self) -> Problem {
         let mut problem = self.problem.clone();
-        let job = |entry: &Entry| {
+        let job = |entry: &TraceJob| {
             let mut model = entry.model.clone();
             model.progress.arrival = entry.arrival;
             model

@@ -16,8 +16,8 @@ pub(super) struct FreeNode {
 
 /// The GPUs that a job requests, all at once.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    parts: Vec<Part>,
+pub(super) struct FitRequest {
+    parts: Vec<NodeRequest>,
     /// The nodes on which it may run.
     nodes: BTreeSet<NodeName>,
     /// Whether it requires the planned nodes.
@@ -26,14 +26,14 @@ pub(super) struct Request {
 
 /// The request for one node.
 #[derive(Clone, Debug)]
-struct Part {
+struct NodeRequest {
     planned: NodeName,
     /// Whether it was planned on a node with several types; other parts avoid such nodes.
     mixed: bool,
     gpus: BTreeMap<GpuType, u32>,
 }
 
-impl Request {
+impl FitRequest {
     /// Returns the request for `ranks`: for each planned node, any node with the same number of GPUs of each
     /// type.
     pub(super) fn new(
@@ -44,11 +44,11 @@ impl Request {
     ) -> Self {
         let part = |(planned, gpus): (NodeName, BTreeMap<GpuType, u32>)| {
             let mixed = mixed.contains(&planned);
-            Part { planned, mixed, gpus }
+            NodeRequest { planned, mixed, gpus }
         };
-        let mut parts: Vec<Part> = Gpus::of(ranks).0.into_iter().map(part).collect();
+        let mut parts: Vec<NodeRequest> = Gpus::of(ranks).0.into_iter().map(part).collect();
         // The parts that are hardest to place come first.
-        let size = |part: &Part| (part.gpus.len(), part.gpus.values().sum::<u32>());
+        let size = |part: &NodeRequest| (part.gpus.len(), part.gpus.values().sum::<u32>());
         parts.sort_by_key(|part| std::cmp::Reverse(size(part)));
         Self { parts, nodes, pinned }
     }
@@ -66,7 +66,7 @@ impl Request {
         self.parts.iter().flat_map(|part| part.gpus.keys())
     }
 
-    fn place(&self, free: &[FreeNode], suits: impl Fn(&Part, &FreeNode) -> bool) -> Option<Gpus> {
+    fn place(&self, free: &[FreeNode], suits: impl Fn(&NodeRequest, &FreeNode) -> bool) -> Option<Gpus> {
         let mut got = Gpus::default();
         for part in &self.parts {
             let has_all = |node: &&FreeNode| {

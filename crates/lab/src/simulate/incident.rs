@@ -9,14 +9,14 @@ pub enum Incident {
     /// A submission of a job, counted from 1, ends in this way when it begins an epoch, counted from 1.
     Failure { job: JobName, submission: u32, epoch: u64, end: End },
     /// A node dies; its controller notices after a delay.
-    NodeDies { node: NodeName, when: When },
+    NodeDies { node: NodeName, when: IncidentTime },
     /// A node that died is up again.
-    NodeReturns { node: NodeName, when: When },
+    NodeReturns { node: NodeName, when: IncidentTime },
 }
 
 /// When an incident happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum When {
+pub enum IncidentTime {
     At(Time),
     /// As soon as a job has reported an epoch.
     Reported {
@@ -27,7 +27,7 @@ pub enum When {
 
 /// A change of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(super) enum NodeChange {
     Dies(NodeName),
     /// The controller notices that the node died.
     Noticed(NodeName),
@@ -36,13 +36,13 @@ pub(super) enum Change {
 
 /// The future incidents.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Script {
+pub(super) struct IncidentQueue {
     failures: Vec<(JobName, u32, u64, End)>,
-    awaited: Vec<((JobName, u64), Change)>,
-    timed: Vec<(Time, Change)>,
+    awaited: Vec<((JobName, u64), NodeChange)>,
+    timed: Vec<(Time, NodeChange)>,
 }
 
-impl Script {
+impl IncidentQueue {
     /// Returns the script of some incidents.
     pub(super) fn new(incidents: Vec<Incident>) -> Self {
         let mut script = Self::default();
@@ -51,15 +51,15 @@ impl Script {
                 Incident::Failure { job, submission, epoch, end } => {
                     script.failures.push((job, submission, epoch, end));
                 }
-                Incident::NodeDies { node, when } => script.put(when, Change::Dies(node)),
-                Incident::NodeReturns { node, when } => script.put(when, Change::Returns(node)),
+                Incident::NodeDies { node, when } => script.put(when, NodeChange::Dies(node)),
+                Incident::NodeReturns { node, when } => script.put(when, NodeChange::Returns(node)),
             }
         }
         script
     }
 
     /// Adds a change of a node at a time.
-    pub(super) fn at(&mut self, at: Time, change: Change) {
+    pub(super) fn at(&mut self, at: Time, change: NodeChange) {
         self.timed.push((at, change));
     }
 
@@ -69,7 +69,7 @@ impl Script {
     }
 
     /// Removes and returns the changes that are due.
-    pub(super) fn due(&mut self, now: Time) -> Vec<Change> {
+    pub(super) fn due(&mut self, now: Time) -> Vec<NodeChange> {
         self.timed.sort_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
         let count = self.timed.partition_point(|(at, _)| at.0 <= now.0);
         self.timed.drain(..count).map(|(_, change)| change).collect()
@@ -77,7 +77,7 @@ impl Script {
 
     /// Records that a job has reported an epoch.
     pub(super) fn reported(&mut self, job: &JobName, epoch: u64, now: Time) {
-        let is_due = |((name, number), _): &((JobName, u64), Change)| name == job && *number == epoch;
+        let is_due = |((name, number), _): &((JobName, u64), NodeChange)| name == job && *number == epoch;
         let due: Vec<_> = self.awaited.extract_if(.., |entry| is_due(entry)).collect();
         self.timed.extend(due.into_iter().map(|(_, change)| (now, change)));
     }
@@ -88,10 +88,10 @@ impl Script {
         self.failures.iter().find(is_its_own).map(|(_, _, epoch, end)| (*epoch, end.clone()))
     }
 
-    fn put(&mut self, when: When, change: Change) {
+    fn put(&mut self, when: IncidentTime, change: NodeChange) {
         match when {
-            When::At(at) => self.timed.push((at, change)),
-            When::Reported { job, epoch } => self.awaited.push(((job, epoch), change)),
+            IncidentTime::At(at) => self.timed.push((at, change)),
+            IncidentTime::Reported { job, epoch } => self.awaited.push(((job, epoch), change)),
         }
     }
 }

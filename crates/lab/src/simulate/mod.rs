@@ -13,7 +13,7 @@ mod submission;
 mod training;
 mod world;
 
-pub use self::incident::{Incident, When};
+pub use self::incident::{Incident, IncidentTime};
 pub use self::play::{Play, PlayOptions};
 pub use self::site::{Delays, Saving, SimulatedSite};
 pub use self::world::SimulatedWorld;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::simulate::fit::Request;
+use crate::simulate::fit::FitRequest;
 use crate::simulate::site::SimulatedSite;
-use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
+use crate::simulate::training::{EpochSteps, RankPace, SimulatedTraining};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
@@ -18,7 +18,7 @@ use hsched_plan::{Problem, Slot, WorkerNode, epoch_as_shared};
 
 /// A submitted job.
 #[derive(Clone, Debug)]
-pub(super) struct Submission {
+pub(super) struct SimulatedSubmission {
     pub id: JobId,
     pub of: SubmissionKey,
     /// The job with its remaining epochs.
@@ -30,8 +30,8 @@ pub(super) struct Submission {
     pub ranks: Vec<PlacedRank>,
     /// The submission that it continues.
     pub follows: Option<JobId>,
-    pub request: Request,
-    pub stage: Stage,
+    pub request: FitRequest,
+    pub stage: SimulatedStage,
     /// The reports of its ranks.
     pub reports: Vec<EpochReport>,
     pub noise: Noise,
@@ -39,15 +39,15 @@ pub(super) struct Submission {
 
 /// The stage of a submission.
 #[derive(Clone, Debug)]
-pub(super) enum Stage {
+pub(super) enum SimulatedStage {
     Pending,
-    Running(Box<Running>),
+    Running(Box<SimulatedRun>),
     Ended { end: End, at: Time },
 }
 
 /// A job on its GPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct SimulatedRun {
     pub since: Time,
     pub gpus: Gpus,
     pub training: SimulatedTraining,
@@ -70,7 +70,7 @@ pub(super) struct Noise {
 
 /// Progress that a job has saved within an epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checkpoint {
+pub(super) struct SimulatedCheckpoint {
     pub epoch: u64,
     pub step: u64,
     /// Samples per step; a job with another batch cannot use the checkpoint.
@@ -89,18 +89,19 @@ impl Noise {
     }
 }
 
-impl Submission {
+impl SimulatedSubmission {
     /// Starts it on some GPUs; a job without a speed on one of them fails at once.
     pub(super) fn start(
         &mut self,
         site: &SimulatedSite,
         now: Time,
         gpus: Gpus,
-        checkpoint: Option<Checkpoint>,
+        checkpoint: Option<SimulatedCheckpoint>,
     ) {
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let epoch = self.epochs_done + 1;
-        let fits = |checkpoint: &Checkpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
+        let fits =
+            |checkpoint: &SimulatedCheckpoint| checkpoint.epoch == epoch && checkpoint.batch == steps.batch;
         let pace = self.pace(site, &gpus);
         let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
         let training = SimulatedTraining {
@@ -121,8 +122,8 @@ impl Submission {
             (now.after(Seconds(warned)), now.after(walltime))
         });
         let running =
-            Running { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
-        self.stage = Stage::Running(Box::new(running));
+            SimulatedRun { since: now, gpus, training, limit, leaving: None, waits: false, hangs: false };
+        self.stage = SimulatedStage::Running(Box::new(running));
     }
 
     /// Returns the pace of the ranks on these GPUs by the formulas with the true speeds.
@@ -137,7 +138,7 @@ impl Submission {
             .collect::<Option<_>>()?;
         let slots: Vec<Slot> = slots(&problem);
         let comm = epoch_as_shared(&problem, model, &shares, &slots)?.comm;
-        let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
+        let steps = EpochSteps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
         let steps = to_f64(steps.samples) / to_f64(steps.batch);
         let compute: Vec<Seconds> = shares
             .iter()
@@ -178,7 +179,7 @@ impl Submission {
 
     /// Records the ranks' reports of the epoch that has just ended.
     pub(super) fn report(&mut self, now: Time) {
-        let Stage::Running(running) = &self.stage else { return };
+        let SimulatedStage::Running(running) = &self.stage else { return };
         let training = &running.training;
         let part = training.part();
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
@@ -213,34 +214,34 @@ impl Submission {
     /// Returns the submission as the queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
         let queue_state = match &self.stage {
-            Stage::Pending => QueueState::Pending,
-            Stage::Running(running) => {
+            SimulatedStage::Pending => QueueState::Pending,
+            SimulatedStage::Running(running) => {
                 QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
-            Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
+            SimulatedStage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
     }
 
     /// Returns the running job, if it runs.
-    pub(super) fn running(&self) -> Option<&Running> {
+    pub(super) fn running(&self) -> Option<&SimulatedRun> {
         match &self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 
     /// Returns the running job for modification, if it runs.
-    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+    pub(super) fn running_mut(&mut self) -> Option<&mut SimulatedRun> {
         match &mut self.stage {
-            Stage::Running(running) => Some(running),
-            Stage::Pending | Stage::Ended { .. } => None,
+            SimulatedStage::Running(running) => Some(running),
+            SimulatedStage::Pending | SimulatedStage::Ended { .. } => None,
         }
     }
 }
 
-impl Running {
+impl SimulatedRun {
     /// Returns the time of the next event; `None` while it waits for a dead node.
     pub(super) fn next(&self) -> Option<Time> {
         if let Some((_, at)) = &self.leaving {

@@ -25,7 +25,7 @@ pub(super) struct SimulatedTraining {
     pub first_step: u64,
     /// Begin of the first step of this run in the current epoch.
     pub begun: Time,
-    pub steps: Steps,
+    pub steps: EpochSteps,
     /// The step after which it saves and ends.
     pub stop_after: Option<u64>,
     /// The epoch in which it fails, and how it ends.
@@ -34,7 +34,7 @@ pub(super) struct SimulatedTraining {
 
 /// The steps of an epoch; the last one may be smaller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
+pub(super) struct EpochSteps {
     pub samples: u64,
     /// Samples of a full step.
     pub batch: u64,
@@ -51,7 +51,7 @@ pub(super) enum Doing {
     Fail(End),
 }
 
-impl Steps {
+impl EpochSteps {
     /// Returns the number of steps.
     pub(super) fn count(self) -> u64 {
         self.samples.div_ceil(self.batch.max(1)).max(1)

@@ -4,10 +4,12 @@ mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::simulate::fit::Request;
-use crate::simulate::incident::{Incident, Script};
+use crate::simulate::fit::FitRequest;
+use crate::simulate::incident::{Incident, IncidentQueue};
 use crate::simulate::site::{Saving, SimulatedSite};
-use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
+use crate::simulate::submission::{
+    Noise, SimulatedCheckpoint, SimulatedStage, SimulatedSubmission, with_use,
+};
 use crate::simulate::training::Doing;
 use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
@@ -18,21 +20,21 @@ use hsched_model::{
 #[derive(Clone, Debug)]
 pub struct SimulatedWorld {
     site: SimulatedSite,
-    script: Script,
+    script: IncidentQueue,
     now: Time,
     /// In order of submission.
-    submissions: Vec<Submission>,
+    submissions: Vec<SimulatedSubmission>,
     /// Time of the next scheduling pass.
     look: Option<Time>,
     /// Dead nodes, and those that the controller has noticed.
     dead: BTreeSet<NodeName>,
     down: BTreeSet<NodeName>,
-    checkpoints: BTreeMap<JobName, Checkpoint>,
+    checkpoints: BTreeMap<JobName, SimulatedCheckpoint>,
 }
 
 /// The next event.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextEvent {
     Incident,
     /// An event of the submission with this index.
     Job(usize),
@@ -44,7 +46,7 @@ impl SimulatedWorld {
     pub fn new(site: SimulatedSite, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
-            script: Script::new(incidents),
+            script: IncidentQueue::new(incidents),
             now,
             submissions: Vec::new(),
             look: None,
@@ -65,9 +67,9 @@ impl SimulatedWorld {
         while let Some((at, next)) = self.next().filter(|(at, _)| at.0 <= end.0) {
             self.now = Time(self.now.0.max(at.0));
             match next {
-                Next::Incident => self.change_nodes(),
-                Next::Job(place) => self.advance(place),
-                Next::Queue => self.start_jobs(),
+                NextEvent::Incident => self.change_nodes(),
+                NextEvent::Job(place) => self.advance(place),
+                NextEvent::Queue => self.start_jobs(),
             }
         }
         self.now = end;
@@ -94,7 +96,7 @@ impl SimulatedWorld {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
 
-    pub(super) fn submissions(&self) -> &[Submission] {
+    pub(super) fn submissions(&self) -> &[SimulatedSubmission] {
         &self.submissions
     }
 
@@ -104,7 +106,7 @@ impl SimulatedWorld {
         let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
         let before = self.submissions.iter().filter(|submission| submission.job.name == spec.name).count();
-        self.submissions.push(Submission {
+        self.submissions.push(SimulatedSubmission {
             id,
             of: run.key(intent),
             epochs_done: run.epochs_done[intent.job],
@@ -113,7 +115,7 @@ impl SimulatedWorld {
             ranks: named_ranks(&run.problem, &intent.placement),
             follows: intent.follows.as_ref().map(|piece| piece.job_id),
             request,
-            stage: Stage::Pending,
+            stage: SimulatedStage::Pending,
             reports: Vec::new(),
             noise: Noise::new(&self.site, id),
             job: spec,
@@ -124,7 +126,7 @@ impl SimulatedWorld {
 
     /// Asks a running job to save and end; returns whether there is one.
     pub(super) fn signal(&mut self, id: JobId) -> bool {
-        let running = |submission: &Submission| {
+        let running = |submission: &SimulatedSubmission| {
             submission.id == id && submission.running().is_some_and(|running| running.leaving.is_none())
         };
         let place = self.submissions.iter().position(running);
@@ -136,8 +138,9 @@ impl SimulatedWorld {
 
     /// Changes the request of a pending job; returns whether there is one.
     pub(super) fn change(&mut self, id: JobId, to: &Amendment) -> bool {
-        let pending =
-            |submission: &Submission| submission.id == id && matches!(submission.stage, Stage::Pending);
+        let pending = |submission: &SimulatedSubmission| {
+            submission.id == id && matches!(submission.stage, SimulatedStage::Pending)
+        };
         let Some(place) = self.submissions.iter().position(pending) else { return false };
         self.submissions[place].request = self.request_for(&to.ranks, &self.submissions[place].job);
         self.submissions[place].ranks.clone_from(&to.ranks);
@@ -152,26 +155,26 @@ impl SimulatedWorld {
             return false;
         };
         match &self.submissions[place].stage {
-            Stage::Pending => {
-                self.submissions[place].stage = Stage::Ended { end: End::Cancelled, at: self.now };
+            SimulatedStage::Pending => {
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Cancelled, at: self.now };
                 true
             }
-            Stage::Running(_) => {
+            SimulatedStage::Running(_) => {
                 self.leave(place, End::Cancelled);
                 true
             }
-            Stage::Ended { .. } => false,
+            SimulatedStage::Ended { .. } => false,
         }
     }
 
     /// Returns the next event and its time; among simultaneous events, nodes come first and the queue last.
-    fn next(&self) -> Option<(Time, Next)> {
-        let incident = self.script.next().map(|at| (at, Next::Incident));
-        let job = |(place, submission): (usize, &Submission)| {
-            Some((submission.running()?.next()?, Next::Job(place)))
+    fn next(&self) -> Option<(Time, NextEvent)> {
+        let incident = self.script.next().map(|at| (at, NextEvent::Incident));
+        let job = |(place, submission): (usize, &SimulatedSubmission)| {
+            Some((submission.running()?.next()?, NextEvent::Job(place)))
         };
         let jobs = self.submissions.iter().enumerate().filter_map(job);
-        let look = self.look.map(|at| (at, Next::Queue));
+        let look = self.look.map(|at| (at, NextEvent::Queue));
         incident.into_iter().chain(jobs).chain(look).min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0))
     }
 
@@ -180,7 +183,7 @@ impl SimulatedWorld {
         let (now, submission) = (self.now, &mut self.submissions[place]);
         let Some(running) = submission.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
-            submission.stage = Stage::Ended { end, at };
+            submission.stage = SimulatedStage::Ended { end, at };
             self.make_room(place);
             return self.look_soon();
         }
@@ -245,7 +248,7 @@ impl SimulatedWorld {
         let submission = &self.submissions[place];
         if let Some(running) = submission.running() {
             let epoch = running.training.epoch + ahead;
-            let checkpoint = Checkpoint { epoch, step, batch: submission.job.global_batch };
+            let checkpoint = SimulatedCheckpoint { epoch, step, batch: submission.job.global_batch };
             self.checkpoints.insert(submission.job.name.clone(), checkpoint);
         }
     }
@@ -272,7 +275,7 @@ impl SimulatedWorld {
         let mut wanted = BTreeSet::new();
         for place in 0..self.submissions.len() {
             let submission = &self.submissions[place];
-            if !matches!(submission.stage, Stage::Pending) {
+            if !matches!(submission.stage, SimulatedStage::Pending) {
                 continue;
             }
             let is_held_off = submission.request.types().any(|gpu_type| wanted.contains(gpu_type));
@@ -296,7 +299,7 @@ impl SimulatedWorld {
                 return self.ask_to_save(before);
             }
             if !self.go_on_after(place, before) {
-                self.submissions[place].stage = Stage::Ended { end: End::Yielded, at: self.now };
+                self.submissions[place].stage = SimulatedStage::Ended { end: End::Yielded, at: self.now };
                 return;
             }
         }
@@ -306,7 +309,7 @@ impl SimulatedWorld {
     /// Starts the job that waits for the end of this one.
     fn make_room(&mut self, ended: usize) {
         let id = self.submissions[ended].id;
-        let waits = |submission: &Submission| {
+        let waits = |submission: &SimulatedSubmission| {
             submission.follows == Some(id) && submission.running().is_some_and(|running| running.waits)
         };
         let Some(next) = self.submissions.iter().position(waits) else { return };
@@ -328,7 +331,7 @@ impl SimulatedWorld {
     fn go_on_after(&mut self, place: usize, before: usize) -> bool {
         let earlier = &self.submissions[before];
         let goes_on = match &earlier.stage {
-            Stage::Ended { end, .. } => {
+            SimulatedStage::Ended { end, .. } => {
                 matches!(end, End::Saved | End::TimedOut | End::NodeFailed | End::Cancelled)
             }
             _ => true,
@@ -353,16 +356,16 @@ impl SimulatedWorld {
         }
     }
 
-    fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {
+    fn request(&self, run: &Run, intent: &PlannedSubmission) -> FitRequest {
         self.request_for(&named_ranks(&run.problem, &intent.placement), &run.jobs[intent.job])
     }
 
     /// Returns the request of a job, which avoids some nodes.
-    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> Request {
+    fn request_for(&self, ranks: &[PlacedRank], job: &Job) -> FitRequest {
         let names = |keep: &dyn Fn(&Node) -> bool| {
             self.site.cluster.nodes.iter().filter(|node| keep(node)).map(|node| node.name.clone()).collect()
         };
         let mixed = names(&|node| node.gpus.len() > 1);
-        Request::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
+        FitRequest::new(ranks, names(&|node| !job.avoided.contains(&node.name)), &mixed, self.site.pinned)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::trace::TraceError;
-use crate::trace::recorded::Names;
+use crate::trace::recorded::JobNames;
 use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
@@ -17,7 +17,7 @@ pub struct GavelSpeeds {
 }
 
 /// The data of a job in a trace of Gavel.
-struct Line<'a> {
+struct GavelLine<'a> {
     kind: &'a str,
     gpus: u32,
     steps: u64,
@@ -160,8 +160,8 @@ fn local_batch(kind: &str) -> u64 {
 /// # Errors
 /// If a column is missing.
 pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> {
-    let mut names = Names::default();
-    let mut job = |number: usize, line: &Line<'_>| {
+    let mut names = JobNames::default();
+    let mut job = |number: usize, line: &GavelLine<'_>| {
         let name = names.unique(&format!("job-{number}"));
         let unknown =
             || NoEntry::Bad(format!("the speeds have no {:?} with scale factor {}", line.kind, line.gpus));
@@ -182,7 +182,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
     let mut number = 0;
     table::read(text, b',', &[&["job_type"], &["scale_factor"], &["total_steps"], arrival], |cells| {
         number += 1;
-        let line = Line {
+        let line = GavelLine {
             kind: cells.text(&["job_type"])?,
             gpus: cells.gpus(&["scale_factor"])?,
             steps: cells.whole(&["total_steps"])?,
@@ -197,7 +197,7 @@ pub fn gavel(text: &str, speeds: &GavelSpeeds) -> Result<Read<Job>, TraceError> 
     })
 }
 
-fn gavel_line(line: &str) -> Result<Line<'_>, NoEntry> {
+fn gavel_line(line: &str) -> Result<GavelLine<'_>, NoEntry> {
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     let count = fields.len();
     if count < 6 {
@@ -215,7 +215,7 @@ fn gavel_line(line: &str) -> Result<Line<'_>, NoEntry> {
         fields[count - place].parse::<u64>().map_err(|_| wrong(what, fields[count - place]))
     };
     let gpus = whole(4, "the scale factor")?;
-    Ok(Line {
+    Ok(GavelLine {
         kind: fields[0],
         gpus: u32::try_from(gpus).map_err(|_| NoEntry::Bad(format!("{gpus} GPUs are too many")))?,
         steps: whole(5, "the number of steps")?,

@@ -13,7 +13,7 @@ pub use hsched_model::formats::jobs::TraceFile;
 use hsched_model::formats::{self, Problems};
 
 pub use self::gavel::{GavelSpeeds, gavel};
-pub use self::recorded::{Recorded, alibaba, jobs as recorded_jobs, philly, usable};
+pub use self::recorded::{RecordedJob, alibaba, jobs as recorded_jobs, philly, usable};
 pub use self::sia::{Applications, sia};
 
 /// Why a text is not a trace.

@@ -9,7 +9,7 @@ use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
 /// The record of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedJob {
     /// Any text; it is converted to a job name.
     pub name: String,
     /// Submission time in seconds from an arbitrary origin.
@@ -31,11 +31,11 @@ const LONGEST_NAME: usize = 60;
 /// Returns the jobs, of fixed size and with the recorded work, in order of arrival with the first at 0.
 ///
 /// With `estimate`, they may use other types at speeds from the table of GPUs.
-pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
+pub fn jobs(mut records: Vec<RecordedJob>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);
-    let mut names = Names::default();
-    let job = |record: Recorded| {
+    let mut names = JobNames::default();
+    let job = |record: RecordedJob| {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
         let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
@@ -58,11 +58,11 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
 
 /// Unique job names.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct JobNames {
     given: BTreeMap<String, u32>,
 }
 
-impl Names {
+impl JobNames {
     /// Returns a name similar to this text that no other job has.
     #[expect(clippy::expect_used, reason = "letters, digits, - _ and . after a letter or digit are a name")]
     pub(super) fn unique(&mut self, text: &str) -> JobName {
@@ -87,12 +87,12 @@ impl Names {
 ///
 /// # Errors
 /// If a column is missing.
-pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceError> {
+pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<RecordedJob>, TraceError> {
     let (submit, duration): (&[&str], &[&str]) =
         (&["submit_s", "submit_time", "submit"], &["duration_s", "duration"]);
     let gpus: &[&str] = &["num_gpus", "num_gpu", "gpus"];
     table::read(text, b',', &[submit, duration, gpus], |cells| {
-        let record = Recorded {
+        let record = RecordedJob {
             name: cells
                 .get(&["job_id", "jobid", "id"])
                 .map_or_else(|| "job".to_owned(), |id| format!("job-{id}")),
@@ -110,7 +110,7 @@ pub fn philly(text: &str, gpu_type: &GpuType) -> Result<Read<Recorded>, TraceErr
 ///
 /// # Errors
 /// If a column is missing.
-pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
+pub fn alibaba(text: &str) -> Result<Read<RecordedJob>, TraceError> {
     let needed: [&[&str]; 5] = [
         &["num_gpu"],
         &["gpu_spec"],
@@ -136,7 +136,7 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
         if end < start {
             return Err(NoEntry::Bad(format!("ends at {end}, before its start at {start}")));
         }
-        usable(Recorded { name, arrival, seconds: end - start, gpus, gpu_types })
+        usable(RecordedJob { name, arrival, seconds: end - start, gpus, gpu_types })
     })?;
     // A task without types may use all types that other tasks name.
     for record in found.entries.iter_mut().filter(|record| record.gpu_types.is_empty()) {
@@ -149,10 +149,10 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
 ///
 /// # Errors
 /// Otherwise, with the reason.
-pub fn usable(record: Recorded) -> Result<Recorded, NoEntry> {
+pub fn usable(record: RecordedJob) -> Result<RecordedJob, NoEntry> {
     match record {
-        Recorded { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
-        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
+        RecordedJob { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
+        RecordedJob { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
         record => Ok(record),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::trace::TraceError;
-use crate::trace::recorded::Names;
+use crate::trace::recorded::JobNames;
 use crate::trace::table::{self, NoEntry, Read};
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
@@ -111,7 +111,7 @@ fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
 /// # Errors
 /// If a column is missing.
 pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Result<Read<Job>, TraceError> {
-    let mut names = Names::default();
+    let mut names = JobNames::default();
     let arrival: &[&str] = &["submit_s", "time", "timestamp"];
     let gpus: &[&str] = &["num_gpus", "num_replicas"];
     table::read(text, b',', &[arrival, &["application"], gpus, &["batch_size"]], |cells| {

@@ -3,12 +3,12 @@
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters,
-    Placement, Policy, Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound,
-    verify,
+    Budget, Certificate, Decision, HeldPlacement, HoldStage, Horizon, HorizonParameters, JobModel,
+    Parameters, Placement, Policy, Problem, Repacking, Sharing, Slot, TraceBound, bound_of_prices,
+    trace_bound, verify,
 };
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn arriving(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Problem {
 /// The mean completion time under a policy; `None` if not all jobs end.
 fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
     let mut empty = problem.clone();
-    let entry = |(place, model): (usize, JobModel)| Entry {
+    let entry = |(place, model): (usize, JobModel)| TraceJob {
         arrival: model.progress.arrival,
         model,
         restart_cost: Some(Seconds(restart)),
@@ -98,7 +98,7 @@ fn one_runs_one_comes(movable: bool) -> Problem {
     let mut problem = problems::problem(&["v100"], &[&[2]], jobs);
     let slots = vec![Slot { node: 0, gpu_type: 0, count: 2 }];
     let epoch = Placement::new(&problem, 0, &slots, Sharing::Balanced).expect("legal").epoch.total();
-    let stage = Stage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
     problem.jobs[0].progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
     problem
 }
@@ -307,7 +307,7 @@ proptest! {
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
                 let epoch = placements[0].epoch.total();
-                let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+                let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
                 now.jobs[job].progress.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
             }
         }

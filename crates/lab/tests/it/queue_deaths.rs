@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, Inquiry, JobState, Kind, Observation, Outcome, Phase, PlannedSubmission, Run, State,
-    SubmissionKey, World,
+    Amendment, Answer, GpuRequest, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
+    State, SubmissionKey, World,
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
@@ -60,7 +60,7 @@ impl World for Seer {
     /// At first, four V100 are best; then two of them; later, the T4 are free.
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         let now = self.world.now().0;
-        let wait = |kind: &Kind| match (kind.gpu_type == gpu("t4"), kind.per_node) {
+        let wait = |kind: &GpuRequest| match (kind.gpu_type == gpu("t4"), kind.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),
             (true, _) => (50.0, 50.0),
             (false, 4) if now < 90.0 => (1.0, 20.0),

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use hsched_engine::{
-    Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
-    Submission, SubmissionRecord, requests, step,
+    Action, Answer, Event, GpuRequest, Inquiry, JobState, Knows, Listing, Phase, SpeedsOf, Stage, State,
+    Step, Submission, SubmissionRecord, requests, step,
 };
 use hsched_model::{
     Cluster, JobId, Node, Partition, QueueChoice, RequestOption, SbatchOptions, Seconds, Time,
@@ -35,8 +35,8 @@ fn full() -> Cluster {
     cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 4, "allocated")])
 }
 
-fn kind(per_node: u32, gpu_type: &str) -> Kind {
-    Kind { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
+fn kind(per_node: u32, gpu_type: &str) -> GpuRequest {
+    GpuRequest { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
 }
 
 /// The job, pending for four V100, with a script that also works on fewer.
@@ -132,7 +132,7 @@ pub fn answer(
     cluster: &Cluster,
     inquiry: &Inquiry,
     stays: f64,
-    wait: &dyn Fn(&Kind) -> (f64, f64),
+    wait: &dyn Fn(&GpuRequest) -> (f64, f64),
 ) -> JobStartEstimates {
     let (rules, snapshot) = (rules(), snapshot(cluster));
     let listing = Listing {
@@ -149,7 +149,7 @@ pub fn answer(
     let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
     let hours = |time: f64| Some(Seconds(time * HOUR));
     let estimate = |request: RequestOption| {
-        let (anew, in_place) = wait(&Kind::asked(&request));
+        let (anew, in_place) = wait(&GpuRequest::asked(&request));
         let can_change = inquiry.in_place(&request, &rules.defaults).is_some();
         RequestStartEstimate { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }
     };
@@ -167,7 +167,13 @@ pub fn answer(
 }
 
 /// A step with a queue that estimates starts.
-fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
+fn take(
+    state: &State,
+    at: f64,
+    cluster: &Cluster,
+    stays: f64,
+    wait: &dyn Fn(&GpuRequest) -> (f64, f64),
+) -> Step {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let rules = rules();
@@ -184,7 +190,7 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
 fn a_job_begins_with_the_request_that_is_done_first() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
-    let wait = |kind: &Kind| {
+    let wait = |kind: &GpuRequest| {
         (
             if kind.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][kind.per_node as usize - 1] },
             0.0,
@@ -193,7 +199,8 @@ fn a_job_begins_with_the_request_that_is_done_first() {
     let begun = take(&jobs, 1.0, &full(), 0.0, &wait);
     assert_eq!(words(&begun.actions), ["submit a on 2 v100"]);
     let Action::Submit(run) = &begun.actions[0] else { panic!() };
-    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|spare| Kind::of(spare)).collect();
+    let spares: Vec<Option<GpuRequest>> =
+        run.submissions[0].spares.iter().map(|spare| GpuRequest::of(spare)).collect();
     assert_eq!(spares, [Some(kind(1, "v100")), Some(kind(3, "v100")), Some(kind(4, "v100"))]);
     assert!(run.submissions[0].race);
 }
@@ -203,16 +210,16 @@ fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
     let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     // One T4 takes twenty hours; four V100 start in one.
-    let soon = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
+    let soon = |kind: &GpuRequest| (if kind.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
-    let late = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let late = |request_kind: &GpuRequest| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
 }
 
 #[test]
 fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer() {
     let before = state(vec![pending()]);
-    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let changed = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
     // If the process dies here, the state contains the intent, and the request is made again.
@@ -250,11 +257,11 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let watch_rules = rules();
     let asked = step(before.clone(), Time(1.0), &[], &cluster, &watch_rules, &mut planner);
     // The same GPUs start sooner with a longer limit.
-    let wait = |request_kind: &Kind| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
+    let wait = |request_kind: &GpuRequest| (50.0, if *request_kind == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
         let is_for = |request_start_estimate: &&RequestStartEstimate| {
-            Kind::asked(&request_start_estimate.request) == kind(gpus, "v100")
+            GpuRequest::asked(&request_start_estimate.request) == kind(gpus, "v100")
         };
         let request = start_estimates.requests.iter().filter(is_for);
         request
@@ -292,7 +299,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // A T4, on which the job takes twenty hours, is free at once; four V100, on which it takes two and a
     // half, are free much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
-    let wait = |request_kind: &Kind| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let wait = |request_kind: &GpuRequest| (if *request_kind == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
     let begun = |hours: f64, job: JobState| {
         let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
         let then = take(&state(vec![job]), 1.0, &cluster, 0.0, &wait);
@@ -336,7 +343,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
 #[test]
 fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
     let mut before = state(vec![pending()]);
-    let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+    let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
     let Phase::Submitted(submissions) = &mut before.jobs[0].phase else { panic!() };
     submissions[0].attempt.reason = Some("BadConstraints".into());
     let undone = take(&before, 1.0, &full(), 20.0, &wait);
@@ -359,7 +366,7 @@ fn own_key(state: &State) -> hsched_engine::SubmissionKey {
 #[test]
 fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_started() {
     let before = state(vec![pending()]);
-    let wait = |kind: &Kind| (if kind.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
+    let wait = |kind: &GpuRequest| (if kind.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
     let beside = take(&before, 1.0, &full(), 20.0, &wait);
     assert_eq!(words(&beside.actions), ["submit a on 4 t4"]);
     let Action::Submit(run) = &beside.actions[0] else { panic!() };
@@ -397,7 +404,7 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let mut planner = planner(policy.as_mut());
         let rules = rules();
         let asked = step(before.clone(), Time(1.0), &[], &cluster, &rules, &mut planner);
-        let wait = |kind: &Kind| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
+        let wait = |kind: &GpuRequest| (50.0, if kind.per_node == 2 { 1.0 } else { 30.0 });
         let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
         start_estimates.stays.iter_mut().for_each(|stay| *stay = Some(Seconds(20.0 * HOUR)));
         planner.start_estimates = Some(vec![start_estimates]);

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
 use hsched_lab::replay::{
-    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
+    EventKind, Figures, Hooks, Incidents, Loses, Options, Outage, ReplayError, ReplayEvent, ReplayRecord,
+    Trace, TraceJob, replay,
 };
 use hsched_model::{Seconds, Time};
 use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
@@ -17,7 +18,7 @@ use hsched_problems::problems;
 /// A trace of jobs with their arrivals on the nodes of a problem.
 pub fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
     problem.jobs.clear();
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: None,
@@ -37,7 +38,11 @@ fn no_restart() -> Options {
 }
 
 /// Replays a trace and collects the events.
-fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(Record, Vec<Event>), ReplayError> {
+fn play(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+) -> Result<(ReplayRecord, Vec<ReplayEvent>), ReplayError> {
     let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let mut events = Vec::new();
     let hooks =
@@ -79,7 +84,7 @@ fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
     for policy in registry().names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
         let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
-        let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
+        let jobs = |played: Result<(ReplayRecord, _), _>| played.map(|(record, _)| record.jobs).ok();
         assert_eq!(jobs(one), jobs(other), "{policy}");
     }
 }
@@ -133,15 +138,15 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     // Two epochs are saved and two are left when the node is back.
     let (record, events) = play(&trace, &options, "fifo").expect("a replay");
     assert_near(&[record.jobs[0].completed.expect("an end").0], &[1200.0]);
-    let kinds: Vec<(f64, Kind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
+    let kinds: Vec<(f64, EventKind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
     let expected = [
-        (0.0, Kind::Arrived),
-        (0.0, Kind::Started),
-        (250.0, Kind::Failed),
-        (250.0, Kind::NodeDown),
-        (1000.0, Kind::Started),
-        (1000.0, Kind::NodeBack),
-        (1200.0, Kind::Completed),
+        (0.0, EventKind::Arrived),
+        (0.0, EventKind::Started),
+        (250.0, EventKind::Failed),
+        (250.0, EventKind::NodeDown),
+        (1000.0, EventKind::Started),
+        (1000.0, EventKind::NodeBack),
+        (1200.0, EventKind::Completed),
     ];
     assert_eq!(kinds, expected);
     // A job that fails all the time says so.
@@ -286,20 +291,25 @@ struct Seen {
 }
 
 /// Checks a replay by its events: no GPU is used twice, none of a node that is down, and all work is done.
-fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Result<(), TestCaseError> {
+fn check(
+    trace: &Trace,
+    options: &Options,
+    policy: &str,
+    events: &[ReplayEvent],
+) -> Result<(), TestCaseError> {
     let mut models = vec![None; trace.jobs.len()];
     for entry in &trace.jobs {
         models[entry.place] = Some(&entry.model);
     }
     let mut seen = vec![Seen::default(); trace.jobs.len()];
     let mut down: Vec<bool> = vec![false; trace.problem.nodes.len()];
-    let mut moments: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
+    let mut moments: BTreeMap<u64, Vec<&ReplayEvent>> = BTreeMap::new();
     for event in events {
         moments.entry(event.at.0.to_bits()).or_default().push(event);
     }
     for events in moments.values_mut() {
         // A failed job may start again at once, and a start sorts before a failure by kind.
-        events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
+        events.sort_by_key(|event| matches!(event.kind, EventKind::Started | EventKind::Moved));
         for event in events {
             let now = event.at.0;
             let train = |progress: &mut Seen| {
@@ -308,13 +318,13 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                 }
             };
             if let Some(node) = event.node {
-                down[node] = event.kind == Kind::NodeDown;
+                down[node] = event.kind == EventKind::NodeDown;
             }
             let Some(job) = event.job else { continue };
             let progress = &mut seen[job];
             let model = models[job].expect("a job");
             match event.kind {
-                Kind::Started | Kind::Moved => {
+                EventKind::Started | EventKind::Moved => {
                     let ran = progress.trains.is_some();
                     train(progress);
                     if ran && options.loses == Loses::Epoch {
@@ -331,26 +341,30 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                     progress.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
                     progress.slots.clone_from(&event.slots);
                 }
-                Kind::Stopped => {
+                EventKind::Stopped => {
                     train(progress);
                     if options.loses == Loses::Epoch {
                         progress.done = (progress.done + 1e-9).floor();
                     }
                     progress.slots.clear();
                 }
-                Kind::Failed => {
+                EventKind::Failed => {
                     train(progress);
                     progress.done = (progress.done + 1e-9).floor();
                     progress.slots.clear();
                 }
-                Kind::Completed => {
+                EventKind::Completed => {
                     train(progress);
                     progress.slots.clear();
                     let work = model.progress.work;
                     prop_assert!((progress.done - work).abs() < 1e-6 * work, "{} of {work}", progress.done);
                 }
-                Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
-                }
+                EventKind::Arrived
+                | EventKind::Round
+                | EventKind::Task
+                | EventKind::Queued
+                | EventKind::NodeDown
+                | EventKind::NodeBack => {}
             }
         }
         let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();

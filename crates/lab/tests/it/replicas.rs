@@ -1,7 +1,7 @@
 //! Replicas of several GPUs over time: every policy that supports them ends all jobs, uses whole replicas,
 //! and stays above the lower bound.
 
-use hsched_lab::replay::{Event, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Hooks, Options, ReplayEvent, Trace, replay};
 use hsched_lab::{find_over_time, registry};
 use hsched_model::Seconds;
 use hsched_plan::{JobModel, Parameters, PolicyError, Problem, ReplicaModel, Sharing, Slot, trace_bound};
@@ -57,7 +57,7 @@ proptest! {
         for name in policies() {
             let mut policy = find_over_time(name, &Parameters::default()).expect("a policy");
             let mut torn = None;
-            let mut event = |event: &Event| {
+            let mut event = |event: &ReplayEvent| {
                 let Some(model) = event.job.map(|job| &models[job]) else { return };
                 let is_whole = |slot: &Slot| slot.count.is_multiple_of(model.block(slot.gpu_type));
                 if !event.slots.iter().all(is_whole) {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use hsched_lab::registry;
-use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Decision, Eligibility, ExecutionMode, Forecast, HeldPlacement, JobModel, Memory, Moves,
-    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, Stage, TypeLimit, verify,
+    Budget, Decision, Eligibility, ExecutionMode, HeldPlacement, HoldStage, JobModel, Memory, Moves,
+    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, TypeLimit, WaitForecast, verify,
 };
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 /// Places a job on its GPUs after one complete epoch, at the begin of the next.
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
-    let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
     let progress = &mut problem.jobs[job].progress;
     progress.started = Some(Time(0.0));
     progress.holds = vec![HeldPlacement { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
@@ -55,7 +55,7 @@ pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
 /// Marks a running job as being stopped, while Slurm still counts its GPUs as in use.
 pub fn stop(problem: &mut Problem, job: usize) {
     let hold = &mut problem.jobs[job].progress.holds[0];
-    hold.stage = Stage::Leaving { started: true, gives_back: true };
+    hold.stage = HoldStage::Leaving { started: true, gives_back: true };
     for slot in hold.slots.clone() {
         problem.nodes[slot.node].gpus[slot.gpu_type] -= slot.count;
     }
@@ -81,8 +81,8 @@ pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
 }
 
 /// The answer that a job would wait this long for the V100.
-fn forecast(job: usize, seconds: f64) -> Forecast {
-    Forecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
+fn forecast(job: usize, seconds: f64) -> WaitForecast {
+    WaitForecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     let progress = &mut problem.jobs[0].progress;
     (progress.work_left, progress.epochs_left) = (2.0, 2);
     assert_eq!(given(&with(&problem, 0.0)).len(), 1);
-    let Stage::Running { under_way, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
+    let HoldStage::Running { under_way, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *under_way = 390.0;
@@ -160,7 +160,7 @@ fn wrong_shares_are_put_right_where_that_pays() {
     let mut problem = two_gpus(vec![JobModel { max_gpus: 2, ..job("a", 10) }]);
     run(&mut problem, 0, &[T4, V100]);
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
-    let Stage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
+    let HoldStage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *epoch *= 1.1;
@@ -175,7 +175,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
         slots: vec![V100],
         since: Time(since),
         epoch: 100.0,
-        stage: Stage::Queued,
+        stage: HoldStage::Queued,
     };
     problem.now = Time(1000.0);
     problem.jobs[0].progress.holds = vec![hold(500.0)];
@@ -194,7 +194,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
         JobModel { max_gpus: most, global_batch: 400, ..job }
     };
     let jobs = [(0.0, linear(2000, 2)), (300.0, linear(400, 2))];
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: Some(Seconds(60.0)),
@@ -236,7 +236,9 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
                 .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
             if let Some(slot) = held_slot.flatten() {
                 run(&mut problem, job, &[slot]);
-                if let Stage::Running { movable: flag, .. } = &mut problem.jobs[job].progress.holds[0].stage {
+                if let HoldStage::Running { movable: flag, .. } =
+                    &mut problem.jobs[job].progress.holds[0].stage
+                {
                     *flag = movable;
                 }
             }
@@ -263,7 +265,7 @@ fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
             return plan;
         }
         let answers = plan.questions.into_iter();
-        let answer = |(job, placement): (usize, Placement)| Forecast {
+        let answer = |(job, placement): (usize, Placement)| WaitForecast {
             job,
             slots: placement.slots,
             wait: Some(Seconds(0.0)),
@@ -280,7 +282,7 @@ fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseErr
         let progress = &problem.jobs[*job].progress;
         let Some(hold) = progress.holds.first() else { continue };
         prop_assert!(matches!(decision, Decision::Place { .. }), "it stops a job: {plan:?}");
-        let may_move = progress.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
+        let may_move = progress.saves && matches!(hold.stage, HoldStage::Running { movable: true, .. });
         prop_assert!(may_move, "it touches a job: {plan:?}");
         stopped.push(*job);
     }

@@ -6,7 +6,7 @@ use hsched_engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedSite, SimulatedWorld, When};
+use hsched_lab::simulate::{Delays, Incident, IncidentTime, Saving, SimulatedSite, SimulatedWorld};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
@@ -284,8 +284,9 @@ fn a_node_takes_its_jobs_with_it() {
     let job = jobs(text).remove(0);
     let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
     site.delays.node_down = Seconds(5.0);
-    let dies = Incident::NodeDies { node: node("v2"), when: When::Reported { job: name("a"), epoch: 2 } };
-    let returns = Incident::NodeReturns { node: node("v2"), when: When::At(Time(FIRST.0 + 50.0)) };
+    let dies =
+        Incident::NodeDies { node: node("v2"), when: IncidentTime::Reported { job: name("a"), epoch: 2 } };
+    let returns = Incident::NodeReturns { node: node("v2"), when: IncidentTime::At(Time(FIRST.0 + 50.0)) };
     let mut submitter = Submitter::new(site, vec![dies, returns]);
     let (_, placement) = submitter.submit("r1", &job, 0);
     submitter.world.pass(Seconds(2.0 * placement.epoch.total() + 4.9));

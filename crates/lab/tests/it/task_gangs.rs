@@ -2,10 +2,10 @@
 //! waiting jobs.
 
 use hsched_lab::find_over_time;
-use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
+use hsched_lab::replay::{EventKind, Hooks, Options, ReplayEvent, ReplayRecord, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
+    Budget, HeldPlacement, HoldStage, JobModel, Parameters, Policy, Problem, Rounds, Slot, TypeLimit,
 };
 
 use hsched_problems::problems;
@@ -21,9 +21,9 @@ fn play(
     jobs: Vec<(f64, JobModel)>,
     cost: f64,
     policy: &mut dyn Policy,
-) -> (Record, Vec<Event>) {
+) -> (ReplayRecord, Vec<ReplayEvent>) {
     problem.jobs.clear();
-    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| TraceJob {
         model,
         arrival: Time(arrival),
         restart_cost: None,
@@ -56,8 +56,8 @@ fn one_gpu() -> Problem {
     problems::problem(&["v100"], &[&[1]], Vec::new())
 }
 
-fn ends(record: &Record) -> Vec<f64> {
-    let end = |job: &hsched_lab::replay::JobRecord| job.completed.expect("an end").0;
+fn ends(record: &ReplayRecord) -> Vec<f64> {
+    let end = |job: &hsched_lab::replay::ReplayedJob| job.completed.expect("an end").0;
     record.jobs.iter().map(|job| (end(job) * 1e6).round() / 1e6).collect()
 }
 
@@ -68,7 +68,7 @@ fn fewer_gpus_than_tasks_accumulate_and_more_are_left_alone() {
     let four = problems::problem(&["v100"], &[&[4]], Vec::new());
     let (record, events) = play(four, vec![(0.0, job("a", 4, 2, &[100.0]))], 0.0, hare().as_mut());
     assert_eq!(ends(&record), [200.0]);
-    let started = events.iter().find(|event| event.kind == Kind::Started).expect("a start");
+    let started = events.iter().find(|event| event.kind == EventKind::Started).expect("a start");
     assert_eq!(started.slots.iter().map(|slot| slot.count).sum::<u32>(), 2);
 }
 
@@ -81,7 +81,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
     assert_eq!(ends(&record), [4460.0, 1600.0]);
     // Turns on the same GPU are not moves.
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
-    let stopped = events.iter().find(|event| event.kind == Kind::Stopped).expect("a stop");
+    let stopped = events.iter().find(|event| event.kind == EventKind::Stopped).expect("a stop");
     assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);
 }
 
@@ -135,7 +135,7 @@ fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
         let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![model]);
         problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
         let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
-        let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+        let stage = HoldStage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
         let progress = &mut problem.jobs[0].progress;
         progress.started = Some(Time(0.0));
         progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch: 100.0, stage }];

@@ -1,7 +1,7 @@
 //! Hare against the optimum: tiny cases are solved by an independent branch-and-bound search.
 
 use hsched_lab::hare::{Assign, order, schedule};
-use hsched_plan::kit::{Gpu, TaskJob, TaskRun, Tasks};
+use hsched_plan::kit::{TaskGpu, TaskJob, TaskRun, Tasks};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -14,8 +14,8 @@ fn any_case(seed: u64, most_tasks: u64) -> Tasks {
     let types: usize = random.random_range(1..=3);
     let counts: Vec<u32> = (0..types).map(|_| random.random_range(1..=2)).collect();
     let gpus =
-        (0..types).flat_map(|ty| (0..counts[ty]).map(move |index| Gpu { node: ty, gpu_type: ty, index }));
-    let gpus: Vec<Gpu> = gpus.collect();
+        (0..types).flat_map(|ty| (0..counts[ty]).map(move |index| TaskGpu { node: ty, gpu_type: ty, index }));
+    let gpus: Vec<TaskGpu> = gpus.collect();
     let (mut jobs, mut all) = (Vec::new(), 0);
     while all < most_tasks {
         let (rounds, scale): (u64, u64) = (random.random_range(1..=3), random.random_range(1..=3));

@@ -21,7 +21,7 @@ pub struct Gpu {
     pub compute_capability: Option<f64>,
     /// Form factor: `pcie`, `sxm4`, `nvl`.
     pub form: Option<String>,
-    pub memory: Memory,
+    pub memory: GpuMemory,
     pub tflops: Tflops,
     /// MIG profiles, such as `3g.20gb`; empty if it does not support MIG.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct Gpu {
 /// A GPU's own memory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct GpuMemory {
     /// Size as given in the product name.
     pub gb: u32,
     /// Kind of memory, such as `hbm2e`.

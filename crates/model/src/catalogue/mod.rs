@@ -6,6 +6,6 @@ mod gpu;
 mod recognise;
 mod table;
 
-pub use self::gpu::{Gpu, Memory, Tflops};
-pub use self::recognise::{Recognised, Slice, count_for, nominal_watts, recognise, reference_units};
+pub use self::gpu::{Gpu, GpuMemory, Tflops};
+pub use self::recognise::{MigSlice, Recognised, count_for, nominal_watts, recognise, reference_units};
 pub use self::table::{gpus, names, source, spellings};

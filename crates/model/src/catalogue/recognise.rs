@@ -16,12 +16,12 @@ pub struct Recognised {
     /// Never empty; several if the name is ambiguous.
     pub gpus: Vec<&'static Gpu>,
     /// The slice of such a GPU; `None` means the whole GPU.
-    pub slice: Option<Slice>,
+    pub slice: Option<MigSlice>,
 }
 
 /// A MIG slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct MigSlice {
     /// Such as `3g.20gb`.
     pub profile: String,
     /// Number of the GPU's compute slices, of 7, or of 4 on some models.
@@ -114,8 +114,11 @@ pub fn recognise(name: &str) -> Option<Recognised> {
     };
     let profile = profile.to_ascii_lowercase();
     let (compute, memory) = profile.strip_suffix("gb")?.split_once("g.")?;
-    let slice =
-        Slice { compute: compute.parse().ok()?, memory_gb: memory.parse().ok()?, profile: profile.clone() };
+    let slice = MigSlice {
+        compute: compute.parse().ok()?,
+        memory_gb: memory.parse().ok()?,
+        profile: profile.clone(),
+    };
     let mut gpus = if parent.is_empty() { gpus().iter().collect() } else { whole(parent)? };
     gpus.retain(|gpu| gpu.mig.contains(&profile));
     (!gpus.is_empty()).then_some(Recognised { gpus, slice: Some(slice) })

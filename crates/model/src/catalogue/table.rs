@@ -9,14 +9,14 @@ use super::gpu::Gpu;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct CatalogueFile {
     sources: BTreeMap<String, String>,
     spellings: BTreeMap<String, String>,
     gpu: Vec<Gpu>,
 }
 
 #[expect(clippy::expect_used, reason = "the text is part of the program, and tests read it")]
-static TABLE: LazyLock<Table> =
+static TABLE: LazyLock<CatalogueFile> =
     LazyLock::new(|| toml::from_str(include_str!("gpus.toml")).expect("gpus.toml is a table of GPUs"));
 
 /// Returns all GPUs, by age.

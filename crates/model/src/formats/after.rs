@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::ValueError;
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{ErrorId, Job, JobName};
 
 /// Reads the names of a job's predecessors: one, or a list.
-pub(super) fn read(value: &Value<'_>) -> Option<Vec<JobName>> {
-    let name = |item: &Value<'_>| {
+pub(super) fn read(value: &ReaderValue<'_>) -> Option<Vec<JobName>> {
+    let name = |item: &ReaderValue<'_>| {
         item.parsed(|text| {
             JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
         })
@@ -19,7 +19,7 @@ pub(super) fn read(value: &Value<'_>) -> Option<Vec<JobName>> {
 
 /// Returns the jobs of a file; each entry has its expanded jobs. Names that are not in the file are kept,
 /// because they may refer to jobs added earlier.
-pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
+pub(super) fn settled(mut entries: Vec<(ReaderValue<'_>, Vec<Job>)>) -> Vec<Job> {
     let variants: BTreeMap<JobName, Vec<JobName>> = entries
         .iter()
         .filter_map(|(entry, jobs)| {
@@ -91,7 +91,7 @@ fn can_start<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeSet<JobName> {
 }
 
 /// Returns the value of a key of a job, even if other keys are invalid.
-fn field<'a>(entry: &Value<'a>, key: &str) -> Option<Value<'a>> {
+fn field<'a>(entry: &ReaderValue<'a>, key: &str) -> Option<ReaderValue<'a>> {
     entry.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 

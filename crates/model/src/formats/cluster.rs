@@ -7,7 +7,7 @@ use super::duration::parse_duration;
 use super::gpus::{by_type, parse_type};
 use super::launch::slurm_name;
 use super::problem::{Problems, ValueError, quoted};
-use super::reader::{Fields, Value, all, read_file, with_nearest};
+use super::reader::{Fields, ReaderValue, all, read_file, with_nearest};
 use super::size::parse_size;
 use crate::{
     BitRate, Cluster, ErrorId, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Seconds, Usage,
@@ -41,7 +41,7 @@ const NODE_LIMIT: usize = 100_000;
 
 /// Data collected while reading the nodes.
 #[derive(Default)]
-struct Seen {
+struct NodeTally {
     /// Line on which a node was first named.
     lines: BTreeMap<String, usize>,
     gpus: u64,
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Cluster, Problems> {
         let fields = root.fields(&KEYS);
         let network = fields.or("network_gbps", None, |value| rate(value).map(Some));
         let intra_node = fields.or("intra_node_gbps", None, |value| rate(value).map(Some));
-        let mut seen = Seen::default();
+        let mut seen = NodeTally::default();
         let nodes = fields
             .required("nodes")
             .and_then(|value| all(value.items().iter().map(|item| read_nodes(item, &mut seen))));
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Result<Cluster, Problems> {
 }
 
 /// Reads one entry, which describes all nodes of its hostlist.
-fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
+fn read_nodes(value: &ReaderValue<'_>, seen: &mut NodeTally) -> Option<Vec<Node>> {
     let fields = value.fields(&NODE_KEYS);
     let names = fields.required("name").and_then(|value| read_names(value, seen));
     let gpus = fields.or("gpus", Vec::new(), read_counts);
@@ -85,10 +85,11 @@ fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
     if let (Some(names), Some(gpus)) = (&names, &gpus) {
         seen.count_gpus(names.len(), gpus, value);
     }
-    let text = |key| fields.or(key, None, |value: &Value<'_>| value.text().map(|text| Some(text.to_owned())));
+    let text =
+        |key| fields.or(key, None, |value: &ReaderValue<'_>| value.text().map(|text| Some(text.to_owned())));
     let intra_node = fields.or("intra_node_gbps", None, |value| rate(value).map(Some));
-    let amount = |value: &Value<'_>| value.whole(0..=u64::MAX);
-    let size = |value: &Value<'_>| value.parsed(parse_size).map(|size| size.0);
+    let amount = |value: &ReaderValue<'_>| value.whole(0..=u64::MAX);
+    let size = |value: &ReaderValue<'_>| value.parsed(parse_size).map(|size| size.0);
     let (cpus, memory) = (usage(&fields, "cpus", amount), usage(&fields, "memory", size));
     let (state, reason) = (text("state"), text("reason"));
     let partitions = fields.or("partitions", Vec::new(), read_words);
@@ -112,7 +113,7 @@ fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
     Some(names.into_iter().map(|name| Node { name, ..template.clone() }).collect())
 }
 
-fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
+fn read_names(value: &ReaderValue<'_>, seen: &mut NodeTally) -> Option<Vec<NodeName>> {
     let names = value.parsed(|text| {
         hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
     })?;
@@ -141,8 +142,8 @@ fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
     }))
 }
 
-impl Seen {
-    fn count_gpus(&mut self, nodes: usize, gpus: &[GpuStock], value: &Value<'_>) {
+impl NodeTally {
+    fn count_gpus(&mut self, nodes: usize, gpus: &[GpuStock], value: &ReaderValue<'_>) {
         let each: u64 = gpus.iter().map(|stock| u64::from(stock.total)).sum();
         self.gpus = self.gpus.saturating_add(each.saturating_mul(nodes as u64));
         if self.gpus > GPU_LIMIT && !self.too_many_gpus {
@@ -154,7 +155,7 @@ impl Seen {
 }
 
 /// Reads `{type: count}` in the file's order, which is the order of the node's devices.
-fn read_counts(value: &Value<'_>) -> Option<Vec<(GpuType, u32)>> {
+fn read_counts(value: &ReaderValue<'_>) -> Option<Vec<(GpuType, u32)>> {
     all(value.entries().into_iter().map(|(key, item)| {
         let gpu_type = item.accept(parse_type(key));
         let limit = u32::try_from(GPU_LIMIT).unwrap_or(u32::MAX);
@@ -193,7 +194,7 @@ fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<Gp
 }
 
 /// Reports types that the node does not have.
-fn check_types(value: &Value<'_>, counts: &[(GpuType, u32)]) {
+fn check_types(value: &ReaderValue<'_>, counts: &[(GpuType, u32)]) {
     for (key, item) in value.entries_quietly() {
         if !counts.iter().any(|(gpu_type, _)| gpu_type.as_str() == key) {
             let error = ValueError::new("is not among the node's gpus").id(ErrorId::ClusterFile);
@@ -204,7 +205,7 @@ fn check_types(value: &Value<'_>, counts: &[(GpuType, u32)]) {
 }
 
 /// Reads `KEY` and `KEY_used`; `None` if they are missing or invalid.
-fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64>) -> Option<Usage> {
+fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&ReaderValue<'_>) -> Option<u64>) -> Option<Usage> {
     let used_key = format!("{key}_used");
     let total = fields.or(key, None, |value| read(value).map(Some));
     let used = fields.or(&used_key, 0, &read);
@@ -214,12 +215,12 @@ fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64
     Some(Usage { total: total.flatten()?, used: used? })
 }
 
-fn read_partitions(value: &Value<'_>) -> Option<Vec<Partition>> {
+fn read_partitions(value: &ReaderValue<'_>) -> Option<Vec<Partition>> {
     let mut seen = BTreeSet::new();
     all(value.items().iter().map(|item| {
         let fields = item.fields(&["name", "default", "max_time"]);
         let name = fields.required("name").and_then(|value| value.parsed(slurm_name));
-        let default = fields.or("default", false, Value::switch);
+        let default = fields.or("default", false, ReaderValue::switch);
         let max_time = fields.or("max_time", None, |value| value.parsed(limit));
         let name = name?;
         if !seen.insert(name.clone()) {
@@ -239,11 +240,11 @@ fn limit(text: &str) -> Result<Option<Seconds>, ValueError> {
     }
 }
 
-fn rate(value: &Value<'_>) -> Option<BitRate> {
+fn rate(value: &ReaderValue<'_>) -> Option<BitRate> {
     value.ranged(BitRate::new, "above 0 Gbit/s")
 }
 
-fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
+fn read_words(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     all(value.items().iter().map(|item| item.text().map(ToOwned::to_owned)))
 }
 

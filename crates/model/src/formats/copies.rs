@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::problem::ValueError;
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::{ErrorId, Job, JobName};
 
 /// Returns the jobs of an entry, with one job for each copy; `lines` has the names in use.
 pub(super) fn forked(
-    item: &Value<'_>,
+    item: &ReaderValue<'_>,
     jobs: Vec<Job>,
     lines: &mut BTreeMap<JobName, usize>,
 ) -> Option<Vec<Job>> {

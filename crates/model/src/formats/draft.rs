@@ -1,11 +1,11 @@
 //! A job under construction: its keys are read one by one according to the table of keys.
 
 use super::job_keys::{JobKey, Needed, job_keys};
-use super::reader::{Fields, Value};
+use super::reader::{Fields, ReaderValue};
 use crate::{Job, JobName};
 
 /// A partially read job, for checks that involve several keys.
-pub(super) struct Draft<'a> {
+pub(super) struct JobDraft<'a> {
     /// Contains the default of a missing or invalid key.
     pub(super) job: Job,
     fields: Fields<'a>,
@@ -13,7 +13,7 @@ pub(super) struct Draft<'a> {
     wrong: Vec<&'static str>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> JobDraft<'a> {
     /// Reads all keys of a job; a job that never `runs` may lack a command.
     pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
         let mut job = Job::only_planned(JobName::new("x").ok()?, 1, 1, 1);
@@ -31,7 +31,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the value of a key in the file.
-    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<&ReaderValue<'a>> {
         self.fields.get(key)
     }
 
@@ -60,7 +60,7 @@ fn read_keys(
     keys.filter(|key| !is_sound(key)).map(|key| key.name).collect()
 }
 
-fn read_value(key: &JobKey, value: &Value<'_>, job: &mut Job) -> Option<()> {
+fn read_value(key: &JobKey, value: &ReaderValue<'_>, job: &mut Job) -> Option<()> {
     if key.inner.is_empty() {
         return (key.read)(value, job);
     }

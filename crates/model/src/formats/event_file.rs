@@ -67,10 +67,10 @@ fn event(bytes: &[u8], scalars: &mut Scalars) -> Result<(), Damaged> {
     let (mut step, mut values) = (0, Vec::new());
     for field in fields(bytes) {
         match field? {
-            (2, Field::Number(number)) => step = number,
-            (5, Field::Bytes(summary)) => {
+            (2, ProtocolField::Number(number)) => step = number,
+            (5, ProtocolField::Bytes(summary)) => {
                 for part in fields(summary) {
-                    if let (1, Field::Bytes(value)) = part? {
+                    if let (1, ProtocolField::Bytes(value)) = part? {
                         values.extend(scalar(value)?);
                     }
                 }
@@ -89,9 +89,9 @@ fn scalar(bytes: &[u8]) -> Result<Option<(String, f64)>, Damaged> {
     let (mut tag, mut number) = (String::new(), None);
     for field in fields(bytes) {
         match field? {
-            (1, Field::Bytes(name)) => tag = String::from_utf8_lossy(name).into_owned(),
-            (2, Field::Word(bits)) => number = Some(f64::from(f32::from_le_bytes(bits))),
-            (8, Field::Bytes(tensor)) => number = number.or(tensor_scalar(tensor)?),
+            (1, ProtocolField::Bytes(name)) => tag = String::from_utf8_lossy(name).into_owned(),
+            (2, ProtocolField::Word(bits)) => number = Some(f64::from(f32::from_le_bytes(bits))),
+            (8, ProtocolField::Bytes(tensor)) => number = number.or(tensor_scalar(tensor)?),
             _ => {}
         }
     }
@@ -103,12 +103,12 @@ fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
     let (mut kind, mut content, mut sides) = (0, &[][..], 0);
     for field in fields(bytes) {
         match field? {
-            (1, Field::Number(number)) => kind = number,
+            (1, ProtocolField::Number(number)) => kind = number,
             // A shape with dimensions is not a scalar.
-            (2, Field::Bytes(shape)) => sides = shape.len(),
-            (4..=6, Field::Bytes(bytes)) => content = bytes,
-            (5, Field::Word(bits)) => return Ok(Some(f64::from(f32::from_le_bytes(bits)))),
-            (6, Field::Long(bits)) => return Ok(Some(f64::from_le_bytes(bits))),
+            (2, ProtocolField::Bytes(shape)) => sides = shape.len(),
+            (4..=6, ProtocolField::Bytes(bytes)) => content = bytes,
+            (5, ProtocolField::Word(bits)) => return Ok(Some(f64::from(f32::from_le_bytes(bits)))),
+            (6, ProtocolField::Long(bits)) => return Ok(Some(f64::from_le_bytes(bits))),
             _ => {}
         }
     }
@@ -120,7 +120,7 @@ fn tensor_scalar(bytes: &[u8]) -> Result<Option<f64>, Damaged> {
 }
 
 /// A field of a protocol buffer.
-enum Field<'a> {
+enum ProtocolField<'a> {
     Number(u64),
     Long([u8; 8]),
     Bytes(&'a [u8]),
@@ -128,7 +128,7 @@ enum Field<'a> {
 }
 
 /// Returns the fields of a protocol buffer with their numbers, up to the first invalid one.
-fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Field<'_>), Damaged>> {
+fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, ProtocolField<'_>), Damaged>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -142,16 +142,16 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Field<'_>), Damaged
     })
 }
 
-fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
+fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, ProtocolField<'a>)> {
     let key = take_number(rest)?;
     let field = match key & 7 {
-        0 => Field::Number(take_number(rest)?),
-        1 => Field::Long(*take(rest, 8)?.first_chunk()?),
+        0 => ProtocolField::Number(take_number(rest)?),
+        1 => ProtocolField::Long(*take(rest, 8)?.first_chunk()?),
         2 => {
             let length = usize::try_from(take_number(rest)?).ok()?;
-            Field::Bytes(take(rest, length)?)
+            ProtocolField::Bytes(take(rest, length)?)
         }
-        5 => Field::Word(*take(rest, 4)?.first_chunk()?),
+        5 => ProtocolField::Word(*take(rest, 4)?.first_chunk()?),
         _ => return None,
     };
     Some((key >> 3, field))

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Local, LocalResult, NaiveDateTime, TimeZone as _, Utc};
 
 use super::problem::{ValueError, quoted};
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::number::{to_f64, to_i64};
 use crate::{Deadline, ErrorId, Seconds, Time};
 
@@ -11,7 +11,7 @@ use crate::{Deadline, ErrorId, Seconds, Time};
 const LOCAL_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
 
 /// Reads a date and time, or a duration.
-pub(super) fn read_deadline(value: &Value<'_>) -> Option<Deadline> {
+pub(super) fn read_deadline(value: &ReaderValue<'_>) -> Option<Deadline> {
     let is_date = value.text().is_some_and(looks_like_date);
     if is_date { value.parsed(date).map(Deadline::At) } else { within(value).map(Deadline::Within) }
 }
@@ -22,7 +22,7 @@ fn looks_like_date(text: &str) -> bool {
         || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-') && text.len() > 4
 }
 
-fn within(value: &Value<'_>) -> Option<Seconds> {
+fn within(value: &ReaderValue<'_>) -> Option<Seconds> {
     if value.is_bare_seconds() {
         return value.duration();
     }

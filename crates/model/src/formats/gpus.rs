@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::number::parse_number;
 use super::problem::{ValueError, quoted};
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{ErrorId, GpuType, Seconds, Speed};
 
 /// Reads samples per second, or `{alpha_ms, beta_ms}` of an affine step time.
-pub(super) fn read_speed(value: &Value<'_>) -> Option<Speed> {
+pub(super) fn read_speed(value: &ReaderValue<'_>) -> Option<Speed> {
     if !value.is_map() {
         return value.ranged(Speed::rate, "from 1e-9 to 1e12 samples/s");
     }
@@ -68,8 +68,8 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
 
 /// Reads a map keyed by GPU type.
 pub(super) fn by_type<T>(
-    value: &Value<'_>,
-    read: impl Fn(&Value<'_>) -> Option<T>,
+    value: &ReaderValue<'_>,
+    read: impl Fn(&ReaderValue<'_>) -> Option<T>,
 ) -> Option<BTreeMap<GpuType, T>> {
     let entries = all(value.entries().into_iter().map(|(key, item)| {
         let gpu_type = item.accept(parse_type(key));
@@ -92,7 +92,7 @@ pub fn parse_type(text: &str) -> Result<GpuType, ValueError> {
 }
 
 /// Reads a non-empty list of GPU types.
-pub(super) fn read_types(value: &Value<'_>) -> Option<BTreeSet<GpuType>> {
+pub(super) fn read_types(value: &ReaderValue<'_>) -> Option<BTreeSet<GpuType>> {
     let items = value.items();
     if items.is_empty() && (value.is_list() || value.is_nothing()) {
         value.report(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::goals::read_deadline;
 use super::jobs::label;
 use super::problem::{Problems, ValueError, quoted};
-use super::reader::{Fields, Value, all, read_file};
+use super::reader::{Fields, ReaderValue, all, read_file};
 use crate::{Deadline, ErrorId, GraphJob, GraphTask, RESOURCES, Seconds};
 
 /// A trace of graphs.
@@ -28,7 +28,7 @@ pub fn is_graphs(text: &str) -> bool {
     if !text.contains("tasks") && !text.contains('\\') {
         return false;
     }
-    let has_tasks = |item: &Value<'_>| item.entries_quietly().iter().any(|(key, _)| *key == "tasks");
+    let has_tasks = |item: &ReaderValue<'_>| item.entries_quietly().iter().any(|(key, _)| *key == "tasks");
     let found = read_file(text, |root| {
         let jobs = root.entries_quietly().into_iter().find(|(key, _)| *key == "jobs");
         Some(jobs.is_some_and(|(_, list)| list.is_list() && list.items().iter().any(has_tasks)))
@@ -43,23 +43,23 @@ pub fn is_graphs(text: &str) -> bool {
 pub fn parse(text: &str, nodes: &[(String, usize)]) -> Result<GraphFile, Problems> {
     read_file(text, |root| {
         let fields = root.fields(&["jobs", "now"]);
-        let now = fields.or("now", Seconds(0.0), Value::duration);
+        let now = fields.or("now", Seconds(0.0), ReaderValue::duration);
         let jobs = all(fields.required("jobs")?.items().iter().map(|item| read_job(item, nodes)));
         Some(GraphFile { now: now?, jobs: jobs? })
     })
 }
 
-fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
+fn read_job(value: &ReaderValue<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
     let fields = value.fields(&KEYS);
     let name = fields.required("name").and_then(|name| name.parsed(label));
     let urgency = fields.or("urgency", 1.0, |value| {
         value.ranged(|number| (0.0..=10.0).contains(&number).then_some(number), "from 0 to 10")
     });
-    let losses = fields.or("losses", Vec::new(), |value| all(value.items().iter().map(Value::number)));
-    let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
+    let losses = fields.or("losses", Vec::new(), |value| all(value.items().iter().map(ReaderValue::number)));
+    let arrival = fields.or("arrival", Seconds(0.0), ReaderValue::duration);
     let deadline = fields.or("deadline", None, |value| deadline(value).map(Some));
-    let list = fields.required("tasks").map(Value::items);
-    let tasks: Vec<Value<'_>> = list?;
+    let list = fields.required("tasks").map(ReaderValue::items);
+    let tasks: Vec<ReaderValue<'_>> = list?;
     let ids = ids(&tasks)?;
     let read = all(tasks.iter().map(|task| read_task(task, &ids, nodes)));
     let volumes =
@@ -80,7 +80,7 @@ fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
 }
 
 /// Returns the indices of a job's tasks by id.
-fn ids(tasks: &[Value<'_>]) -> Option<BTreeMap<String, usize>> {
+fn ids(tasks: &[ReaderValue<'_>]) -> Option<BTreeMap<String, usize>> {
     let mut ids = BTreeMap::new();
     for (place, task) in tasks.iter().enumerate() {
         let entries = task.entries_quietly();
@@ -101,7 +101,7 @@ fn ids(tasks: &[Value<'_>]) -> Option<BTreeMap<String, usize>> {
 }
 
 fn read_task(
-    value: &Value<'_>,
+    value: &ReaderValue<'_>,
     ids: &BTreeMap<String, usize>,
     nodes: &[(String, usize)],
 ) -> Option<GraphTask> {
@@ -136,7 +136,7 @@ fn read_task(
     })
 }
 
-fn known(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
+fn known(value: &ReaderValue<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
     let id = value.text()?;
     value.accept(ids.get(id).copied().ok_or_else(|| {
         ValueError::new(format!("no task of the job has the id {}", quoted(id))).id(ErrorId::TaskGraph)
@@ -144,7 +144,7 @@ fn known(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
 }
 
 /// Reads two tasks and the volume between them in MB.
-fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, usize, f64)> {
+fn volume(value: &ReaderValue<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, usize, f64)> {
     let items = value.items();
     let [a, b, amount] = items.as_slice() else {
         value.report(
@@ -156,7 +156,7 @@ fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, us
 }
 
 /// Reads a node and the index of one of its GPUs.
-fn place(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)> {
+fn place(value: &ReaderValue<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)> {
     let items = value.items();
     let [node, gpu] = items.as_slice() else {
         value.report(
@@ -181,7 +181,7 @@ fn place(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)>
     Some((server, number))
 }
 
-fn deadline(value: &Value<'_>) -> Option<f64> {
+fn deadline(value: &ReaderValue<'_>) -> Option<f64> {
     match read_deadline(value)? {
         Deadline::Within(time) => Some(time.0),
         Deadline::At(_) => {

@@ -18,7 +18,7 @@ const STEPS: [&str; 3] = ["step", "global_step", "iteration"];
 
 /// The metrics of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Log {
+pub struct TrainingLog {
     /// Metrics by name, each in epoch order, with epochs from 1; the last value of an epoch counts.
     pub metrics: BTreeMap<String, Vec<(u64, f64)>>,
     /// Notes for the user.
@@ -49,7 +49,7 @@ pub struct Case {
 #[derive(Clone, Debug, PartialEq)]
 pub enum History {
     Case(Box<Case>),
-    Log(Log),
+    Log(TrainingLog),
 }
 
 /// Parses a file of any of these kinds.
@@ -114,7 +114,7 @@ fn counts(name: &str) -> bool {
 
 /// Reads one object per line: `epoch` or `step`, with metrics beside it or under `metrics`, as in ranks'
 /// reports. Other lines are skipped.
-fn json_lines(text: &str) -> Result<Log, ValueError> {
+fn json_lines(text: &str) -> Result<TrainingLog, ValueError> {
     let mut rows = Rows::default();
     let mut unread = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -131,7 +131,7 @@ fn json_lines(text: &str) -> Result<Log, ValueError> {
 }
 
 /// Reads a table with a header; empty cells are skipped, and other non-numbers count as NaN.
-fn csv(text: &str) -> Result<Log, ValueError> {
+fn csv(text: &str) -> Result<TrainingLog, ValueError> {
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
     let headings =
@@ -187,7 +187,7 @@ impl Rows {
         }
     }
 
-    fn log(mut self, unread: usize) -> Result<Log, ValueError> {
+    fn log(mut self, unread: usize) -> Result<TrainingLog, ValueError> {
         if self.by_epoch.is_empty() && self.by_step.is_empty() {
             let error = ValueError::new("has no rows with an epoch and a number").id(ErrorId::CurveFile);
             return Err(
@@ -208,9 +208,9 @@ impl Rows {
     }
 
     /// Returns the metrics by epoch; a log that counts from 0 is shifted to count from 1.
-    fn epochs(self) -> Log {
+    fn epochs(self) -> TrainingLog {
         let shift = u64::from(self.first == Some(0));
-        let mut log = Log::default();
+        let mut log = TrainingLog::default();
         for (name, points) in self.by_epoch {
             let last: BTreeMap<u64, f64> =
                 points.into_iter().map(|(epoch, value)| (epoch + shift, value)).collect();
@@ -222,10 +222,10 @@ impl Rows {
 
 /// Returns series by step with their points numbered from 1, because the number of steps per epoch is
 /// unknown.
-fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> Log {
-    let mut log = Log {
+fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> TrainingLog {
+    let mut log = TrainingLog {
         notes: vec![format!("the log counts {what}: its n-th value counts as epoch n")],
-        ..Log::default()
+        ..TrainingLog::default()
     };
     for (name, points) in series {
         let by_step: BTreeMap<u64, f64> = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(log.notes, ["skipped values of loss that are not finite numbers: 1"]);
     }
 
-    fn log(text: &str) -> Log {
+    fn log(text: &str) -> TrainingLog {
         match parse(text.as_bytes()) {
             Ok(History::Log(log)) => log,
             other => panic!("{other:?}"),

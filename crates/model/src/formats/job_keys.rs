@@ -5,9 +5,9 @@
 
 use serde_json::Value as Json;
 
-use super::draft::Draft;
+use super::draft::JobDraft;
 use super::job_yaml::flow;
-use super::reader::Value;
+use super::reader::ReaderValue;
 use crate::Job;
 
 mod course;
@@ -46,12 +46,12 @@ pub struct JobKey {
     /// How the values of a sweep are inserted.
     pub(super) filling: Filling,
     /// Reads a value into a job; reports errors and returns `None`. Not called for a map with `inner` keys.
-    pub(super) read: fn(&Value<'_>, &mut Job) -> Option<()>,
+    pub(super) read: fn(&ReaderValue<'_>, &mut Job) -> Option<()>,
     /// Derives a missing value from other keys, if the default is not the same for all jobs.
     pub(super) derive: Option<fn(&mut Job)>,
     /// Called after all keys have been read: reports conflicts with other keys, and sets values that follow
     /// from this one.
-    pub(super) settle: fn(&mut Draft<'_>),
+    pub(super) settle: fn(&mut JobDraft<'_>),
     /// Returns the value as JSON; `None` if the job is the same without the key.
     pub(super) write: fn(&Job) -> Option<Json>,
     /// Returns the value as YAML on one line; it also receives the JSON.

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::after;
 use super::copies;
-use super::draft::Draft;
+use super::draft::JobDraft;
 pub use super::job_json::to_json;
 use super::job_keys::{JobKey, job_keys};
 pub use super::job_yaml::to_yaml;
 use super::json;
 use super::launch;
 use super::problem::{Problems, ValueError};
-use super::reader::{Value, all, read_file, read_tree};
+use super::reader::{ReaderValue, all, read_file, read_tree};
 use super::sweep::Sweeps;
 use super::trial::Trial;
 use crate::{ErrorId, Job, JobName, Seconds};
@@ -56,7 +56,7 @@ pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
 }
 
 /// Reads the jobs of a file, with the values of a trial if one is given.
-pub(super) fn read_jobs(root: &Value<'_>, runs: bool, trial: Option<&Trial>) -> Option<Vec<Job>> {
+pub(super) fn read_jobs(root: &ReaderValue<'_>, runs: bool, trial: Option<&Trial>) -> Option<Vec<Job>> {
     if root.is_list() {
         root.report(
             ValueError::new("must be a map, got a list")
@@ -93,22 +93,22 @@ pub(super) fn read_jobs(root: &Value<'_>, runs: bool, trial: Option<&Trial>) -> 
 }
 
 /// Returns whether the file has the keys of a job in place of `jobs`.
-fn is_one_job(root: &Value<'_>) -> bool {
+fn is_one_job(root: &ReaderValue<'_>) -> bool {
     let keys: Vec<&str> = root.entries_quietly().into_iter().map(|(key, _)| key).collect();
     let of_job = keys.iter().filter(|key| JobKey::named(key).is_some());
     !keys.contains(&"jobs") && keys.contains(&"name") && of_job.count() > 1
 }
 
-fn read_job(value: &Value<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
+fn read_job(value: &ReaderValue<'_>, runs: bool, lines: &mut BTreeMap<JobName, usize>) -> Option<Job> {
     let names: Vec<&str> = job_keys().map(|key| key.name).collect();
     let fields = value.fields(&names);
     let is_new = fields.get("name").is_none_or(|name| is_new(name, lines));
-    Draft::read(fields, runs).filter(|_| is_new)
+    JobDraft::read(fields, runs).filter(|_| is_new)
 }
 
 /// Returns whether no earlier job has this name; reports a duplicate. An invalid name is reported where it is
 /// read.
-fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
+fn is_new(value: &ReaderValue<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
     let Some(name) = value.text_quietly().and_then(|text| JobName::new(text).ok()) else { return true };
     if let Some(first) = lines.get(&name) {
         let message = format!("{:?} is already the name of the job on line {first}", name.as_str());

@@ -6,20 +6,20 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::yaml::{Key, Kind, YamlNode};
+use super::yaml::{ValueKind, YamlKey, YamlNode};
 
 /// Returns the tree of a value, all of it on line 1.
 pub(super) fn tree(value: &Value) -> YamlNode {
-    let scalar = |text: String, quoted| Kind::Scalar { text, quoted };
-    let key = |text: &String| Key { line: 1, text: text.clone(), quoted: true };
+    let scalar = |text: String, quoted| ValueKind::Scalar { text, quoted };
+    let key = |text: &String| YamlKey { line: 1, text: text.clone(), quoted: true };
     let kind = match value {
         Value::Null => scalar("null".to_owned(), false),
         Value::Bool(switch) => scalar(switch.to_string(), false),
         Value::Number(number) => scalar(number.to_string(), false),
         Value::String(text) => scalar(text.clone(), true),
-        Value::Array(items) => Kind::List(items.iter().map(tree).collect()),
+        Value::Array(items) => ValueKind::List(items.iter().map(tree).collect()),
         Value::Object(entries) => {
-            Kind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
+            ValueKind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
         }
     };
     YamlNode { line: 1, kind }

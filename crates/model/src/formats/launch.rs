@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::problem::{ValueError, quoted};
-use super::reader::{Value, all};
+use super::reader::{ReaderValue, all};
 use crate::{Command, ErrorId, Seconds};
 
 /// Variables that the launcher or Slurm sets for every rank, and those that its scripts use.
@@ -78,7 +78,7 @@ pub fn no_nul(text: &str) -> Result<String, ValueError> {
 }
 
 /// Reads an account or partition, or a list of them.
-pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_names(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if !value.is_list() {
         return value.parsed(slurm_name).map(|name| vec![name]);
     }
@@ -101,7 +101,7 @@ pub(super) fn path(text: &str) -> Result<String, ValueError> {
 pub const TODO: &str = "TODO";
 
 /// Reads a positive duration.
-pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
+pub(super) fn positive(value: &ReaderValue<'_>) -> Option<Seconds> {
     let slurms = |hint| format!("{hint} (Slurm would read it as minutes)");
     let duration = value.duration_with(slurms)?;
     let checked = if duration.0 > 0.0 {
@@ -113,7 +113,7 @@ pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
 }
 
 /// Reads a list of words, or one line for the shell.
-pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
+pub(super) fn read_command(value: &ReaderValue<'_>) -> Option<Command> {
     let empty = || ValueError::new("must not be empty").id(ErrorId::TextFormat);
     if !value.is_list() {
         let line = value.parsed(no_nul)?;
@@ -135,7 +135,7 @@ pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
 }
 
 /// Reads a map of variables, or a list of `NAME=value`, which also keeps its order in JSON.
-pub(super) fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
+pub(super) fn read_env(value: &ReaderValue<'_>) -> Option<Vec<(String, String)>> {
     if !value.is_list() {
         return all(value.entries().into_iter().map(|(name, item)| {
             let checked = item.accept(variable(name));
@@ -178,7 +178,7 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
 }
 
 /// Reads shell lines: a list with one item each, or one block of text.
-pub(super) fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_lines(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(no_nul)));
     }
@@ -186,7 +186,7 @@ pub(super) fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 /// Reads words: a list with one item each, or one text split as a shell splits it.
-pub(super) fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_words(value: &ReaderValue<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(one_line)));
     }

@@ -44,7 +44,7 @@ pub use self::job_keys::{JobKey, job_keys};
 pub use self::job_yaml::flow;
 pub use self::launch::{TODO, no_nul, one_line, shell_lines, slurm_name, split_words};
 pub use self::number::{parse_number, parse_whole};
-pub use self::problem::{Problem, Problems, ValueError, nearest, quoted};
+pub use self::problem::{FileProblem, Problems, ValueError, nearest, quoted};
 pub use self::size::parse_size;
 pub use self::sweep::is_key as is_sweep_key;
 pub use self::trial::{Trial, trial_json, trial_of};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::yaml::{Kind, YamlNode};
+use super::yaml::{ValueKind, YamlNode};
 
 /// How a text is interpreted later, which determines how values must be quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,16 +31,16 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 /// YAML reads an unquoted `{lr}` as a map with the key `lr` and no value.
 pub(super) fn alone(node: &YamlNode) -> Option<&str> {
     match &node.kind {
-        Kind::Scalar { text, .. } => {
+        ValueKind::Scalar { text, .. } => {
             names(text).find(|(place, _)| *place == (0..text.len())).map(|(_, name)| name)
         }
-        Kind::Map(entries) => match entries.as_slice() {
-            [(key, YamlNode { kind: Kind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
+        ValueKind::Map(entries) => match entries.as_slice() {
+            [(key, YamlNode { kind: ValueKind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
                 Some(&key.text)
             }
             _ => None,
         },
-        Kind::List(_) => None,
+        ValueKind::List(_) => None,
     }
 }
 

@@ -21,7 +21,7 @@ pub struct ValueError {
 
 /// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct FileProblem {
     /// Line of the value or key, from 1.
     pub line: usize,
     /// The kind of mistake.
@@ -36,7 +36,7 @@ pub struct Problem {
 
 /// All problems of a file, by line; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems(Vec<FileProblem>);
 
 impl ValueError {
     /// Returns an error of the general kind, without a hint.
@@ -62,7 +62,7 @@ impl Problems {
     ///
     /// # Errors
     /// If there is at least one problem.
-    pub(super) fn unless_none<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Self> {
+    pub(super) fn unless_none<T>(mut problems: Vec<FileProblem>, value: T) -> Result<T, Self> {
         if problems.is_empty() {
             return Ok(value);
         }
@@ -73,7 +73,7 @@ impl Problems {
     }
 
     /// Returns the problems in line order.
-    pub fn as_slice(&self) -> &[Problem] {
+    pub fn as_slice(&self) -> &[FileProblem] {
         &self.0
     }
 
@@ -84,20 +84,20 @@ impl Problems {
     }
 }
 
-impl Problem {
+impl FileProblem {
     /// Returns the problem after the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
     pub fn in_file(&self, file: &str) -> String {
         format!("{file}:{}: {}", self.line, Tail(self))
     }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<FileProblem> for Problems {
+    fn from(problem: FileProblem) -> Self {
         Self(vec![problem])
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, Tail(self))
     }
@@ -113,11 +113,11 @@ impl fmt::Display for Problems {
 }
 
 /// A problem without its line.
-struct Tail<'a>(&'a Problem);
+struct Tail<'a>(&'a FileProblem);
 
 impl fmt::Display for Tail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { path, message, hint, .. } = self.0;
+        let FileProblem { path, message, hint, .. } = self.0;
         let colon = if path.is_empty() { "" } else { ": " };
         write!(f, "{path}{colon}{message}{}", hint_suffix(hint.as_deref()))
     }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_problem_names_line_key_and_remedy() {
-        let problem = Problem {
+        let problem = FileProblem {
             line: 12,
             id: ErrorId::NumberRange,
             path: "jobs[0].epochs".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
             hint: None,
         };
         assert_eq!(problem.to_string(), "line 12: jobs[0].epochs: must be at least 1, got -3");
-        let hinted = Problem { hint: Some("write 3".to_owned()), path: String::new(), ..problem };
+        let hinted = FileProblem { hint: Some("write 3".to_owned()), path: String::new(), ..problem };
         assert_eq!(
             Problems::from(hinted).in_file("jobs.yaml"),
             "jobs.yaml:12: must be at least 1, got -3; write 3"

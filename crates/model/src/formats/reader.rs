@@ -14,37 +14,37 @@ use std::rc::Rc;
 pub(super) use self::fields::Fields;
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
-use super::problem::{Problem, Problems, ValueError, nearest, quoted};
+use super::problem::{FileProblem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
-use super::yaml::{self, Kind, YamlNode};
+use super::yaml::{self, ValueKind, YamlNode};
 use crate::{Bytes, ErrorId, Seconds};
 
 /// Collects the errors found by readers.
 #[derive(Default)]
 pub(super) struct Sink {
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<FileProblem>>,
     /// Whether the file is JSON, where a bare number is a duration in seconds or a number of bytes.
     is_json: bool,
 }
 
 /// A value with its path and the error sink.
 #[derive(Clone)]
-pub(super) struct Value<'a> {
+pub(super) struct ReaderValue<'a> {
     node: &'a YamlNode,
-    path: Path<'a>,
+    path: ValuePath<'a>,
     sink: &'a Sink,
 }
 
 /// The position of a value in its file; formatted only for an error, because long traces have a million
 /// values.
 #[derive(Clone)]
-enum Path<'a> {
+enum ValuePath<'a> {
     Root,
-    Key(Rc<Path<'a>>, &'a str),
-    Item(Rc<Path<'a>>, usize),
+    Key(Rc<ValuePath<'a>>, &'a str),
+    Item(Rc<ValuePath<'a>>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
         match self {
@@ -66,7 +66,10 @@ impl fmt::Display for Path<'_> {
 ///
 /// # Errors
 /// If the text is not YAML, or `read` reported anything.
-pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
+pub(super) fn read_file<T>(
+    text: &str,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
+) -> Result<T, Problems> {
     read_tree(&yaml::parse(text)?, is_json(text), read)
 }
 
@@ -77,16 +80,16 @@ pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T
 pub(super) fn read_tree<T>(
     node: &YamlNode,
     is_json: bool,
-    read: impl FnOnce(&Value<'_>) -> Option<T>,
+    read: impl FnOnce(&ReaderValue<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
     let sink = Sink { is_json, ..Sink::default() };
-    let result = read(&Value { node, path: Path::Root, sink: &sink });
+    let result = read(&ReaderValue { node, path: ValuePath::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report an error; a file must never be partially read without a
         // message.
         let message = "cannot be read".to_owned();
-        Problems::from(Problem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
+        Problems::from(FileProblem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
     })
 }
 
@@ -96,7 +99,7 @@ fn is_json(text: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
 }
 
-impl<'a> Value<'a> {
+impl<'a> ReaderValue<'a> {
     pub(super) fn line(&self) -> usize {
         self.node.line
     }
@@ -106,17 +109,17 @@ impl<'a> Value<'a> {
     }
 
     /// Returns another tree to be read in place of this one.
-    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> Value<'b>
+    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> ReaderValue<'b>
     where
         'a: 'b,
     {
-        Value { node, path: self.path.clone(), sink: self.sink }
+        ReaderValue { node, path: self.path.clone(), sink: self.sink }
     }
 
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.node.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.node.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 
@@ -134,7 +137,7 @@ impl<'a> Value<'a> {
     /// elsewhere.
     pub(super) fn text_quietly(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
             _ => None,
         }
     }
@@ -227,20 +230,20 @@ impl<'a> Value<'a> {
 
     /// Returns whether this is a list.
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.node.kind, Kind::List(_))
+        matches!(self.node.kind, ValueKind::List(_))
     }
 
     /// Returns whether this is a map.
     pub(super) fn is_map(&self) -> bool {
-        matches!(self.node.kind, Kind::Map(_))
+        matches!(self.node.kind, ValueKind::Map(_))
     }
 
     /// Reads the items of a list; a key without a value has none.
     pub(super) fn items(&self) -> Vec<Self> {
         match &self.node.kind {
-            Kind::List(nodes) => {
+            ValueKind::List(nodes) => {
                 let list = Rc::new(self.path.clone());
-                let item = |(index, node)| self.inner(node, Path::Item(Rc::clone(&list), index));
+                let item = |(index, node)| self.inner(node, ValuePath::Item(Rc::clone(&list), index));
                 nodes.iter().enumerate().map(item).collect()
             }
             _ if self.is_nothing() => Vec::new(),
@@ -251,7 +254,7 @@ impl<'a> Value<'a> {
     /// Reads the entries of a map with unique keys; a key without a value has none.
     pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
         let entries = match &self.node.kind {
-            Kind::Map(entries) => entries,
+            ValueKind::Map(entries) => entries,
             _ if self.is_nothing() => return Vec::new(),
             _ => return self.wrong_shape("a map of keys and values").unwrap_or_default(),
         };
@@ -259,7 +262,7 @@ impl<'a> Value<'a> {
         let mut first_lines = BTreeMap::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            let value = self.inner(node, Path::Key(Rc::clone(&map), &key.text));
+            let value = self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text));
             if let Some(first) = first_lines.get(&key.text) {
                 let message = format!("appears twice; the first is on line {first}");
                 value.at(key.line).report(ValueError::new(message).id(ErrorId::RepeatedKey));
@@ -273,12 +276,12 @@ impl<'a> Value<'a> {
 
     /// Returns the entries of a map without reporting other values, for checks of what is read elsewhere.
     pub(super) fn entries_quietly(&self) -> Vec<(&'a str, Self)> {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return Vec::new();
         };
         let map = Rc::new(self.path.clone());
-        let entry = |(key, node): &'a (yaml::Key, YamlNode)| {
-            (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
+        let entry = |(key, node): &'a (yaml::YamlKey, YamlNode)| {
+            (key.text.as_str(), self.inner(node, ValuePath::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()
     }
@@ -324,17 +327,17 @@ impl<'a> Value<'a> {
     /// Returns the text of an unquoted scalar that is not null.
     fn plain(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
+            ValueKind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
             _ => None,
         }
     }
 
     /// Returns whether the key has no value.
     pub(super) fn is_nothing(&self) -> bool {
-        matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
+        matches!(&self.node.kind, ValueKind::Scalar { text, quoted: false } if is_null(text))
     }
 
-    fn inner(&self, node: &'a YamlNode, path: Path<'a>) -> Self {
+    fn inner(&self, node: &'a YamlNode, path: ValuePath<'a>) -> Self {
         Self { node, path, sink: self.sink }
     }
 
@@ -344,7 +347,7 @@ impl<'a> Value<'a> {
     }
 
     fn key_line(&self, key: &str) -> usize {
-        let Kind::Map(entries) = &self.node.kind else {
+        let ValueKind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
         entries
@@ -356,15 +359,15 @@ impl<'a> Value<'a> {
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
         let found = match &self.node.kind {
             _ if self.is_nothing() => "nothing".to_owned(),
-            Kind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
-            Kind::Scalar { text, .. } => quoted(text),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            ValueKind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
+            ValueKind::Scalar { text, .. } => quoted(text),
+            ValueKind::List(_) => "a list".to_owned(),
+            ValueKind::Map(_) => "a map".to_owned(),
         };
         let error = ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape);
         let is_number = |text: &str| parse_number(text).is_ok();
         self.report(match &self.node.kind {
-            Kind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
+            ValueKind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
             _ if self.is_nothing() => error.hint("remove the key or give it a value"),
             _ => error,
         });
@@ -375,14 +378,14 @@ impl<'a> Value<'a> {
 /// A place to report at.
 struct ProblemPlace<'a> {
     line: usize,
-    path: &'a Path<'a>,
+    path: &'a ValuePath<'a>,
     sink: &'a Sink,
 }
 
 impl ProblemPlace<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { id, message, hint } = error;
-        let problem = Problem { line: self.line, id, path: self.path.to_string(), message, hint };
+        let problem = FileProblem { line: self.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 }

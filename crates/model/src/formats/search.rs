@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::problem::{ValueError, quoted};
-use super::reader::Value;
-use super::yaml::{Kind, YamlNode};
+use super::reader::ReaderValue;
+use super::yaml::{ValueKind, YamlNode};
 use crate::ErrorId;
 use crate::number::{to_f64, to_usize};
 
@@ -32,14 +32,14 @@ pub(super) enum Values {
 
 /// The content of `search` in a job file.
 #[derive(Clone, Copy)]
-pub(super) struct Search {
+pub(super) struct SearchKeys {
     pub(super) samples: usize,
     seed: u64,
 }
 
-impl Search {
+impl SearchKeys {
     /// Reads it; `None` if a part of it is invalid.
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn read(value: &ReaderValue<'_>) -> Option<Self> {
         let fields = value.fields(&["samples", "seed"]);
         let samples = fields.required("samples").and_then(|samples| samples.whole(1..=SAMPLE_LIMIT));
         let seed = fields.get("seed").map_or(Some(0), |seed| seed.whole(0..=u64::MAX));
@@ -70,8 +70,8 @@ impl Values {
 
     /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads the values under `choice`.
     pub(super) fn read(
-        value: &Value<'_>,
-        list: impl FnOnce(&Value<'_>) -> Option<Rc<[YamlNode]>>,
+        value: &ReaderValue<'_>,
+        list: impl FnOnce(&ReaderValue<'_>) -> Option<Rc<[YamlNode]>>,
     ) -> Option<Self> {
         let fields = value.fields(&["choice", "uniform", "log_uniform"]);
         let given = |key: &str| fields.get(key).map(|value| (key.to_owned(), value.clone()));
@@ -119,5 +119,5 @@ impl Values {
 /// Returns a number with six significant digits.
 fn number(value: f64) -> YamlNode {
     let rounded = format!("{value:.5e}").parse::<f64>().unwrap_or(value);
-    YamlNode { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
+    YamlNode { line: 0, kind: ValueKind::Scalar { text: rounded.to_string(), quoted: false } }
 }

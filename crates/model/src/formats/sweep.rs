@@ -14,9 +14,9 @@ use self::read::{base_name, check_key, read_sweep, report_chosen, report_idle};
 use super::job_keys::{Filling, JobKey};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest};
-use super::reader::{Fields, Value};
-use super::search::{Search, Values};
-use super::yaml::{Kind, YamlNode};
+use super::reader::{Fields, ReaderValue};
+use super::search::{SearchKeys, Values};
+use super::yaml::{ValueKind, YamlNode};
 use crate::{ErrorId, Job, Variant};
 
 /// Maximum number of jobs from the sweeps of one file.
@@ -30,7 +30,7 @@ const VITAL: [&str; 7] = ["PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "SHEL
 
 /// One key of a sweep.
 #[derive(Clone)]
-struct Axis {
+struct SweepKey {
     key: String,
     variable: String,
     values: Values,
@@ -38,10 +38,10 @@ struct Axis {
 
 /// The keys of a sweep in order, and whether all of them are valid.
 #[derive(Clone)]
-struct Sweep {
-    axes: Vec<Axis>,
+struct SweepKeys {
+    axes: Vec<SweepKey>,
     /// The random search; `None` uses all combinations.
-    search: Option<Search>,
+    search: Option<SearchKeys>,
     /// The trial for which this is the only combination.
     trial: Option<String>,
     is_sound: bool,
@@ -49,14 +49,14 @@ struct Sweep {
 
 /// The sweep of a file, which applies to all jobs, and the number of jobs created so far.
 pub(super) struct Sweeps {
-    shared: Sweep,
+    shared: SweepKeys,
     made: usize,
 }
 
 impl Sweeps {
     /// Reads the sweep at the top level of a file, if there is one.
     pub(super) fn of_file(fields: &Fields<'_>) -> Self {
-        let none = Sweep { axes: Vec::new(), search: None, trial: None, is_sound: true };
+        let none = SweepKeys { axes: Vec::new(), search: None, trial: None, is_sound: true };
         let shared = fields.get("sweep").map_or(none, read_sweep).searched(fields.get("search"));
         Self { shared, made: 0 }
     }
@@ -67,7 +67,7 @@ impl Sweeps {
         for value in ["sweep", "search"].into_iter().filter_map(|key| fields.get(key)) {
             report_chosen(value);
         }
-        let shared = Sweep { trial: Some(id.to_owned()), ..read_sweep(&fields.map().with(tree)) };
+        let shared = SweepKeys { trial: Some(id.to_owned()), ..read_sweep(&fields.map().with(tree)) };
         Self { shared, made: 0 }
     }
 
@@ -81,8 +81,8 @@ impl Sweeps {
     /// Reads the variants of a job with `read`, or the job itself if there is no sweep.
     pub(super) fn variants(
         &mut self,
-        job: &Value<'_>,
-        mut read: impl FnMut(&Value<'_>) -> Option<Job>,
+        job: &ReaderValue<'_>,
+        mut read: impl FnMut(&ReaderValue<'_>) -> Option<Job>,
     ) -> Vec<Option<Job>> {
         let value = inner(job, "sweep");
         let search = inner(job, "search");
@@ -131,18 +131,18 @@ impl Sweeps {
     }
 }
 
-impl Sweep {
+impl SweepKeys {
     /// Adds the `search` of a job or a file.
-    fn searched(mut self, search: Option<&Value<'_>>) -> Self {
+    fn searched(mut self, search: Option<&ReaderValue<'_>>) -> Self {
         if let Some(search) = search {
-            self.search = Search::read(search);
+            self.search = SearchKeys::read(search);
             self.is_sound &= self.search.is_some();
         }
         self
     }
 
     /// Reports ranges without a search that draws from them.
-    fn checked(mut self, value: &Value<'_>) -> Self {
+    fn checked(mut self, value: &ReaderValue<'_>) -> Self {
         let range = self.axes.iter().find(|axis| !matches!(axis.values, Values::List(_)));
         if let Some(axis) = range.filter(|_| self.search.is_none() && self.is_sound) {
             let message = format!("has a range for {}, but no number of samples", axis.key);
@@ -179,7 +179,7 @@ impl Sweep {
     }
 
     /// Returns each key's value in a combination; the last key varies fastest.
-    fn chosen(&self, number: usize) -> Vec<(&Axis, YamlNode)> {
+    fn chosen(&self, number: usize) -> Vec<(&SweepKey, YamlNode)> {
         if let Some(search) = self.search {
             let drawn = search.draw(number, self.axes.iter().map(|axis| &axis.values));
             return self.axes.iter().zip(drawn).collect();
@@ -197,7 +197,7 @@ impl Sweep {
 
     /// Returns the name of a combination: from its trial, from its number if it was drawn, else from its
     /// values.
-    fn name(&self, base: &str, number: usize, chosen: &[(&Axis, YamlNode)]) -> String {
+    fn name(&self, base: &str, number: usize, chosen: &[(&SweepKey, YamlNode)]) -> String {
         match (&self.trial, self.search) {
             (Some(trial), _) => format!("{base}-t{trial}"),
             (None, Some(_)) => format!("{base}-s{}", number + 1),
@@ -208,17 +208,17 @@ impl Sweep {
     /// Returns the tree of a job with the values of a combination, named after them if it has a `base` name.
     fn filled(&self, job: &YamlNode, number: usize, base: Option<&str>) -> YamlNode {
         let chosen = self.chosen(number);
-        let Kind::Map(entries) = &job.kind else { return job.clone() };
+        let ValueKind::Map(entries) = &job.kind else { return job.clone() };
         let entries = entries.iter().map(|(key, node)| {
-            let is_list = matches!(node.kind, Kind::List(_));
+            let is_list = matches!(node.kind, ValueKind::List(_));
             let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
             let filled = match (filling, base) {
                 // It is not cloned for every variant, because it may be long.
-                (Filling::Nothing, _) => YamlNode { kind: Kind::Map(Vec::new()), ..*node },
+                (Filling::Nothing, _) => YamlNode { kind: ValueKind::Map(Vec::new()), ..*node },
                 (Filling::Name, None) => node.clone(),
                 (Filling::Name, Some(base)) => {
                     let text = self.name(base, number, &chosen);
-                    YamlNode { kind: Kind::Scalar { text, quoted: true }, ..*node }
+                    YamlNode { kind: ValueKind::Scalar { text, quoted: true }, ..*node }
                 }
                 (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
                 (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
@@ -226,7 +226,7 @@ impl Sweep {
             };
             (key.clone(), filled)
         });
-        YamlNode { kind: Kind::Map(entries.collect()), ..*job }
+        YamlNode { kind: ValueKind::Map(entries.collect()), ..*job }
     }
 
     /// Adds a variant's other properties: variables, which the job's own override, and a common model.
@@ -254,7 +254,7 @@ pub fn is_key(key: &str) -> bool {
 }
 
 /// Returns a variant's name: `digits-lr0.1-seed1`.
-fn name(base: &str, chosen: &[(&Axis, YamlNode)]) -> String {
+fn name(base: &str, chosen: &[(&SweepKey, YamlNode)]) -> String {
     let parts = chosen.iter().map(|(axis, value)| format!("-{}{}", axis.key, name_part(text(value))));
     base.chars().map(String::from).chain(parts).collect()
 }
@@ -267,24 +267,26 @@ fn name_part(text: &str) -> String {
 
 /// Returns a value with its placeholders filled; a value that is exactly one placeholder becomes the swept
 /// value, text or number.
-fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> YamlNode {
+fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&SweepKey, YamlNode)]) -> YamlNode {
     let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| value);
     if let Some(value) = placeholder::alone(node).and_then(value_of) {
         return match syntax {
             Syntax::Plain => YamlNode { kind: value.kind.clone(), ..*node },
             Syntax::Shell => YamlNode {
-                kind: Kind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
+                kind: ValueKind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
                 ..*node
             },
         };
     }
     let kind = match &node.kind {
-        Kind::Scalar { text: scalar, quoted } => {
+        ValueKind::Scalar { text: scalar, quoted } => {
             let text = placeholder::fill(scalar, syntax, |name| value_of(name).map(text));
-            Kind::Scalar { text, quoted: *quoted }
+            ValueKind::Scalar { text, quoted: *quoted }
         }
-        Kind::List(items) => Kind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect()),
-        Kind::Map(entries) => Kind::Map(
+        ValueKind::List(items) => {
+            ValueKind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect())
+        }
+        ValueKind::Map(entries) => ValueKind::Map(
             entries.iter().map(|(key, inner)| (key.clone(), filled(inner, syntax, chosen))).collect(),
         ),
     };
@@ -292,7 +294,7 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> Yaml
 }
 
 /// Reports names in braces that are similar to a key of the sweep.
-fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
+fn check_placeholders(value: &ReaderValue<'_>, axes: &[SweepKey]) {
     let node = value.node();
     let unknown = |name: &str| {
         let is_known = axes.iter().any(|axis| axis.key == name);
@@ -305,9 +307,9 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
     };
     match (&node.kind, placeholder::alone(node)) {
         (_, Some(name)) => unknown(name),
-        (Kind::Scalar { text, .. }, _) => placeholder::names(text).for_each(|(_, name)| unknown(name)),
-        (Kind::List(_), _) => value.items().iter().for_each(|item| check_placeholders(item, axes)),
-        (Kind::Map(_), _) => {
+        (ValueKind::Scalar { text, .. }, _) => placeholder::names(text).for_each(|(_, name)| unknown(name)),
+        (ValueKind::List(_), _) => value.items().iter().for_each(|item| check_placeholders(item, axes)),
+        (ValueKind::Map(_), _) => {
             let entries = value.entries_quietly();
             entries
                 .iter()
@@ -318,7 +320,7 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
 }
 
 /// Reports a checkpoint directory shared by variants, which would overwrite each other's progress.
-fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
+fn check_checkpoints(job: &ReaderValue<'_>, axes: &[SweepKey], jobs: &[Option<Job>]) {
     let mut seen = BTreeSet::new();
     let shared = jobs.iter().flatten().any(|variant| {
         let dir = variant.launch.checkpoint.dir.as_ref();
@@ -336,14 +338,14 @@ fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
 }
 
 /// Returns an entry of a map without reporting a missing one.
-fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
+fn inner<'a>(map: &ReaderValue<'a>, key: &str) -> Option<ReaderValue<'a>> {
     map.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// Returns a scalar as the type it looks like: a number, a boolean, else text.
 pub(super) fn scalar_json(value: &YamlNode) -> Json {
     let text = text(value);
-    if matches!(value.kind, Kind::Scalar { quoted: true, .. }) {
+    if matches!(value.kind, ValueKind::Scalar { quoted: true, .. }) {
         return Json::from(text);
     }
     let whole = || text.parse::<i64>().ok().map(Json::from);
@@ -356,7 +358,7 @@ pub(super) fn scalar_json(value: &YamlNode) -> Json {
 /// Returns the text of a scalar.
 fn text(value: &YamlNode) -> &str {
     match &value.kind {
-        Kind::Scalar { text, .. } => text,
-        Kind::List(_) | Kind::Map(_) => "",
+        ValueKind::Scalar { text, .. } => text,
+        ValueKind::List(_) | ValueKind::Map(_) => "",
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::json;
-use super::problem::Problem;
+use super::problem::FileProblem;
 use crate::ErrorId;
 
 /// Maximum nesting depth; the files need six levels.
@@ -27,12 +27,12 @@ const NODE_COST: usize = 100;
 pub(super) struct YamlNode {
     /// Line, from 1.
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
 }
 
 /// The shape of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     /// `quoted` distinguishes `"1"` from `1`; block scalars count as quoted.
     Scalar {
         text: String,
@@ -40,12 +40,12 @@ pub(super) enum Kind {
     },
     List(Vec<YamlNode>),
     /// In file order; a key may appear twice.
-    Map(Vec<(Key, YamlNode)>),
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
 /// A key with its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
+pub(super) struct YamlKey {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) quoted: bool,
@@ -55,7 +55,7 @@ pub(super) struct Key {
 ///
 /// # Errors
 /// If the text is not YAML, or uses a refused construct.
-pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
+pub(super) fn parse(text: &str) -> Result<YamlNode, FileProblem> {
     // The scanner treats NUL as the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
@@ -83,7 +83,7 @@ struct Open {
 
 enum Items {
     List(Vec<YamlNode>),
-    Map { entries: Vec<(Key, YamlNode)>, key: Option<Key> },
+    Map { entries: Vec<(YamlKey, YamlNode)>, key: Option<YamlKey> },
 }
 
 #[derive(Default)]
@@ -97,7 +97,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'_>, mark: Marker) -> Result<(), FileProblem> {
         let line = mark.line();
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -107,7 +107,7 @@ impl Builder {
                 no_tag(line, tag.is_some())?;
                 let quoted = style != ScalarStyle::Plain;
                 let cost = NODE_COST + text.len();
-                let node = YamlNode { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
+                let node = YamlNode { line, kind: ValueKind::Scalar { text: text.into_owned(), quoted } };
                 self.finish(node, anchor, cost)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -128,7 +128,7 @@ impl Builder {
         }
     }
 
-    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), Problem> {
+    fn enter(&mut self, line: usize, anchor: usize, items: Items) -> Result<(), FileProblem> {
         if self.open.len() >= DEPTH_LIMIT {
             return Err(problem(line, format!("is nested deeper than {DEPTH_LIMIT} levels")));
         }
@@ -136,22 +136,22 @@ impl Builder {
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), Problem> {
+    fn leave(&mut self) -> Result<(), FileProblem> {
         let Some(Open { line, anchor, items, cost }) = self.open.pop() else {
             return Ok(());
         };
         let kind = match items {
-            Items::List(items) => Kind::List(items),
+            Items::List(items) => ValueKind::List(items),
             Items::Map { mut entries, .. } => {
                 // Long traces have 100,000 maps, and unused capacity would be a third of the tree.
                 entries.shrink_to_fit();
-                Kind::Map(merged(entries)?)
+                ValueKind::Map(merged(entries)?)
             }
         };
         self.finish(YamlNode { line, kind }, anchor, cost)
     }
 
-    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
+    fn alias(&mut self, line: usize, anchor: usize) -> Result<(), FileProblem> {
         let Some((node, cost)) = self.anchors.get(&anchor) else {
             return Err(problem(line, "an alias refers to the value that contains it"));
         };
@@ -165,7 +165,7 @@ impl Builder {
     }
 
     /// Adds a completed value to the open list or map, or makes it the root.
-    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), Problem> {
+    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), FileProblem> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), cost));
         }
@@ -185,16 +185,18 @@ impl Builder {
     }
 }
 
-fn key_of(node: YamlNode) -> Result<Key, Problem> {
+fn key_of(node: YamlNode) -> Result<YamlKey, FileProblem> {
     match node.kind {
-        Kind::Scalar { text, quoted } => Ok(Key { line: node.line, text, quoted }),
-        Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
+        ValueKind::Scalar { text, quoted } => Ok(YamlKey { line: node.line, text, quoted }),
+        ValueKind::List(_) | ValueKind::Map(_) => {
+            Err(problem(node.line, "a key must be text, not a list or map"))
+        }
     }
 }
 
 /// Returns the entries with every `<<` replaced by what it merges; explicit keys win, then earlier maps.
-fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem> {
-    let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
+fn merged(entries: Vec<(YamlKey, YamlNode)>) -> Result<Vec<(YamlKey, YamlNode)>, FileProblem> {
+    let is_merge = |key: &YamlKey| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(entries);
     }
@@ -203,11 +205,11 @@ fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem
     for (_, node) in merges {
         let line = node.line;
         let sources = match node.kind {
-            Kind::List(nodes) => nodes,
+            ValueKind::List(nodes) => nodes,
             kind => vec![YamlNode { line, kind }],
         };
         for source in sources {
-            let Kind::Map(entries) = source.kind else {
+            let ValueKind::Map(entries) = source.kind else {
                 return Err(problem(line, "<< merges maps, but this is not a map"));
             };
             kept.extend(entries.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
@@ -216,20 +218,23 @@ fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem
     Ok(kept)
 }
 
-fn no_tag(line: usize, tagged: bool) -> Result<(), Problem> {
+fn no_tag(line: usize, tagged: bool) -> Result<(), FileProblem> {
     if !tagged {
         return Ok(());
     }
     let hint = Some("remove it, or quote the value if it is text".to_owned());
-    Err(Problem { hint, ..problem(line, "tags such as !!str are not supported") })
+    Err(FileProblem { hint, ..problem(line, "tags such as !!str are not supported") })
 }
 
-fn syntax_problem(text: &str, error: &ScanError) -> Problem {
+fn syntax_problem(text: &str, error: &ScanError) -> FileProblem {
     // The end of a text without a final newline counts as a separate line.
     let line = error.marker().line().clamp(1, text.lines().count().max(1));
     let at_end = error.marker().index() >= text.trim_end().chars().count();
     if let Some((line, why, hint)) = usual_mistake(text, line, error.info()) {
-        return Problem { hint: Some(hint.to_owned()), ..problem(line, format!("not valid YAML: {why}")) };
+        return FileProblem {
+            hint: Some(hint.to_owned()),
+            ..problem(line, format!("not valid YAML: {why}"))
+        };
     }
     let hint = match error.info() {
         "simple key expected" => Some("a key must be followed by a colon"),
@@ -237,7 +242,7 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
         _ => None,
     };
     let hint = hint.map(ToOwned::to_owned);
-    Problem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
+    FileProblem { hint, ..problem(line, format!("not valid YAML: {}", error.info())) }
 }
 
 /// Returns the line of a common mistake with a description and a hint, which the scanner's own message lacks.
@@ -273,12 +278,12 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     ))
 }
 
-fn problem(line: usize, message: impl Into<String>) -> Problem {
-    Problem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
+fn problem(line: usize, message: impl Into<String>) -> FileProblem {
+    FileProblem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
 }
 
-fn scalar(text: &str) -> Kind {
-    Kind::Scalar { text: text.to_owned(), quoted: false }
+fn scalar(text: &str) -> ValueKind {
+    ValueKind::Scalar { text: text.to_owned(), quoted: false }
 }
 
 #[cfg(test)]
@@ -292,11 +297,11 @@ mod tests {
     /// Formats a tree as `line:value`, for short expectations.
     fn show(node: &YamlNode) -> String {
         let body = match &node.kind {
-            Kind::Scalar { text, quoted: true } => format!("{text:?}"),
-            Kind::Scalar { text, quoted: false } => text.clone(),
-            Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
-            Kind::Map(entries) => {
-                let one = |(key, node): &(Key, YamlNode)| format!("{}={}", key.text, show(node));
+            ValueKind::Scalar { text, quoted: true } => format!("{text:?}"),
+            ValueKind::Scalar { text, quoted: false } => text.clone(),
+            ValueKind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
+            ValueKind::Map(entries) => {
+                let one = |(key, node): &(YamlKey, YamlNode)| format!("{}={}", key.text, show(node));
                 format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
             }
         };

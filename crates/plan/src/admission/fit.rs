@@ -9,7 +9,7 @@ pub(super) fn fits(problem: &Problem, jobs: &[usize]) -> bool {
     if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
         return least_replicas(problem, jobs).is_some();
     }
-    Needs::least(problem, jobs).fit()
+    GpuNeeds::least(problem, jobs).fit()
 }
 
 /// Returns whether a job has replicas of several GPUs; sums of GPUs then do not show whether they fit on
@@ -19,12 +19,12 @@ pub(super) fn is_of_blocks(problem: &Problem, job: usize) -> bool {
 }
 
 /// GPUs that jobs need, grouped by the set of types that the jobs may use.
-pub(super) struct Needs {
+pub(super) struct GpuNeeds {
     groups: Vec<(Vec<bool>, u32)>,
     offered: Vec<u32>,
 }
 
-impl Needs {
+impl GpuNeeds {
     /// Returns the minimum needs of these jobs.
     pub(super) fn least(problem: &Problem, jobs: &[usize]) -> Self {
         let mut needs = Self { groups: Vec::new(), offered: problem.offered() };

@@ -26,14 +26,14 @@ pub(crate) struct Classes {
     /// A representative job of each class, with one step per epoch.
     models: Vec<JobModel>,
     by_key: BTreeMap<Vec<u64>, usize>,
-    site: Option<Site>,
+    site: Option<BundleSite>,
     /// Offered GPUs by type.
     offered: Vec<u32>,
 }
 
 /// Inputs of bundles besides the job.
 #[derive(Clone, Debug)]
-struct Site {
+struct BundleSite {
     /// The most GPUs that could be offered, by type.
     ceiling: Vec<u32>,
     rings: Rings,
@@ -54,7 +54,7 @@ const FEW: usize = 256;
 impl Classes {
     /// Updates the GPUs from a problem: those that could be offered, and those that are.
     pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
-        let site = Site::of(problem, self.site.as_ref());
+        let site = BundleSite::of(problem, self.site.as_ref());
         if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {
             *self = Self { site: Some(site), offered: offered.to_vec(), ..Self::default() };
         }
@@ -105,7 +105,7 @@ impl Class {
     }
 }
 
-impl Site {
+impl BundleSite {
     /// Returns the site of a problem. GPUs of a node that are down or in use now were observed before or will
     /// be later.
     fn of(problem: &Problem, known: Option<&Self>) -> Self {

@@ -31,7 +31,7 @@ impl Goal {
 
 /// Why a job may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum StopReason {
     /// It has reached the target.
     Reached,
     /// Too many epochs brought no improvement.
@@ -64,7 +64,7 @@ pub struct CurveVerdict {
     pub unsettled: Option<Unsettled>,
     pub stop: bool,
     /// Why the job stops, or would stop if its owner allowed it to give up.
-    pub reason: Option<Reason>,
+    pub reason: Option<StopReason>,
 }
 
 impl CurveVerdict {
@@ -125,23 +125,24 @@ pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Op
         return Some(verdict);
     }
     if reached {
-        verdict.reason = Some(Reason::Reached);
+        verdict.reason = Some(StopReason::Reached);
     } else if stop.patience.is_some_and(|patience| waited >= patience) {
-        verdict.reason = Some(Reason::Patience);
+        verdict.reason = Some(StopReason::Patience);
     } else if let Some(prediction) = &verdict.prediction {
         let wanted = target.unwrap_or_else(|| beaten(best.value, reports, goal));
         let probability = match goal.mode {
             GoalMode::Max => prediction.at_least(wanted),
             GoalMode::Min => prediction.at_most(wanted),
         };
-        let reason = if target.is_some() { Reason::Hopeless } else { Reason::NothingToGain };
+        let reason = if target.is_some() { StopReason::Hopeless } else { StopReason::NothingToGain };
         if probability < 1.0 - stop.confidence {
             verdict.unsettled = unsettled(reports, goal, wanted);
             verdict.reason = verdict.unsettled.is_none().then_some(reason);
         }
         verdict.probability = Some(probability);
     }
-    let allowed = last.epoch >= stop.not_before && (verdict.reason != Some(Reason::Hopeless) || stop.give_up);
+    let allowed =
+        last.epoch >= stop.not_before && (verdict.reason != Some(StopReason::Hopeless) || stop.give_up);
     verdict.stop = verdict.reason.is_some() && allowed;
     Some(verdict)
 }
@@ -154,9 +155,9 @@ pub fn judge(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Op
 pub fn judge_running(reports: &[CurvePoint], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {
-        Some(Reason::NothingToGain) => 3,
-        Some(Reason::Hopeless) => 5,
-        Some(Reason::Reached | Reason::Patience) | None => 1,
+        Some(StopReason::NothingToGain) => 3,
+        Some(StopReason::Hopeless) => 5,
+        Some(StopReason::Reached | StopReason::Patience) | None => 1,
     };
     let before = |back: usize| {
         let earlier = reports.get(..reports.len().saturating_sub(back))?;
@@ -195,7 +196,7 @@ fn beaten(best: f64, reports: &[CurvePoint], goal: &Goal) -> f64 {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reached => "reached",
@@ -236,7 +237,7 @@ mod tests {
         verdict: &CurveVerdict,
         (mean, spread, probability): (f64, f64, f64),
         stop: bool,
-        reason: Option<Reason>,
+        reason: Option<StopReason>,
     ) {
         near(verdict.prediction.as_ref().map(|prediction| prediction.mean), mean);
         near(verdict.prediction.as_ref().map(|prediction| prediction.spread), spread);
@@ -277,7 +278,7 @@ mod tests {
         for give_up in [true, false] {
             let stop = Stop { rule: StopRule::Target, give_up, ..Stop::default() };
             let verdict = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
-            check(&verdict, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(Reason::Hopeless));
+            check(&verdict, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(StopReason::Hopeless));
         }
     }
 
@@ -289,13 +290,13 @@ mod tests {
         };
         let judged = verdict(&stop, true);
         let expected = (0.209_583_903_8, 0.003_538_132_227, 0.004_376_930_504);
-        check(&judged, expected, true, Some(Reason::NothingToGain));
+        check(&judged, expected, true, Some(StopReason::NothingToGain));
         assert_eq!((judged.rule, judged.best), (StopRule::Best, CurvePoint { epoch: 15, value: 0.21 }));
         assert_eq!(judged.why().as_deref(), Some("nothing to gain (best 0.210, expected 0.210 ± 0.004)"));
         let free = verdict(&stop, false);
         assert_eq!((free.rule, free.stop, free.probability), (StopRule::Epochs, false, None));
         let patient = Stop { patience: Some(3), ..stop.clone() };
-        assert_eq!(verdict(&patient, true).reason, Some(Reason::Patience));
+        assert_eq!(verdict(&patient, true).reason, Some(StopReason::Patience));
         let late = Stop { not_before: 20, ..stop };
         assert!(!verdict(&late, true).stop);
     }
@@ -318,8 +319,8 @@ mod tests {
         let stop = Stop { rule: StopRule::Target, patience: Some(1), ..Stop::default() };
         let judged = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
         let reached = judged(Some(0.21)).expect("a verdict");
-        assert_eq!((reached.reason, reached.probability), (Some(Reason::Reached), None));
-        assert_eq!(judged(None).expect("a verdict").reason, Some(Reason::Patience));
+        assert_eq!((reached.reason, reached.probability), (Some(StopReason::Reached), None));
+        assert_eq!(judged(None).expect("a verdict").reason, Some(StopReason::Patience));
     }
 
     #[test]
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!((judged.stop, judged.reason, judged.unsettled), (false, None, Some(Unsettled::NotMoved)));
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
         let judged = verdict(&fallen, 24, MetricKind::Loss);
-        assert_eq!((judged.reason, judged.unsettled), (Some(Reason::NothingToGain), None));
+        assert_eq!((judged.reason, judged.unsettled), (Some(StopReason::NothingToGain), None));
         // Every shape levels off, but this curve falls by 0.01 per epoch.
         let steady: Vec<f64> =
             (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();

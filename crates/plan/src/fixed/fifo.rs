@@ -37,14 +37,14 @@ pub(crate) const YARN_CS: Entry = Entry {
 #[derive(Clone, Copy)]
 struct Fifo {
     name: &'static str,
-    takes: Takes,
+    takes: TypeChoice,
     /// Whether later jobs may overtake a job that does not fit.
     passes: bool,
 }
 
 /// Which of the free types a job uses.
 #[derive(Clone, Copy)]
-enum Takes {
+enum TypeChoice {
     /// The type with the most free GPUs.
     MostFree,
     Fastest,
@@ -54,13 +54,13 @@ enum Takes {
 }
 
 impl Fifo {
-    const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
-    const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
-    const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
-    const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
+    const PLAIN: Self = Self { name: "fifo", takes: TypeChoice::MostFree, passes: false };
+    const FASTEST: Self = Self { name: "fifo-het", takes: TypeChoice::Fastest, passes: false };
+    const BY_NAME: Self = Self { name: "fifo-by-name", takes: TypeChoice::LastByName, passes: false };
+    const PASSING: Self = Self { name: "yarn-cs", takes: TypeChoice::MostFree, passes: true };
 
     fn policy(self) -> Box<dyn Policy> {
-        Box::new(Queue { rule: self, state: SchedulingState::default() })
+        Box::new(FifoQueue { rule: self, state: SchedulingState::default() })
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
@@ -68,19 +68,19 @@ impl Fifo {
             |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.gpus(gpu_type);
         let usable = (0..room.len()).filter(usable);
         match self.takes {
-            Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
-            Takes::Fastest => fastest(rates, room, None),
-            Takes::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
+            TypeChoice::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
+            TypeChoice::Fastest => fastest(rates, room, None),
+            TypeChoice::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
         }
     }
 }
 
-struct Queue {
+struct FifoQueue {
     rule: Fifo,
     state: SchedulingState,
 }
 
-impl Policy for Queue {
+impl Policy for FifoQueue {
     fn name(&self) -> &'static str {
         self.rule.name
     }

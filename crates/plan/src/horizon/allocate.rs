@@ -17,7 +17,7 @@ pub(super) struct Valuation<'a> {
 }
 
 /// A plan under construction.
-struct Allocation<'a> {
+struct AllocationDraft<'a> {
     instance: &'a Instance<'a>,
     terms: Valuation<'a>,
     /// Fraction of its speed that a task would keep on new GPUs after the restart cost.
@@ -31,7 +31,7 @@ struct Allocation<'a> {
 
 /// A choice, its worth per second, and that minus its rent.
 #[derive(Clone, Copy)]
-struct Offer {
+struct ValuedChoice {
     choice: TaskChoice,
     value: f64,
     surplus: f64,
@@ -60,7 +60,7 @@ const LEAST_KEPT: f64 = 0.02;
 
 /// Returns the choice of each task.
 pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
-    let mut allocation = Allocation::new(instance, terms);
+    let mut allocation = AllocationDraft::new(instance, terms);
     let order = allocation.order();
     for &task in &order {
         allocation.choose_again(task, 1.0);
@@ -78,7 +78,7 @@ pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Tas
     allocation.choices
 }
 
-impl<'a> Allocation<'a> {
+impl<'a> AllocationDraft<'a> {
     fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
@@ -93,7 +93,7 @@ impl<'a> Allocation<'a> {
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                allocation.take(task, Offer { choice: TaskChoice::Stay, value, surplus: 0.0 });
+                allocation.take(task, ValuedChoice { choice: TaskChoice::Stay, value, surplus: 0.0 });
             }
         }
         allocation
@@ -165,17 +165,21 @@ impl<'a> Allocation<'a> {
     }
 
     /// Returns a task's best choice among these GPUs, at a fraction of the prices.
-    fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
+    fn choose(&self, task: usize, free: &[i64], part: f64) -> ValuedChoice {
         let task_state = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
             let value = self.terms.worth[task] * task_state.speed();
-            Offer { choice: TaskChoice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
+            ValuedChoice {
+                choice: TaskChoice::Stay,
+                value,
+                surplus: value - part * rent(counts, self.terms.prices),
+            }
         };
         if let Some(place) = task_state.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
-        let mut best = Offer { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
+        let mut best = ValuedChoice { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
         if let Some(place) = task_state.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
@@ -186,14 +190,14 @@ impl<'a> Allocation<'a> {
         for (bundle, value, rent) in self.bundles(task) {
             let surplus = value - part * rent;
             if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
-                best = Offer { choice: TaskChoice::Take(bundle), value, surplus };
+                best = ValuedChoice { choice: TaskChoice::Take(bundle), value, surplus };
             }
         }
         best
     }
 
     /// Replaces a task's choice.
-    fn take(&mut self, task: usize, offer: Offer) {
+    fn take(&mut self, task: usize, offer: ValuedChoice) {
         add(&mut self.free, self.instance.counts(task, self.choices[task]), 1);
         add(&mut self.free, self.instance.counts(task, offer.choice), -1);
         (self.choices[task], self.values[task]) = (offer.choice, offer.value);
@@ -254,7 +258,7 @@ impl<'a> Allocation<'a> {
                 let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
                 let choice = if stays { TaskChoice::Stay } else { TaskChoice::Take(bundle) };
-                self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });
+                self.take(task, ValuedChoice { choice, value: self.values[task], surplus: 0.0 });
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::classes::{Class, Envelope};
 
 /// Jobs that demand GPUs: their classes, and the worth of a step to each.
-pub(super) type Demand = [(usize, f64)];
+pub(super) type JobDemand = [(usize, f64)];
 
 /// Parameters of price adjustment.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<'a> ClassMarket<'a> {
     }
 
     /// Adjusts the prices towards those at which demand equals the offered GPUs.
-    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &Demand, steps: PriceSteps) {
+    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &JobDemand, steps: PriceSteps) {
         let mut wanted = vec![0.0; prices.len()];
         let mut eased = 1.0;
         for _ in 0..steps.count {

@@ -15,4 +15,4 @@ mod worth;
 
 pub(super) use self::policy::HORIZON;
 pub use self::policy::{Horizon, HorizonParameters};
-pub(super) use self::rehearsal::{Arrival, rehearse};
+pub(super) use self::rehearsal::{TraceArrival, rehearse};

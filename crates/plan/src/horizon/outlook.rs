@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::horizon::allocate::Valuation;
 use crate::horizon::market::{ClassMarket, PriceSteps};
 use crate::horizon::menu;
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, TaskChoice};
 use crate::horizon::worth::Worths;
 use hsched_model::number::to_f64;
 
 /// Present and future prices of GPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlook {
+pub(super) struct PriceOutlook {
     /// Price of a GPU-second by type, in seconds of a job's time; 0 while there are no jobs.
     pub prices: Vec<f64>,
-    pub path: Path,
+    pub path: PricePath,
     pub gap: Gap,
     /// The jobs at the last decision that assumed that everything may have changed.
     pub crowd: Option<Crowd>,
@@ -57,7 +57,7 @@ const UNKNOWN: f64 = 1e9;
 /// Minimum price, relative to the price at which all tasks at their highest speed would value the GPUs.
 const FLOOR: f64 = 1e-4;
 
-impl Outlook {
+impl PriceOutlook {
     /// Drops the present prices, because there are no jobs.
     pub(super) fn rest(&mut self) {
         self.prices.fill(0.0);
@@ -88,7 +88,7 @@ impl Outlook {
     fn follow(&mut self, instance: &Instance<'_>) -> Worths {
         let (types, gpus) = (instance.offered.len(), instance.gpus().max(1.0));
         if self.prices.len() != types || self.path.levels.is_empty() {
-            *self = Self { prices: vec![0.0; types], path: Path::new(types, gpus), ..*self };
+            *self = Self { prices: vec![0.0; types], path: PricePath::new(types, gpus), ..*self };
         }
         let worths = Worths::new(instance, &self.prices, &self.path);
         let demand = worths.demand(instance);

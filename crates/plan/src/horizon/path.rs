@@ -1,10 +1,10 @@
 //! The path of prices backwards from the end: the price of GPUs while the last m jobs remain.
 
-use crate::horizon::market::{ClassMarket, Demand, PriceSteps};
+use crate::horizon::market::{ClassMarket, JobDemand, PriceSteps};
 
 /// Prices by the number of remaining jobs, at selected numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Path {
+pub(super) struct PricePath {
     /// Prices by level and GPU type.
     pub levels: Vec<Vec<f64>>,
 }
@@ -21,7 +21,7 @@ const FIRST: f64 = 0.9;
 /// Minimum price, relative to jobs per GPU.
 const FLOOR: f64 = 1e-3;
 
-impl Path {
+impl PricePath {
     /// Returns the initial path: prices that rise with the number of jobs.
     pub(super) fn new(types: usize, gpus: f64) -> Self {
         Self { levels: LEVELS.iter().map(|level| vec![FIRST * level / gpus; types]).collect() }
@@ -40,7 +40,13 @@ impl Path {
     /// Adjusts the prices of each level to the demand of the jobs that then remain.
     ///
     /// `demand` has the jobs from the last to end to the first; `left` has the weight that remains with each.
-    pub(super) fn settle(&mut self, market: &mut ClassMarket<'_>, demand: &Demand, left: &[f64], gpus: f64) {
+    pub(super) fn settle(
+        &mut self,
+        market: &mut ClassMarket<'_>,
+        demand: &JobDemand,
+        left: &[f64],
+        gpus: f64,
+    ) {
         let all = left.last().copied().unwrap_or(0.0);
         for (number, &level) in LEVELS.iter().enumerate() {
             if number > 0 && LEVELS[number - 1] >= all {

@@ -1,7 +1,7 @@
 //! The policy: turns problems into plans.
 
 use crate::horizon::memory;
-use crate::horizon::outlook::{Crowd, Outlook};
+use crate::horizon::outlook::{Crowd, PriceOutlook};
 use crate::horizon::quick::{DecisionView, Quick};
 use crate::horizon::roster::Roster;
 use crate::horizon::task::{Instance, Task, TaskChoice};
@@ -33,7 +33,7 @@ pub struct Horizon {
     parameters: HorizonParameters,
     floor: Floor,
     roster: Roster,
-    outlook: Outlook,
+    outlook: PriceOutlook,
     quick: Quick,
     /// The GPU types that the prices refer to.
     labels: Vec<String>,
@@ -74,7 +74,7 @@ impl Horizon {
             parameters,
             floor: Floor::default(),
             roster: Roster::default(),
-            outlook: Outlook::default(),
+            outlook: PriceOutlook::default(),
             quick: Quick::default(),
             labels: Vec::new(),
             memory: None,
@@ -95,7 +95,7 @@ impl Horizon {
         if let Some(outlook) = self.memory.take().and_then(|memory| memory::read(&memory, &problem.labels)) {
             self.outlook = outlook;
         } else if self.labels != problem.labels {
-            self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };
+            self.outlook = PriceOutlook { gap: self.outlook.gap, ..PriceOutlook::default() };
         }
         self.labels.clone_from(&problem.labels);
         let anew = self.floor.sync(problem) || self.floor.total != self.roster.offered;

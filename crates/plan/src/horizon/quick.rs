@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::horizon::allocate::{add, fits};
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::roster::Roster;
 use crate::horizon::task::Task;
 use crate::horizon::worth::{Worths, to_do};
@@ -27,7 +27,7 @@ pub(super) struct Quick {
     keys: Vec<f64>,
     left: Vec<f64>,
     /// Position of each job in the sorted sets.
-    spots: Vec<Option<Spot>>,
+    spots: Vec<Option<QuickSpot>>,
     /// Pending jobs by class, in descending order of worth over rent.
     waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
     /// Movable running jobs by their GPUs, in ascending order of worth per second.
@@ -38,7 +38,7 @@ pub(super) struct Quick {
 type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
-enum Spot {
+enum QuickSpot {
     Waiting { class: usize, rank: OrderedNumber },
     Running { counts: Arc<[u32]>, rank: OrderedNumber },
 }
@@ -60,7 +60,7 @@ const FORESEEN: f64 = 2.0;
 pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
-    pub outlook: &'a Outlook,
+    pub outlook: &'a PriceOutlook,
     pub preempts: bool,
 }
 
@@ -117,11 +117,11 @@ impl Quick {
 
     fn sort_out(&mut self, job: usize) {
         match self.spots.get_mut(job).and_then(Option::take) {
-            Some(Spot::Waiting { class, rank }) => {
+            Some(QuickSpot::Waiting { class, rank }) => {
                 let queue = self.waiting.get_mut(&class);
                 queue.map(|queue| queue.remove(&(Reverse(rank), job)));
             }
-            Some(Spot::Running { counts, rank }) => {
+            Some(QuickSpot::Running { counts, rank }) => {
                 let queue = self.running.get_mut(&counts);
                 queue.map(|queue| queue.remove(&(rank, job)));
             }
@@ -144,13 +144,13 @@ impl Quick {
             };
             let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
             self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
-            self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
+            self.spots[job] = Some(QuickSpot::Waiting { class: task.class, rank });
             return;
         };
         if place.movable {
             let rank = (worth * place.speed).to_bits();
             self.running.entry(Arc::clone(&place.counts)).or_default().insert((rank, job));
-            self.spots[job] = Some(Spot::Running { counts: place.counts, rank });
+            self.spots[job] = Some(QuickSpot::Running { counts: place.counts, rank });
         }
     }
 
@@ -240,7 +240,7 @@ impl Quick {
             }
         }
         let Some((_, other, bundle)) = best else { return };
-        let Some(Spot::Running { counts, .. }) = self.spots[other].clone() else { return };
+        let Some(QuickSpot::Running { counts, .. }) = self.spots[other].clone() else { return };
         add(free, &counts, 1);
         add(free, bundles.counts(bundle), -1);
         self.sort_out(other);

@@ -2,12 +2,12 @@
 //! trace would produce.
 
 use crate::classes::Class;
-use crate::horizon::outlook::Outlook;
+use crate::horizon::outlook::PriceOutlook;
 use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Arrival {
+pub(crate) struct TraceArrival {
     /// Arrival in seconds from an arbitrary origin.
     pub at: f64,
     pub class: usize,
@@ -43,11 +43,11 @@ const LEAST_LEFT: f64 = 0.03;
 pub(crate) fn rehearse(
     classes: &[Class],
     offered: &[u32],
-    jobs: &[Arrival],
+    jobs: &[TraceArrival],
     restart: f64,
 ) -> Option<Rehearsal> {
     let mut run = Rehearsal { ends: vec![0.0; jobs.len()], prices: Vec::new() };
-    let mut outlook = Outlook::default();
+    let mut outlook = PriceOutlook::default();
     let mut under: Vec<Under> = Vec::new();
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut now = jobs.first().map_or(0.0, |job| job.at);
@@ -85,7 +85,7 @@ pub(crate) fn rehearse(
     }
 }
 
-fn newcomer(arrival: &Arrival, restart: f64) -> Task {
+fn newcomer(arrival: &TraceArrival, restart: f64) -> Task {
     Task {
         class: arrival.class,
         weight: 1.0,
@@ -99,7 +99,7 @@ fn newcomer(arrival: &Arrival, restart: f64) -> Task {
 }
 
 /// Decides once, and applies the jobs' choices.
-fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
+fn reset(outlook: &mut PriceOutlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
     let seen = |training: &Under| Task {
         left: training.task.left.max(LEAST_LEFT * training.task.whole),
         ..training.task.clone()
@@ -147,8 +147,8 @@ mod tests {
 
     /// Returns completion times of jobs of one class, given by arrival and work.
     fn times(class: Class, offered: &[u32], jobs: &[(f64, f64)], restart: f64) -> Vec<f64> {
-        let arrival = |&(at, steps): &(f64, f64)| Arrival { at, class: 0, steps };
-        let jobs: Vec<Arrival> = jobs.iter().map(arrival).collect();
+        let arrival = |&(at, steps): &(f64, f64)| TraceArrival { at, class: 0, steps };
+        let jobs: Vec<TraceArrival> = jobs.iter().map(arrival).collect();
         let run = rehearse(&[class], offered, &jobs, restart).expect("all can run");
         run.ends.iter().zip(&jobs).map(|(end, job)| (end - job.at).round()).collect()
     }

@@ -3,7 +3,7 @@
 use crate::classes::{Classes, steps_per_epoch};
 use crate::horizon::task::{Task, TaskPlacement};
 use crate::progress::EpochsLeft;
-use crate::{Changed, JobModel, Problem, Stage};
+use crate::{Changed, HoldStage, JobModel, Problem};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -136,7 +136,7 @@ impl Roster {
 
     fn placement(&self, model: &JobModel, class: usize, steps: f64) -> Option<TaskPlacement> {
         let hold = model.progress.running().next()?;
-        let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
+        let HoldStage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];
         hold.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
         let bundle = self.classes.list()[class].bundles.find(&counts);

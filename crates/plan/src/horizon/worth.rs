@@ -5,7 +5,7 @@
 //! Jobs are therefore sorted by their expected end, and prices are followed backwards from the last one
 //! (heSRPT for one type and speeds k^q, SRPT for linear speeds).
 
-use crate::horizon::path::Path;
+use crate::horizon::path::PricePath;
 use crate::horizon::task::{Instance, Task};
 
 /// Tasks by expected end, and the worth of their steps.
@@ -29,7 +29,7 @@ const SHORTEST: f64 = 600.0;
 
 impl Worths {
     /// Returns the worth of each task at the present `prices` and along the path of future prices.
-    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &Path) -> Self {
+    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &PricePath) -> Self {
         let unit = unit_costs(instance, prices);
         let key = |(task, task_state): (usize, &Task)| {
             to_do(task_state, instance.class(task).fastest) * unit[task_state.class] / task_state.weight

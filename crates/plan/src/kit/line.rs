@@ -33,7 +33,7 @@ pub struct Merge {
 }
 
 /// The next job in order.
-pub struct Next {
+pub struct NextJob {
     pub job: usize,
     shape: usize,
 }
@@ -124,16 +124,16 @@ impl Merge {
     }
 
     /// Returns the next job; further jobs of its shape follow unless the shape is dropped.
-    pub fn next(&mut self, line: &Line) -> Option<Next> {
+    pub fn next(&mut self, line: &Line) -> Option<NextJob> {
         let Reverse((rank, job, shape)) = self.heads.pop()?;
         let after = (Bound::Excluded((rank, job)), Bound::Unbounded);
         let following = line.waiting[shape].range(after).next();
         self.heads.extend(following.map(|&(rank, job)| Reverse((rank, job, shape))));
-        Some(Next { job, shape })
+        Some(NextJob { job, shape })
     }
 
     /// Drops all further jobs with the shape of one that did not fit.
-    pub fn drop_shape(&mut self, next: &Next) {
+    pub fn drop_shape(&mut self, next: &NextJob) {
         self.heads.retain(|Reverse((_, _, shape))| *shape != next.shape);
     }
 }

@@ -181,14 +181,14 @@ impl SchedulingState {
     /// `running` are the running jobs in their order, and pending jobs are merged into it by rank. A job's
     /// present type is preferred slightly. A job that does not fit does not block the next one.
     pub fn in_order(&self, running: &[(OrderKey, usize)]) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         round.offer_all(running);
         round.end()
     }
 
     /// Does the same with running jobs whose ranks persist: blocks of jobs that keep their GPUs are skipped.
     pub fn in_lasting_order(&self, running: &mut LastingOrder) -> Vec<Want> {
-        let mut round = Round::new(self);
+        let mut round = OfferRound::new(self);
         for block in running.blocks(self) {
             if round.merge.peek().is_some_and(|next| next < block.last()) || !block.keeps_all(&mut round.room)
             {
@@ -231,7 +231,7 @@ impl SchedulingState {
 }
 
 /// A round in which each job in order is offered the GPUs left by earlier ones.
-struct Round<'a> {
+struct OfferRound<'a> {
     state: &'a SchedulingState,
     /// Remaining GPUs by type.
     room: Vec<u32>,
@@ -239,7 +239,7 @@ struct Round<'a> {
     wants: Vec<Want>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> OfferRound<'a> {
     fn new(state: &'a SchedulingState) -> Self {
         Self { state, room: state.floor.total.clone(), merge: state.line.merge(), wants: Vec::new() }
     }

@@ -14,7 +14,7 @@ pub const TIE: f64 = 1e-9;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tasks {
     /// GPUs in the order of nodes, then types.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<TaskGpu>,
     /// The number of GPUs by type.
     pub counts: Vec<u32>,
     pub jobs: Vec<TaskJob>,
@@ -22,7 +22,7 @@ pub struct Tasks {
 
 /// One GPU of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gpu {
+pub struct TaskGpu {
     pub node: usize,
     pub gpu_type: usize,
     /// Its index among the GPUs of its node.
@@ -71,11 +71,11 @@ impl Tasks {
             times: task_times(model, &counts),
             sync: sync_time(problem, model),
         };
-        Self { gpus: Gpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
+        Self { gpus: TaskGpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
     }
 }
 
-impl Gpu {
+impl TaskGpu {
     /// Returns the GPUs of a problem in the order of its nodes, and by type within each.
     pub fn all(problem: &Problem) -> Vec<Self> {
         let of_node = |(node, worker_node): (usize, &crate::WorkerNode)| {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kit::Gpu;
-use crate::{Basis, Placement, Problem, Progress, Sharing, Slot, Stage};
+use crate::kit::TaskGpu;
+use crate::{Basis, HoldStage, Placement, Problem, Progress, Sharing, Slot};
 use hsched_model::{JobName, Seconds, Time};
 
 /// Maximum cost of a restart relative to its turn.
@@ -50,7 +50,7 @@ impl Turns {
         let model = &problem.jobs[job];
         let (progress, now) = (&model.progress, problem.now);
         let running = progress.running().find_map(|hold| match hold.stage {
-            Stage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
+            HoldStage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
             _ => None,
         });
         let (epoch, movable, busy_until) = running?;
@@ -73,7 +73,7 @@ impl Turns {
 /// Returns the remaining epochs of a job; if only whole epochs are known, the current one counts fully.
 pub fn whole_left(progress: &Progress, now: Time) -> f64 {
     let under_way = progress.running().map(|hold| match hold.stage {
-        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        HoldStage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     });
     progress.left(now) + under_way.fold(0.0, f64::max)
@@ -92,7 +92,7 @@ pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
 }
 
 /// Converts single GPUs to slots.
-pub fn slots(gpus: impl Iterator<Item = Gpu>) -> Vec<Slot> {
+pub fn slots(gpus: impl Iterator<Item = TaskGpu>) -> Vec<Slot> {
     let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for gpu in gpus {
         *counts.entry((gpu.node, gpu.gpu_type)).or_default() += 1;

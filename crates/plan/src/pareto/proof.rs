@@ -18,7 +18,7 @@ pub(super) struct MeanBound {
 /// A proven lower bound of the mean completion time under a fairness constraint, in seconds, and the factor
 /// of the proof's weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Proven {
+pub(super) struct ParetoProof {
     pub mean: f64,
     pub factor: f64,
 }
@@ -31,9 +31,9 @@ impl MeanBound {
     /// `None` if nothing is proven.
     ///
     /// `shares` are the jobs' completion times with an equal share of the cluster, in seconds.
-    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<Proven> {
+    pub(super) fn of_as_fair(&self, shares: &[f64], fairness: f64) -> Option<ParetoProof> {
         let factor = largest_factor(shares, &self.weights, fairness)?;
-        Some(Proven { mean: factor * self.bound.lower, factor })
+        Some(ParetoProof { mean: factor * self.bound.lower, factor })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
-use crate::pareto::proof::{MeanBound, Proven};
+use crate::pareto::proof::{MeanBound, ParetoProof};
 use crate::pareto::thrift::Costs;
 use crate::pricing::Rings;
-use crate::{Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Outcome, Plan, Policy};
+use crate::{
+    Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Plan, PlanFigures, Policy,
+};
 use crate::{PolicyError, Problem, checked};
 use hsched_model::number::to_f64;
 
@@ -202,7 +204,7 @@ impl FrontSearch<'_> {
     }
 
     fn figures(&self, plan: CheckedPlan) -> Option<FrontPlan> {
-        let outcome = Outcome::of(self.problem, &plan)?;
+        let outcome = PlanFigures::of(self.problem, &plan)?;
         let placement = |&job: &usize| Some((job, plan.verdicts()[job].placement()?));
         let time =
             |(job, placement): (usize, &crate::Placement)| placement.jct(self.problem.jobs[job].epochs).0;
@@ -233,7 +235,7 @@ impl FrontSearch<'_> {
         let listed = |found: FrontPlan| {
             let proven = proofs.iter().filter_map(|proof| {
                 let proven = proof.of_as_fair(&shares, found.fairness)?;
-                Some((proof, Proven { mean: proven.mean.min(found.mean), ..proven }))
+                Some((proof, ParetoProof { mean: proven.mean.min(found.mean), ..proven }))
             });
             let (proof, proven) = proven.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
             let scaled = |values: &[f64]| values.iter().map(|value| value * proven.factor).collect();

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::plan_file::certificate::Certificate;
 use crate::plan_file::job::PlannedJob;
 use crate::plan_file::node::{PlanNode, PlanPartition, PlanSelector, TypeCount};
-use crate::{Bound, CheckedPlan, Deadlines, Objective, Outcome, Problem, Quality, heterogeneity};
+use crate::{Bound, CheckedPlan, Deadlines, Objective, PlanFigures, Problem, Quality, heterogeneity};
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, GpuType, Job, NodeName, Seconds, Selector};
 
@@ -108,7 +108,7 @@ impl PlanFile {
     /// `notes` contain what was excluded and why, and other remarks for the user.
     pub fn new(solved: Solved<'_>, notes: Vec<String>, capacity: Capacity, pinned: bool) -> Self {
         let Solved { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
-        let outcome = Outcome::of(problem, plan);
+        let outcome = PlanFigures::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
         let jobs = plan.verdicts().iter().zip(jobs.iter().map(formats::jobs::to_json)).enumerate();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
+use crate::throughput::{MeasuredSpeed, Method, SampleSource, SpeedEstimate, SpeedOrigin};
 use hsched_model::{GpuType, Seconds, Speed};
 
 /// A job's speed on a GPU type, and its source.
@@ -48,35 +48,35 @@ impl PlanSpeed {
     /// Returns the speeds of a job that are not simply those of the job file.
     pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
         let model = &problem.jobs[job];
-        let speed = |(column, source): &(usize, Source)| {
+        let speed = |(column, source): &(usize, SpeedOrigin)| {
             let speed = model.types[*column]?.speed;
             Some(Self::new(&problem.gpu_types[*column], speed, source))
         };
         model.sources.iter().filter_map(speed).collect()
     }
 
-    fn new(gpu_type: &GpuType, speed: Speed, source: &Source) -> Self {
+    fn new(gpu_type: &GpuType, speed: Speed, source: &SpeedOrigin) -> Self {
         let (samples_per_s, alpha_s, beta_s) = match speed {
             Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
             Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
         };
-        let measured: Option<&Measured> = match source {
-            Source::Measured(measured) => Some(measured),
-            Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
+        let measured: Option<&MeasuredSpeed> = match source {
+            SpeedOrigin::Measured(measured) => Some(measured),
+            SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) | SpeedOrigin::Estimated(_) => None,
         };
-        let estimate: Option<&Estimate> = match source {
-            Source::Estimated(estimate) => Some(estimate),
-            Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
+        let estimate: Option<&SpeedEstimate> = match source {
+            SpeedOrigin::Estimated(estimate) => Some(estimate),
+            SpeedOrigin::JobFile | SpeedOrigin::OtherName(_) | SpeedOrigin::Measured(_) => None,
         };
         let (kind, name) = match source {
-            Source::JobFile => (SpeedSource::JobFile, None),
-            Source::OtherName(name) => (SpeedSource::OtherName, Some(name)),
-            Source::Measured(Measured { count: 0, .. }) => (SpeedSource::Set, None),
-            Source::Measured(_) => (SpeedSource::Measured, None),
-            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => {
+            SpeedOrigin::JobFile => (SpeedSource::JobFile, None),
+            SpeedOrigin::OtherName(name) => (SpeedSource::OtherName, Some(name)),
+            SpeedOrigin::Measured(MeasuredSpeed { count: 0, .. }) => (SpeedSource::Set, None),
+            SpeedOrigin::Measured(_) => (SpeedSource::Measured, None),
+            SpeedOrigin::Estimated(SpeedEstimate { method: Method::Ratios { .. }, from, .. }) => {
                 (SpeedSource::Scaled, Some(from))
             }
-            Source::Estimated(Estimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
+            SpeedOrigin::Estimated(SpeedEstimate { from, .. }) => (SpeedSource::Guessed, Some(from)),
         };
         let models = estimate.map(|estimate| match estimate.method {
             Method::Ratios { models } => models as u64,

@@ -1,7 +1,7 @@
 //! Detours: jobs that have long waited in the queue while other free GPUs would serve them almost as well.
 
 use crate::replan::ReplanContext;
-use crate::{Basis, Decision, HeldPlacement, Plan, PolicyError, Stage};
+use crate::{Basis, Decision, HeldPlacement, HoldStage, Plan, PolicyError};
 use hsched_model::Time;
 
 impl ReplanContext<'_> {
@@ -52,6 +52,6 @@ impl ReplanContext<'_> {
     fn queued(&self) -> impl Iterator<Item = (usize, &HeldPlacement)> {
         let jobs = self.problem.jobs.iter().enumerate();
         let holds = jobs.flat_map(|(job, model)| model.progress.holds.iter().map(move |hold| (job, hold)));
-        holds.filter(|(_, hold)| hold.stage == Stage::Queued)
+        holds.filter(|(_, hold)| hold.stage == HoldStage::Queued)
     }
 }

@@ -4,7 +4,7 @@ use crate::replan::ReplanContext;
 use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, checked, epoch_as_shared};
 
 /// A plan for some jobs, as if they held no GPUs.
-pub(super) struct Draft {
+pub(super) struct PlanDraft {
     pub extract: Extract,
     pub plan: CheckedPlan,
 }
@@ -14,7 +14,7 @@ impl ReplanContext<'_> {
     ///
     /// # Errors
     /// If the placer does not support the problem, or violates its rules.
-    pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<Draft>, PolicyError> {
+    pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<PlanDraft>, PolicyError> {
         if jobs.is_empty() {
             return Ok(None);
         }
@@ -22,11 +22,11 @@ impl ReplanContext<'_> {
         (self.budget.begin)();
         let assignment = self.placer.place(&extract.problem, self.budget.stop)?;
         let plan = checked(self.placer.name(), &extract.problem, Plan::from(assignment))?;
-        Ok(Some(Draft { extract, plan }))
+        Ok(Some(PlanDraft { extract, plan }))
     }
 }
 
-impl Draft {
+impl PlanDraft {
     /// Returns whether it gives any job GPUs.
     pub(super) fn places(&self) -> bool {
         !self.plan.placed().is_empty()

@@ -7,7 +7,8 @@ mod moves;
 mod queueing;
 
 use crate::{
-    Basis, Budget, Decision, Eligibility, Memory, Placer, Plan, Policy, PolicyError, Problem, Progress, Stage,
+    Basis, Budget, Decision, Eligibility, HoldStage, Memory, Placer, Plan, Policy, PolicyError, Problem,
+    Progress,
 };
 use hsched_model::Seconds;
 
@@ -193,7 +194,7 @@ impl ReplanContext<'_> {
     fn givers(&self) -> Vec<usize> {
         let gives = |job: &usize| {
             let holds = &self.problem.jobs[*job].progress.holds;
-            holds.iter().any(|hold| matches!(hold.stage, Stage::Leaving { gives_back: true, .. }))
+            holds.iter().any(|hold| matches!(hold.stage, HoldStage::Leaving { gives_back: true, .. }))
         };
         (0..self.problem.jobs.len()).filter(gives).collect()
     }

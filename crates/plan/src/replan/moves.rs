@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
-use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
+use crate::replan::draft::PlanDraft;
+use crate::{
+    Basis, Decision, Dues, HeldPlacement, HoldStage, Objective, Placement, Plan, PolicyError, WaitForecast,
+};
 use hsched_model::number::to_f64;
 
 /// A running job, and its performance on its present GPUs.
@@ -22,15 +24,15 @@ struct Resident<'a> {
 
 /// The result of some moves.
 struct MoveResult<'a> {
-    draft: Draft,
+    draft: PlanDraft,
     moved: Vec<&'a Resident<'a>>,
-    value: Value,
+    value: PlanValue,
     costs: f64,
 }
 
 /// The remaining cost of all jobs.
 #[derive(Clone, Copy)]
-struct Value {
+struct PlanValue {
     /// Number of jobs that miss their deadlines; 0 for other objectives.
     late: usize,
     /// Sum of weighted times, or the longest time.
@@ -58,7 +60,7 @@ pub(super) struct MovePlan {
 struct Scales<'a> {
     context: &'a ReplanContext<'a>,
     ready: &'a [usize],
-    base: Option<&'a Draft>,
+    base: Option<&'a PlanDraft>,
     residents: &'a [Resident<'a>],
     margin: f64,
     dues: Dues,
@@ -74,7 +76,7 @@ impl ReplanContext<'_> {
     pub(super) fn moves(
         &self,
         ready: &[usize],
-        base: Option<&Draft>,
+        base: Option<&PlanDraft>,
         margin: f64,
     ) -> Result<MovePlan, PolicyError> {
         let residents = self.residents();
@@ -127,7 +129,7 @@ impl ReplanContext<'_> {
 
     fn residents(&self) -> Vec<Resident<'_>> {
         let resident = |job: usize, hold| match hold {
-            &HeldPlacement { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
+            &HeldPlacement { stage: HoldStage::Running { epoch, under_way, movable, .. }, .. } => {
                 Some(Resident { job, hold, epoch, under_way, movable })
             }
             _ => None,
@@ -163,12 +165,12 @@ impl ReplanContext<'_> {
         to_f64(self.problem.jobs[job].progress.epochs_left)
     }
 
-    fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
+    fn rest_in(&self, draft: &PlanDraft, job: usize) -> Option<f64> {
         Some(self.epochs(job) * draft.epoch(job)?)
     }
 
     /// Returns whether a draft leaves a running job on its GPUs, or on equally good ones.
-    fn is_same(&self, resident: &Resident<'_>, draft: &Draft) -> bool {
+    fn is_same(&self, resident: &Resident<'_>, draft: &PlanDraft) -> bool {
         let (Some(placement), Some(epoch)) = (draft.placement(self, resident.job), draft.epoch(resident.job))
         else {
             return false;
@@ -197,7 +199,7 @@ impl ReplanContext<'_> {
 
 impl<'a> Scales<'a> {
     /// Returns the remaining cost without moves.
-    fn value_of_staying(&self) -> Value {
+    fn value_of_staying(&self) -> PlanValue {
         let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
         let running =
             self.residents.iter().map(|resident| to_come(resident.job, Some(self.context.rest(resident))));
@@ -228,7 +230,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
+    fn weigh(&self, draft: PlanDraft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
         let weighted =
             |resident: &&Resident<'_>| self.context.weight(resident.job) * self.restart(resident.job);
         let costs = moved.iter().map(weighted).sum();
@@ -239,7 +241,12 @@ impl<'a> Scales<'a> {
     /// Returns the remaining cost if these jobs move, some of them after this many seconds in the queue.
     ///
     /// A move must keep a margin before a deadline that is as large as its required gain.
-    fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
+    fn value_of_moving(
+        &self,
+        draft: &PlanDraft,
+        moved: &[&Resident<'_>],
+        waits: &BTreeMap<usize, f64>,
+    ) -> PlanValue {
         let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
         let running = self.residents.iter().map(|resident| {
@@ -280,7 +287,8 @@ impl<'a> Scales<'a> {
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;
             }
-            let is_about = |known: &&Forecast| known.job == resident.job && known.slots == placement.slots;
+            let is_about =
+                |known: &&WaitForecast| known.job == resident.job && known.slots == placement.slots;
             match problem.forecasts.iter().find(is_about) {
                 Some(known) => {
                     waits.insert(resident.job, known.wait.map_or(0.0, |wait| wait.0));
@@ -293,7 +301,7 @@ impl<'a> Scales<'a> {
 
     /// Returns the number of late jobs, and the sum of remaining times or the longest one. A job without a
     /// placement waits for the first job to end, and then takes as long as with an equal share of all GPUs.
-    fn value(&self, jobs: &[ToCome]) -> Value {
+    fn value(&self, jobs: &[ToCome]) -> PlanValue {
         let first = jobs.iter().filter_map(|job| job.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
         let time = |job: &ToCome| job.time.unwrap_or_else(|| first + share(job.job));
@@ -306,7 +314,7 @@ impl<'a> Scales<'a> {
         } else {
             times.sum()
         };
-        Value { late, time }
+        PlanValue { late, time }
     }
 }
 

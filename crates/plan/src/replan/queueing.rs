@@ -1,10 +1,10 @@
 //! Jobs that find no free GPUs: which requests to queue, and how to change pending ones.
 
 use crate::replan::ReplanContext;
-use crate::replan::draft::Draft;
+use crate::replan::draft::PlanDraft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
-    PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, HoldStage, Instead, JobModel, JobStartEstimates, Pending,
+    Placement, Plan, PolicyError, RequestRemedy, RequestStartEstimate, Sharing, Slot, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
@@ -16,7 +16,7 @@ const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, 
     after each; if its program can resume, add the job again with the key checkpoint";
 
 /// GPUs requested in this decision by node and type; a decision requests no node twice.
-type Asked = Vec<Vec<u32>>;
+type RequestCounts = Vec<Vec<u32>>;
 
 /// The GPUs that a job could use without competition: by node and type, and the problem of the job alone on
 /// these.
@@ -45,7 +45,7 @@ impl ReplanContext<'_> {
     ///
     /// # Errors
     /// If the placer gives no plan.
-    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<Draft>, PolicyError> {
+    pub(super) fn base(&self, ready: &[usize]) -> Result<Option<PlanDraft>, PolicyError> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
         let is_late = |job: &usize| {
@@ -62,8 +62,13 @@ impl ReplanContext<'_> {
     }
 
     /// Returns the plan of `base`, or else requests of the other ready jobs and changes of pending ones.
-    pub(super) fn with_queue(&self, base: Option<Draft>, ready: &[usize], notes: &mut Vec<String>) -> Plan {
-        let places = base.as_ref().is_some_and(Draft::places);
+    pub(super) fn with_queue(
+        &self,
+        base: Option<PlanDraft>,
+        ready: &[usize],
+        notes: &mut Vec<String>,
+    ) -> Plan {
+        let places = base.as_ref().is_some_and(PlanDraft::places);
         let base = base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default();
         if places {
             // Free GPUs are assigned first; the other jobs are considered in the next decision.
@@ -104,7 +109,7 @@ impl ReplanContext<'_> {
     /// were alone, within its limits.
     fn in_the_dark(&self, ready: &[usize], notes: &mut Vec<String>) -> Option<Plan> {
         match self.draft(ready, Basis::Queue) {
-            Ok(draft) => Some(draft.filter(Draft::places)?.into_plan(self, Basis::Queue)),
+            Ok(draft) => Some(draft.filter(PlanDraft::places)?.into_plan(self, Basis::Queue)),
             Err(error) => {
                 notes.push(error.to_string());
                 None
@@ -155,7 +160,7 @@ impl ReplanContext<'_> {
     ///
     /// # Errors
     /// Returns true if another decision is needed because this one has already requested the nodes.
-    fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
+    fn begin(&self, job: usize, asked: &mut RequestCounts) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
@@ -185,7 +190,7 @@ impl ReplanContext<'_> {
 
     /// Returns what to do with a job's pending requests, and the request to use; `None` if they stay as they
     /// are.
-    fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
+    fn remedy(&self, job: usize, asked: &mut RequestCounts) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;
         let holds = &self.problem.jobs[job].progress.holds;
         let epochs = self.epochs(job);
@@ -204,13 +209,16 @@ impl ReplanContext<'_> {
         };
         let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
-        let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
+        let (RequestRemedy::Amend(id) | RequestRemedy::Beside(id) | RequestRemedy::Replace(id)) = decided
+        else {
+            return None;
+        };
         let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
         let remedy = all.iter().find(|remedy| remedy.id == id)?;
-        let wait = if let Remedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
+        let wait = if let RequestRemedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + remedy.run));
         let gpus = self.problem.named(&placement.slots);
-        if let Remedy::Replace(_) = decided {
+        if let RequestRemedy::Replace(_) = decided {
             let why = format!(
                 "with a new request for {gpus}, the job finishes in {after} instead of \
                 {before}"
@@ -218,7 +226,7 @@ impl ReplanContext<'_> {
             return Some((Decision::Place { placements: vec![placement], queued: true, why }, id));
         }
         let why = format!("finishes in {after} instead of {before} (estimated)");
-        Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
+        Some((Decision::Adjust { placement, in_place: matches!(decided, RequestRemedy::Amend(_)), why }, id))
     }
 
     /// Returns the GPUs that a job could use without competition.
@@ -227,7 +235,7 @@ impl ReplanContext<'_> {
         SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
     }
 
-    fn asked_for_nothing(&self) -> Asked {
+    fn asked_for_nothing(&self) -> RequestCounts {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
@@ -238,7 +246,7 @@ impl ReplanContext<'_> {
         job: usize,
         room: &SoleRoom,
         request: &RequestOption,
-        asked: &mut Asked,
+        asked: &mut RequestCounts,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
         let may_use = |ty: &usize| {
@@ -267,7 +275,7 @@ impl ReplanContext<'_> {
 /// Returns whether a job is pending in the queue and has no running submission.
 fn is_pending(job: &JobModel) -> bool {
     let holds = &job.progress.holds;
-    !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
+    !holds.is_empty() && holds.iter().all(|hold| hold.stage == HoldStage::Queued)
 }
 
 /// GPUs in the form of a Slurm request: type, number per node, number of nodes.

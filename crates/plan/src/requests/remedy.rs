@@ -43,7 +43,7 @@ pub(crate) struct Instead {
 
 /// What to do with the pending requests of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
+pub(crate) enum RequestRemedy {
     Keep,
     /// Change the pending request, which keeps its place.
     Amend(RequestId),
@@ -58,14 +58,14 @@ pub(crate) enum Remedy {
 /// A change must gain at least 10 % and 10 min. Free GPUs are used at once if the job would end on them
 /// before its pending request starts. The first request keeps its place, unless nothing can be queued beside
 /// it.
-pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
+pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> RequestRemedy {
     let pays = |wait: f64, run: f64| {
         let gain = pending.finish - (wait + run);
         let is_free = wait <= NOW && run <= pending.start;
         is_free && gain > 0.0 || gain >= LEAST_GAIN && gain >= GAIN * pending.finish
     };
-    let mut best: Option<(f64, Remedy)> = None;
-    let mut consider = |finish: f64, remedy: Remedy| {
+    let mut best: Option<(f64, RequestRemedy)> = None;
+    let mut consider = |finish: f64, remedy: RequestRemedy| {
         // Of equal remedies, the first is the least disruptive.
         if best.is_none_or(|(known, _)| finish < known) {
             best = Some((finish, remedy));
@@ -73,18 +73,18 @@ pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
     };
     for remedy in others {
         if let Some(wait) = remedy.in_place.filter(|wait| pays(*wait, remedy.run)) {
-            consider(wait + remedy.run, Remedy::Amend(remedy.id));
+            consider(wait + remedy.run, RequestRemedy::Amend(remedy.id));
         }
     }
     for remedy in others.iter().filter(|remedy| !remedy.is_there) {
         let Some(wait) = remedy.anew.filter(|wait| pays(*wait, remedy.run)) else { continue };
         if !pending.races {
-            consider(wait + remedy.run, Remedy::Replace(remedy.id));
+            consider(wait + remedy.run, RequestRemedy::Replace(remedy.id));
         } else if pending.entries < MOST_ENTRIES {
-            consider(wait + remedy.run, Remedy::Beside(remedy.id));
+            consider(wait + remedy.run, RequestRemedy::Beside(remedy.id));
         }
     }
-    best.map_or(Remedy::Keep, |(_, remedy)| remedy)
+    best.map_or(RequestRemedy::Keep, |(_, remedy)| remedy)
 }
 
 #[cfg(test)]
@@ -109,57 +109,57 @@ mod tests {
 
     #[test]
     fn a_change_gains_a_tenth() {
-        assert_eq!(remedy(&PENDING, &[]), Remedy::Keep);
-        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.1)]), Remedy::Keep);
-        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.0)]), Remedy::Amend(RequestId(0)));
+        assert_eq!(remedy(&PENDING, &[]), RequestRemedy::Keep);
+        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.1)]), RequestRemedy::Keep);
+        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.0)]), RequestRemedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn a_change_gains_ten_minutes() {
         let soon = Pending { start: 0.4 * HOUR, finish: HOUR, ..PENDING };
-        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.25)]), Remedy::Keep);
-        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.2)]), Remedy::Amend(RequestId(0)));
+        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.25)]), RequestRemedy::Keep);
+        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.2)]), RequestRemedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn other_types_are_queued_beside_the_first_while_there_are_few() {
         let others = [other(12.0, 5.0, None)];
-        assert_eq!(remedy(&PENDING, &others), Remedy::Beside(RequestId(0)));
-        assert_eq!(remedy(&Pending { entries: 3, ..PENDING }, &others), Remedy::Keep);
+        assert_eq!(remedy(&PENDING, &others), RequestRemedy::Beside(RequestId(0)));
+        assert_eq!(remedy(&Pending { entries: 3, ..PENDING }, &others), RequestRemedy::Keep);
         let there = [Instead { is_there: true, ..others[0] }];
-        assert_eq!(remedy(&PENDING, &there), Remedy::Keep);
+        assert_eq!(remedy(&PENDING, &there), RequestRemedy::Keep);
     }
 
     #[test]
     fn what_cannot_race_is_submitted_anew_only_where_that_gains_at_the_new_priority() {
         let alone = Pending { races: false, ..PENDING };
-        assert_eq!(remedy(&alone, &[other(10.0, 9.0, None)]), Remedy::Keep);
-        assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), Remedy::Replace(RequestId(0)));
+        assert_eq!(remedy(&alone, &[other(10.0, 9.0, None)]), RequestRemedy::Keep);
+        assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), RequestRemedy::Replace(RequestId(0)));
         // The place in the queue is worth more than a new submission of the same request.
-        assert_eq!(remedy(&alone, &[other(10.0, 7.0, 7.0)]), Remedy::Amend(RequestId(0)));
+        assert_eq!(remedy(&alone, &[other(10.0, 7.0, 7.0)]), RequestRemedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn free_gpus_that_are_done_before_the_start_are_taken_at_once() {
         // A gain of 10 h out of 2000 h is below 10 %.
         let late = Pending { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
-        assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), Remedy::Beside(RequestId(0)));
-        assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), Remedy::Keep);
-        assert_eq!(remedy(&late, &[other(2001.0, 0.0, None)]), Remedy::Keep);
+        assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), RequestRemedy::Beside(RequestId(0)));
+        assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), RequestRemedy::Keep);
+        assert_eq!(remedy(&late, &[other(2001.0, 0.0, None)]), RequestRemedy::Keep);
     }
 
     #[test]
     fn the_soonest_of_several_is_taken_and_the_gentlest_of_equals() {
         let with = |id: u32, remedy: Instead| Instead { id: RequestId(id), ..remedy };
         let all = [other(10.0, 3.0, 5.0), with(1, other(10.0, 2.0, None)), with(2, other(4.0, 9.0, 8.5))];
-        assert_eq!(remedy(&PENDING, &all), Remedy::Beside(RequestId(1)));
+        assert_eq!(remedy(&PENDING, &all), RequestRemedy::Beside(RequestId(1)));
         let equal = [other(10.0, 2.0, None), with(1, other(10.0, 9.0, 2.0))];
-        assert_eq!(remedy(&PENDING, &equal), Remedy::Amend(RequestId(1)));
+        assert_eq!(remedy(&PENDING, &equal), RequestRemedy::Amend(RequestId(1)));
     }
 
     #[test]
     fn nothing_is_done_where_nobody_can_say() {
         let unknown = Instead { anew: None, ..other(1.0, 0.0, None) };
-        assert_eq!(remedy(&PENDING, &[unknown]), Remedy::Keep);
+        assert_eq!(remedy(&PENDING, &[unknown]), RequestRemedy::Keep);
     }
 }

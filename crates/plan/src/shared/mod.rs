@@ -18,22 +18,22 @@ use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
 use crate::shared::safe::PlacementRequest;
 use crate::{
-    Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
-    Stage,
+    Budget, Decision, HoldStage, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
+    WaitForecast,
 };
 use hsched_model::{Seconds, Time};
 
 /// A policy over time with the rules of a shared cluster.
-pub struct Shared {
+pub struct SharedPolicy {
     inner: Box<dyn Policy>,
-    rules: Rules,
+    rules: SharedRules,
     /// Decisions that, as far as known, are not carried out yet.
     promises: Vec<Promise>,
 }
 
 /// The rules that have parameters.
 #[derive(Clone, Copy)]
-struct Rules {
+struct SharedRules {
     moves: Moves,
     queue_patience: Seconds,
 }
@@ -50,11 +50,11 @@ struct Price {
 /// Reason of a pending job whose GPUs are not free yet.
 const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
 
-impl Shared {
+impl SharedPolicy {
     /// Returns a policy with the rules of a shared cluster, whose parameters are in `rules`. The wrapped
     /// policy should not rely on stopping jobs.
     pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
-        let rules = Rules { moves: rules.moves, queue_patience: rules.queue_patience };
+        let rules = SharedRules { moves: rules.moves, queue_patience: rules.queue_patience };
         Self { inner, rules, promises: Vec::new() }
     }
 
@@ -110,7 +110,7 @@ impl Shared {
     }
 }
 
-impl Policy for Shared {
+impl Policy for SharedPolicy {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -206,7 +206,7 @@ fn price(
     let wait = if is_its_own || !shown.is_free(job, placement) {
         0.0
     } else {
-        let is_about = |known: &&Forecast| known.job == job && known.slots == placement.slots;
+        let is_about = |known: &&WaitForecast| known.job == job && known.slots == placement.slots;
         let forecast = problem.forecasts.iter().find(is_about)?;
         forecast.wait.map_or(0.0, |wait| wait.0)
     };
@@ -216,7 +216,7 @@ fn price(
 /// Returns a running job's progress in the current epoch, in seconds.
 fn under_way(problem: &Problem, job: usize) -> f64 {
     let held = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
-        Stage::Running { under_way, .. } => under_way,
+        HoldStage::Running { under_way, .. } => under_way,
         _ => 0.0,
     });
     held.fold(0.0, f64::max)

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
 use crate::shared::safe::{PlacementRequest, TypeLimits};
-use crate::shared::{Price, Rules};
+use crate::shared::{Price, SharedRules};
 use crate::{
-    Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
-    Stage, Unclaimed,
+    Changed, Eligibility, HeldPlacement, HoldStage, Host, Moves, Placement, Problem, Progress, Room, Sharing,
+    Slot, Unclaimed,
 };
 use hsched_model::{Seconds, Time};
 
@@ -28,7 +28,7 @@ impl<'a> ProjectedProblem<'a> {
     pub(super) fn new(
         real: &'a Problem,
         promises: &[Promise],
-        rules: Rules,
+        rules: SharedRules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
         let mut projected = Self::of(real);
@@ -95,7 +95,7 @@ impl<'a> ProjectedProblem<'a> {
     /// Returns when the next submission will have waited too long.
     pub(super) fn next_late(&self, patience: Seconds) -> Option<Time> {
         let holds = self.real.jobs.iter().flat_map(|job| &job.progress.holds);
-        let queued = holds.filter(|hold| hold.stage == Stage::Queued);
+        let queued = holds.filter(|hold| hold.stage == HoldStage::Queued);
         let times = queued.map(|hold| hold.since.after(patience));
         times.filter(|time| time.0 > self.real.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
     }
@@ -105,7 +105,7 @@ impl<'a> ProjectedProblem<'a> {
         let now = self.problem.now;
         for model in &mut self.problem.jobs {
             if let [hold] = model.progress.holds.as_slice()
-                && hold.stage == Stage::Queued
+                && hold.stage == HoldStage::Queued
                 && hold.since.after(patience).0 <= now.0
             {
                 (model.progress.holds, model.progress.waits) = (Vec::new(), Eligibility::Ready);
@@ -117,7 +117,7 @@ impl<'a> ProjectedProblem<'a> {
     fn free_what_is_left(&mut self) {
         for model in &self.problem.jobs {
             let gives =
-                |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
+                |hold: &&HeldPlacement| hold.stage == HoldStage::Leaving { started: true, gives_back: true };
             for slot in model.progress.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
                 let node = &mut self.problem.nodes[slot.node];
                 let gpus = &mut node.gpus[slot.gpu_type];
@@ -140,7 +140,7 @@ impl<'a> ProjectedProblem<'a> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {
             if let [hold] = model.progress.holds.as_mut_slice()
-                && matches!(hold.stage, Stage::Submitting | Stage::Queued)
+                && matches!(hold.stage, HoldStage::Submitting | HoldStage::Queued)
                 && !hold.slots.is_empty()
             {
                 all.push((job, hold.clone()));
@@ -167,7 +167,7 @@ impl<'a> ProjectedProblem<'a> {
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].progress;
         let leaves = |holds: &[HeldPlacement]| {
-            matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }])
+            matches!(holds, [HeldPlacement { stage: HoldStage::Leaving { gives_back: true, .. }, .. }])
         };
         if !real.is_ready() && !leaves(&real.holds) {
             return;
@@ -192,7 +192,7 @@ impl<'a> ProjectedProblem<'a> {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
             let Progress { holds, restart_cost, saves, .. } = &mut model.progress;
             for hold in holds {
-                if let Stage::Running { movable, .. } = &mut hold.stage {
+                if let HoldStage::Running { movable, .. } = &mut hold.stage {
                     let Moves::Auto { margin } = moves else {
                         *movable = false;
                         continue;
@@ -209,6 +209,6 @@ impl<'a> ProjectedProblem<'a> {
 /// Returns a job's pending placement as if it had arrived.
 fn landed(progress: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> HeldPlacement {
     let restart = if progress.started.is_some() { progress.restart_cost } else { Seconds(0.0) };
-    let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
+    let stage = HoldStage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
     HeldPlacement { slots, since: now, epoch, stage }
 }

@@ -9,11 +9,11 @@ use hsched_model::{JobName, NodeName};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Promise {
     pub job: JobName,
-    gpus: Vec<Gpus>,
+    gpus: Vec<PromisedGpus>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-struct Gpus {
+struct PromisedGpus {
     node: NodeName,
     /// The label of their type.
     label: String,
@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
 impl Promise {
     /// Returns the promise of these GPUs to a job of a problem.
     pub(super) fn new(problem: &Problem, job: usize, placement: &Placement) -> Self {
-        let gpus = |slot: &Slot| Gpus {
+        let gpus = |slot: &Slot| PromisedGpus {
             node: problem.nodes[slot.node].name.clone(),
             label: problem.labels[slot.gpu_type].clone(),
             count: slot.count,
@@ -44,7 +44,7 @@ impl Promise {
 
     /// Returns the GPUs by index; `None` if a node no longer exists.
     pub(super) fn slots(&self, problem: &Problem) -> Option<Vec<Slot>> {
-        let slot = |gpus: &Gpus| {
+        let slot = |gpus: &PromisedGpus| {
             let node = problem.nodes.iter().position(|node| node.name == gpus.node)?;
             let gpu_type = problem.labels.iter().position(|label| *label == gpus.label)?;
             Some(Slot { node, gpu_type, count: gpus.count })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::shared::projected::ProjectedProblem;
-use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
+use crate::{Decision, HeldPlacement, HoldStage, Placement, Problem, Sharing, Slot};
 
 /// Epoch times that differ by less than this fraction count as equal.
 const SAME: f64 = 0.01;
@@ -131,7 +131,7 @@ impl ProjectedProblem<'_> {
     /// wrong and the right shares are worth a restart.
     fn with_right_shares(&self, job: usize) -> Option<PlacementRequest> {
         let progress = &self.problem.jobs[job].progress;
-        let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
+        let [HeldPlacement { slots, stage: HoldStage::Running { epoch, movable: true, .. }, .. }] =
             progress.holds.as_slice()
         else {
             return None;
@@ -160,7 +160,7 @@ impl ProjectedProblem<'_> {
         match progress.holds.as_slice() {
             [] => progress.is_ready(),
             [hold] => {
-                matches!(hold.stage, Stage::Running { movable: true, .. })
+                matches!(hold.stage, HoldStage::Running { movable: true, .. })
                     && set(&hold.slots) != set(&placement.slots)
             }
             _ => false,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use super::fit::{Reading, SPREAD, fit};
-use super::record::{Point, Record, batch_size};
-use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+use super::fit::{SPREAD, WeightedTime, fit};
+use super::record::{BatchPoint, SpeedRecord, batch_size};
+use super::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Precision, Speed};
 
@@ -17,18 +17,18 @@ use hsched_model::{GpuType, Job, Precision, Speed};
 /// can be merged without loss in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<Place, Records>>,
+    models: BTreeMap<String, BTreeMap<Place, SpeedRecords>>,
 }
 
 /// The conditions of a model's speed: a GPU type, a precision, and the GPUs of a replica.
 type Place = (GpuType, Option<Precision>, u32);
 
 /// Records by contributor.
-type Records = BTreeMap<String, Record>;
+type SpeedRecords = BTreeMap<String, SpeedRecord>;
 
 /// A measured speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredSpeed {
     pub speed: Speed,
     /// Relative error of step times, as one standard deviation.
     pub error: f64,
@@ -66,13 +66,14 @@ impl Cache {
     /// GPU. If three such samples agree, the speed has changed, and they replace the known one.
     pub fn learn(&mut self, sample: &Sample, rule: LearnRule<'_>) -> Lesson {
         if !sample.is_possible() {
-            return Lesson::Refused(Refusal::Nonsense);
+            return Lesson::Refused(SampleRefusal::Nonsense);
         }
         let records = self.records_mut(&sample.key);
-        let measured = |point: &Point| matches!(point.source, SampleSource::Report | SampleSource::Probe);
+        let measured =
+            |point: &BatchPoint| matches!(point.source, SampleSource::Report | SampleSource::Probe);
         let mut points = records.values().flat_map(|record| &record.points);
         if sample.source == SampleSource::Epoch && points.any(measured) {
-            return Lesson::Refused(Refusal::LessExact);
+            return Lesson::Refused(SampleRefusal::LessExact);
         }
         let before = pooled(records);
         let record = records.entry(rule.contributor.to_owned()).or_default();
@@ -82,19 +83,19 @@ impl Cache {
         }
         match pooled(records) {
             Some(after) => Lesson::Learnt { before, after },
-            None => Lesson::Refused(Refusal::Nonsense),
+            None => Lesson::Refused(SampleRefusal::Nonsense),
         }
     }
 
     /// Returns the estimate of a speed, combined over all contributors.
-    pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
+    pub fn estimate(&self, key: &SpeedKey) -> Option<MeasuredSpeed> {
         let place = (key.gpu_type.clone(), key.precision, key.gpus);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)
     }
 
     /// Returns the known speeds of a job by GPU type: those of its model in its precision, in replicas of its
     /// size.
-    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, Measured)> {
+    pub fn of_job<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = (&'a GpuType, MeasuredSpeed)> {
         let places = self.models.get(&job.model).into_iter().flatten();
         places
             .filter(|((gpu_type, precision, gpus), _)| {
@@ -104,19 +105,19 @@ impl Cache {
     }
 
     /// Returns all known speeds by model, GPU type, precision and size of replicas.
-    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, Measured)> {
+    pub fn estimates(&self) -> impl Iterator<Item = (SpeedKey, MeasuredSpeed)> {
         self.all_records().filter_map(|(key, records)| Some((key, pooled(records)?)))
     }
 
     /// Returns every contributor's record of every speed.
-    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (SpeedKey, &str, &SpeedRecord)> {
         self.all_records().flat_map(|(key, records)| {
             records.iter().map(move |(contributor, record)| (key.clone(), contributor.as_str(), record))
         })
     }
 
     /// Stores a contributor's record unless a later one exists; returns whether its numbers are valid.
-    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: Record) -> bool {
+    pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: SpeedRecord) -> bool {
         if !record.is_possible() {
             return false;
         }
@@ -169,7 +170,7 @@ impl Cache {
         self.records_mut(key).get_mut(contributor).is_some_and(|record| record.forget_inferred(since))
     }
 
-    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &Records)> {
+    fn all_records(&self) -> impl Iterator<Item = (SpeedKey, &SpeedRecords)> {
         self.models.iter().flat_map(|(model, places)| {
             places.iter().map(move |((gpu_type, precision, gpus), records)| {
                 let (gpu_type, precision, gpus) = (gpu_type.clone(), *precision, *gpus);
@@ -178,29 +179,29 @@ impl Cache {
         })
     }
 
-    fn records_mut(&mut self, key: &SpeedKey) -> &mut Records {
+    fn records_mut(&mut self, key: &SpeedKey) -> &mut SpeedRecords {
         let places = self.models.entry(key.model.clone()).or_default();
         places.entry((key.gpu_type.clone(), key.precision, key.gpus)).or_default()
     }
 }
 
 /// Returns the combined estimate of all contributors: one line through all their points.
-fn pooled(records: &Records) -> Option<Measured> {
+fn pooled(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let points =
         || records.values().flat_map(|record| record.points.iter().map(move |point| (record, point)));
     let Some((_, last)) = points().max_by(|(_, a), (_, b)| a.at.total_cmp(&b.at)) else {
         return stated(records);
     };
-    let readings: Vec<Reading> = points().map(|(record, point)| reading(record, point)).collect();
+    let readings: Vec<WeightedTime> = points().map(|(record, point)| reading(record, point)).collect();
     let speed = fit(&readings)?;
     let total: f64 = readings.iter().map(|reading| reading.weight).sum();
-    let off = |reading: &Reading| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
+    let off = |reading: &WeightedTime| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
     let misfit =
         readings.iter().map(|reading| reading.weight * off(reading) * off(reading)).sum::<f64>() / total;
     let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
     // The variance of one sample, and of the mean of all counted samples.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed,
         error: (misfit + noise).sqrt().max(LEAST_ERROR),
         count: points().map(|(_, point)| point.count).sum(),
@@ -224,15 +225,15 @@ fn apart(mut batches: Vec<f64>) -> usize {
 }
 
 /// Returns the point with its weight: its number of samples, reduced with age.
-fn reading(record: &Record, point: &Point) -> Reading {
+fn reading(record: &SpeedRecord, point: &BatchPoint) -> WeightedTime {
     let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
-    Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
+    WeightedTime { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }
 
-fn stated(records: &Records) -> Option<Measured> {
+fn stated(records: &SpeedRecords) -> Option<MeasuredSpeed> {
     let last = records.values().filter_map(|record| record.stated).max_by(|a, b| a.at.total_cmp(&b.at))?;
-    Some(Measured {
+    Some(MeasuredSpeed {
         speed: last.speed,
         error: STATED_ERROR,
         count: 0,
@@ -243,7 +244,7 @@ fn stated(records: &Records) -> Option<Measured> {
     })
 }
 
-impl fmt::Display for Measured {
+impl fmt::Display for MeasuredSpeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.count == 0 {
             return f.write_str("set by hand");

@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
+use super::cache::{Cache, MeasuredSpeed};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
@@ -16,7 +16,7 @@ use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// An estimate of an unmeasured speed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct SpeedEstimate {
     /// The type from whose speed it is best estimated.
     pub from: GpuType,
     pub method: Method,
@@ -34,13 +34,13 @@ pub enum Method {
 }
 
 /// The speeds of all models, from which ratios are learnt.
-pub(super) struct Tables {
+pub(super) struct SpeedTables {
     /// By model and precision, then by GPU model; only models that ran on several.
-    rows: BTreeMap<(String, Option<Precision>), Row>,
+    rows: BTreeMap<(String, Option<Precision>), SpeedRow>,
 }
 
 #[derive(Default)]
-struct Row {
+struct SpeedRow {
     /// Natural logarithm of the rate at the row's batch size, and whether it is from the cache.
     rates: BTreeMap<String, (f64, bool)>,
 }
@@ -67,11 +67,11 @@ const FEWEST_MODELS: usize = 2;
 /// Batch size at which speeds are compared if none is known.
 const USUAL_BATCH: f64 = 64.0;
 
-impl Tables {
+impl SpeedTables {
     pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
-        let mut rows = BTreeMap::<_, Row>::new();
+        let mut rows = BTreeMap::<_, SpeedRow>::new();
         let mut names = BTreeMap::new();
-        let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
+        let mut measured = BTreeMap::<_, Vec<(GpuType, MeasuredSpeed)>>::new();
         // Speeds of replicas with several GPUs do not give those of single GPUs.
         for (key, estimate) in cache.estimates().filter(|(key, _)| key.gpus == 1) {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, estimate));
@@ -101,10 +101,10 @@ impl Tables {
     pub(super) fn estimate(
         &self,
         job: &Job,
-        measured: &BTreeMap<&GpuType, Measured>,
+        measured: &BTreeMap<&GpuType, MeasuredSpeed>,
         gpu_type: &GpuType,
         which: Estimates,
-    ) -> Option<(Speed, Estimate)> {
+    ) -> Option<(Speed, SpeedEstimate)> {
         let said = job.throughput.iter().filter(|(gpu_type, _)| !measured.contains_key(gpu_type));
         let known = said.map(|(gpu_type, &speed)| (gpu_type, speed));
         let known = known.chain(measured.iter().map(|(gpu_type, measured)| (*gpu_type, measured.speed)));
@@ -125,7 +125,7 @@ impl Tables {
             models => Method::Ratios { models },
         };
         let speed = best.speed.scaled((best.speed.rate_at(batch).ln() - mean).exp())?;
-        Some((speed, Estimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
+        Some((speed, SpeedEstimate { from: best.from.clone(), method, error: deviation.exp_m1() }))
     }
 
     /// Returns the estimate for another type from one of the job's known speeds.
@@ -186,7 +186,7 @@ fn canonical(gpu_type: &GpuType) -> String {
     model.map_or_else(|| gpu_type.as_str().to_ascii_lowercase(), ToOwned::to_owned)
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for SpeedEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, percent) = (&self.from, 100.0 * self.error);
         match self.method {

@@ -4,7 +4,7 @@ use hsched_model::{Seconds, Speed};
 
 /// A step time at a batch size, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct WeightedTime {
     pub batch: f64,
     pub seconds: f64,
     /// Positive weight; residuals are relative, so that long and short steps count equally.
@@ -23,20 +23,20 @@ const ROUNDING: f64 = 1e-9;
 /// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. If batch sizes are close
 /// together, or if the best line has `alpha < 0` or `beta <= 0`, which is impossible for a GPU, it fits the
 /// line through the origin.
-pub fn fit(readings: &[Reading]) -> Option<Speed> {
+pub fn fit(readings: &[WeightedTime]) -> Option<Speed> {
     affine(readings).or_else(|| through_origin(readings))
 }
 
-fn affine(readings: &[Reading]) -> Option<Speed> {
+fn affine(readings: &[WeightedTime]) -> Option<Speed> {
     let batches = || readings.iter().map(|reading| reading.batch);
     let (least, greatest) = (batches().min_by(f64::total_cmp)?, batches().max_by(f64::total_cmp)?);
     if greatest < SPREAD * least {
         return None;
     }
     // Centred at the means, which keeps the normal equations numerically accurate.
-    let weight = |reading: &Reading| reading.weight / (reading.seconds * reading.seconds);
+    let weight = |reading: &WeightedTime| reading.weight / (reading.seconds * reading.seconds);
     let total: f64 = readings.iter().map(weight).sum();
-    let mean = |of: fn(&Reading) -> f64| readings.iter().map(|r| weight(r) * of(r)).sum::<f64>() / total;
+    let mean = |of: fn(&WeightedTime) -> f64| readings.iter().map(|r| weight(r) * of(r)).sum::<f64>() / total;
     let (batch, seconds) = (mean(|r| r.batch), mean(|r| r.seconds));
     let moment = |of: fn(f64, f64) -> f64| {
         readings.iter().map(|r| weight(r) * of(r.batch - batch, r.seconds - seconds)).sum::<f64>()
@@ -50,7 +50,7 @@ fn affine(readings: &[Reading]) -> Option<Speed> {
     Speed::affine(Seconds(alpha), Seconds(beta))
 }
 
-fn through_origin(readings: &[Reading]) -> Option<Speed> {
+fn through_origin(readings: &[WeightedTime]) -> Option<Speed> {
     let sum = |of: fn(f64) -> f64| readings.iter().map(|r| r.weight * of(r.batch / r.seconds)).sum::<f64>();
     Speed::rate(sum(|rate| rate * rate) / sum(|rate| rate))
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn check(points: &[(f64, f64, f64)], alpha: f64, beta: f64) {
-        let reading = |&(batch, seconds, weight)| Reading { batch, seconds, weight };
+        let reading = |&(batch, seconds, weight)| WeightedTime { batch, seconds, weight };
         let speed = fit(&points.iter().map(reading).collect::<Vec<_>>()).expect("a speed");
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + b.abs());
         assert!(near(speed.alpha(), alpha) && near(speed.beta(), beta), "{speed:?}");
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn rounding_makes_no_fixed_part() {
         let readings = [(22.0, 22.0 / 300.0, 1.0), (30.0, 30.0 / 300.0, 1.0)];
-        let readings = readings.map(|(batch, seconds, weight)| Reading { batch, seconds, weight });
+        let readings = readings.map(|(batch, seconds, weight)| WeightedTime { batch, seconds, weight });
         assert!(matches!(fit(&readings), Some(Speed::Rate { .. })), "{:?}", fit(&readings));
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn close_batch_sizes_show_no_slope() {
         // 150 samples/s with an error of 1 %: the line through both points would have an alpha of 0.13 s.
         let readings = [(38.0, 0.2559, 1.0), (39.0, 0.2592, 1.0)];
-        let readings = readings.map(|(batch, seconds, weight)| Reading { batch, seconds, weight });
+        let readings = readings.map(|(batch, seconds, weight)| WeightedTime { batch, seconds, weight });
         let speed = fit(&readings).expect("a speed");
         assert_eq!(speed.alpha(), 0.0);
         assert!((speed.rate_at(100.0) / 149.5 - 1.0).abs() < 0.01, "{speed:?}");

@@ -5,8 +5,8 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Cache, Measured};
-use super::estimate::{Estimate, Tables};
+use super::cache::{Cache, MeasuredSpeed};
+use super::estimate::{SpeedEstimate, SpeedTables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
@@ -15,23 +15,23 @@ use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThroughputMatrix {
     columns: Vec<GpuType>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<SpeedCell>>,
 }
 
 /// The speed of one job on one GPU type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum SpeedCell {
     /// The job may use the type, and its speed there is known.
-    Known(Known),
+    Known(SourcedSpeed),
     /// The planner cannot use the type for the job.
-    Unusable(Unusable),
+    Unusable(UnusableType),
 }
 
 /// A speed with its source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct SourcedSpeed {
     pub speed: Speed,
-    pub source: Source,
+    pub source: SpeedOrigin,
     /// Number of samples that fit into the GPU's memory.
     pub max_batch: Option<u64>,
     /// The number of GPUs per replica; the speed and the maximum batch are those of a replica.
@@ -44,15 +44,15 @@ pub struct Known {
 
 /// The source of a speed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum SpeedOrigin {
     /// The job file has it for this type.
     JobFile,
     /// The job file has it for the same model under another name.
     OtherName(GpuType),
     /// The cache of measured speeds has it.
-    Measured(Measured),
+    Measured(MeasuredSpeed),
     /// It was not measured, but estimated from other speeds.
-    Estimated(Estimate),
+    Estimated(SpeedEstimate),
 }
 
 /// Minimum relative difference between job file and measurement that is reported.
@@ -60,7 +60,7 @@ const NOTABLE: f64 = 0.1;
 
 /// Why the planner cannot use a GPU type for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unusable {
+pub enum UnusableType {
     /// The job's `gpu_types` exclude it.
     NotAllowed,
     /// The job's speed on it is unknown.
@@ -88,13 +88,13 @@ impl ThroughputMatrix {
     /// do not say.
     pub fn new(jobs: &[impl Borrow<Job>], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios reads the whole cache, so it is done only if it is needed and can help.
-        let tables = LazyCell::new(|| Tables::new(jobs, cache));
+        let tables = LazyCell::new(|| SpeedTables::new(jobs, cache));
         let row = |job: &Job| {
             let job = &*job.with_speeds_of_replicas();
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
-            let measured: BTreeMap<&GpuType, Measured> = cache.of_job(job).collect();
+            let measured: BTreeMap<&GpuType, MeasuredSpeed> = cache.of_job(job).collect();
             let estimate = |gpu_type: &GpuType| {
                 // How the speed of a replica grows with its number of GPUs is unknown.
                 if possible && !job.has_replicas() {
@@ -103,7 +103,7 @@ impl ThroughputMatrix {
                     None
                 }
             };
-            let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
+            let known = SpeedKnowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
         Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(Borrow::borrow).map(row).collect() }
@@ -113,7 +113,7 @@ impl ThroughputMatrix {
     pub fn leave_out(&mut self, job: usize, gpu_type: &GpuType) {
         let column = self.columns.iter().position(|candidate| candidate == gpu_type);
         if let Some(cell) = column.and_then(|column| self.rows.get_mut(job)?.get_mut(column)) {
-            *cell = Cell::Unusable(Unusable::FailedThere);
+            *cell = SpeedCell::Unusable(UnusableType::FailedThere);
         }
     }
 
@@ -126,26 +126,26 @@ impl ThroughputMatrix {
     ///
     /// # Panics
     /// If the index is out of range.
-    pub fn row(&self, job: usize) -> &[Cell] {
+    pub fn row(&self, job: usize) -> &[SpeedCell] {
         &self.rows[job]
     }
 }
 
 /// The sources for one job's speeds.
-struct Knowledge<'a> {
+struct SpeedKnowledge<'a> {
     job: &'a Job,
-    measured: &'a BTreeMap<&'a GpuType, Measured>,
+    measured: &'a BTreeMap<&'a GpuType, MeasuredSpeed>,
     cluster: &'a [GpuType],
     /// Estimates a type's speed if no other source has it.
-    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, Estimate)>,
+    estimate: &'a dyn Fn(&GpuType) -> Option<(Speed, SpeedEstimate)>,
 }
 
-impl Knowledge<'_> {
-    fn cell(&self, gpu_type: &GpuType) -> Cell {
+impl SpeedKnowledge<'_> {
+    fn cell(&self, gpu_type: &GpuType) -> SpeedCell {
         let Self { job, cluster, .. } = *self;
         let is = |name: &GpuType| name == gpu_type || !other_names([name], gpu_type, cluster).is_empty();
         if job.gpu_types.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
-            return Cell::Unusable(Unusable::NotAllowed);
+            return SpeedCell::Unusable(UnusableType::NotAllowed);
         }
         let mut remarks = Vec::new();
         if let Some(precision) = job.precision {
@@ -154,51 +154,51 @@ impl Knowledge<'_> {
                 .map_or_else(|| precision.is_everywhere().then_some(true), |known| known.has(precision))
             {
                 Some(true) => {}
-                Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
+                Some(false) => return SpeedCell::Unusable(UnusableType::Precision(precision)),
                 None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
         let gpus = match &job.replica {
             Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
-                    return Cell::Unusable(Unusable::SliceOfReplica);
+                    return SpeedCell::Unusable(UnusableType::SliceOfReplica);
                 }
                 Some(size) => size,
-                None => return Cell::Unusable(Unusable::NoReplicaSize),
+                None => return SpeedCell::Unusable(UnusableType::NoReplicaSize),
             },
             None => 1,
         };
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
-            return Cell::Unusable(Unusable::NoThroughput);
+            return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
-        Cell::Known(Known { speed, source, max_batch, gpus, is_listed, remarks })
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
     /// Returns the job's speed on a GPU type with its source; adds remarks on unexpected differences.
-    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
+    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, SpeedOrigin)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
         if let Some(&record) = measured.get(gpu_type) {
             remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &record)));
             let scaled = said.and_then(|said| through_the_one_batch(said, &record));
-            return Some((scaled.unwrap_or(record.speed), Source::Measured(record)));
+            return Some((scaled.unwrap_or(record.speed), SpeedOrigin::Measured(record)));
         }
         if let Some(said) = said {
-            return Some((said, Source::JobFile));
+            return Some((said, SpeedOrigin::JobFile));
         }
         let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
         if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return measured.get(name).map(|&measured| (measured.speed, Source::Measured(measured)));
+            return measured.get(name).map(|&measured| (measured.speed, SpeedOrigin::Measured(measured)));
         }
         if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())));
+            return job.throughput.get(name).map(|&speed| (speed, SpeedOrigin::OtherName(name.clone())));
         }
         let (speed, estimate) = (self.estimate)(gpu_type)?;
-        let source = Source::Estimated(estimate);
+        let source = SpeedOrigin::Estimated(estimate);
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
     }
@@ -214,13 +214,13 @@ pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]
 /// Returns the job file's speed scaled to a measurement of a single batch size.
 ///
 /// The line through the origin and that point has no constant part of a step, which the job file contains.
-fn through_the_one_batch(said: Speed, measured: &Measured) -> Option<Speed> {
+fn through_the_one_batch(said: Speed, measured: &MeasuredSpeed) -> Option<Speed> {
     let batch = batch_size(measured.batch.filter(|_| measured.batches == 1)?);
     said.scaled(said.rate_at(batch) / measured.speed.rate_at(batch))
 }
 
 /// Returns a remark if the job file differs much from the measurement at the last batch size.
-fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option<String> {
+fn contradiction(gpu_type: &GpuType, said: Speed, measured: &MeasuredSpeed) -> Option<String> {
     let batch = batch_size(measured.batch.unwrap_or(1));
     let (rate, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
     let differs = (rate / other - 1.0).abs() > NOTABLE;
@@ -277,7 +277,7 @@ fn other_names<'a>(
 }
 
 /// The reliability of the source in parentheses: accuracy and origin.
-impl fmt::Display for Source {
+impl fmt::Display for SpeedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JobFile => f.write_str("(from the job file)"),
@@ -288,7 +288,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl fmt::Display for Unusable {
+impl fmt::Display for UnusableType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),

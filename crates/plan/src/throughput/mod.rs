@@ -9,9 +9,9 @@ mod matrix;
 mod record;
 mod sample;
 
-pub use self::cache::{Cache, Measured};
-pub use self::estimate::{Estimate, Method};
-pub use self::fit::{Reading, fit};
-pub use self::matrix::{Cell, Known, Source, ThroughputMatrix, Unusable, replica_size};
-pub use self::record::{Aside, Point, Record, Stated};
-pub use self::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+pub use self::cache::{Cache, MeasuredSpeed};
+pub use self::estimate::{Method, SpeedEstimate};
+pub use self::fit::{WeightedTime, fit};
+pub use self::matrix::{SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix, UnusableType, replica_size};
+pub use self::record::{Aside, BatchPoint, SpeedRecord, Stated};
+pub use self::sample::{LearnRule, Lesson, Sample, SampleRefusal, SampleSource, SpeedKey};

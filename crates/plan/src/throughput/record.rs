@@ -6,14 +6,14 @@ use hsched_model::number::to_f64;
 
 /// One contributor's record of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct SpeedRecord {
     /// Number of samples so far, including those set aside. Of two records of a contributor, the one with
     /// more samples is later.
     pub observations: u64,
     /// A stated speed, until a sample counts.
     pub stated: Option<Stated>,
     /// Measured step times, by batch.
-    pub points: Vec<Point>,
+    pub points: Vec<BatchPoint>,
     /// Samples too far from the points, the oldest first.
     pub aside: Vec<Aside>,
 }
@@ -28,7 +28,7 @@ pub struct Stated {
 
 /// The step time at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct BatchPoint {
     pub batch: u64,
     /// Moving average of a step's seconds.
     pub seconds: f64,
@@ -38,7 +38,7 @@ pub struct Point {
     pub count: u64,
     /// Number of steps in these samples.
     pub steps: u64,
-    /// [`Record::observations`] at the last of them.
+    /// [`SpeedRecord::observations`] at the last of them.
     pub seen: u64,
     /// Time of the last of them, in Unix seconds.
     pub at: f64,
@@ -51,7 +51,7 @@ pub struct Aside {
     pub batch: u64,
     pub seconds: f64,
     pub steps: u64,
-    /// [`Record::observations`] when it was added.
+    /// [`SpeedRecord::observations`] when it was added.
     pub seen: u64,
     /// Its time, in Unix seconds.
     pub at: f64,
@@ -92,7 +92,7 @@ struct Expected {
     distance: f64,
 }
 
-impl Record {
+impl SpeedRecord {
     /// Adds a valid sample, or sets it aside and returns the expected seconds.
     pub(super) fn learn(&mut self, sample: &Sample, weight: f64) -> Result<(), f64> {
         self.observations += 1;
@@ -157,7 +157,7 @@ impl Record {
 
     /// Returns whether its numbers can result from samples.
     pub(super) fn is_possible(&self) -> bool {
-        let point = |p: &Point| {
+        let point = |p: &BatchPoint| {
             let variance = p.variance.is_finite() && p.variance >= 0.0;
             let counted = (1..=self.observations).contains(&p.count) && p.seen <= self.observations;
             let counts = counted && p.batch >= 1 && p.steps >= 1;
@@ -180,7 +180,7 @@ impl Record {
             return Some(Expected { seconds: point.seconds, distance });
         }
         let size = batch_size(sample.batch);
-        let away = |point: &&Point| (batch_size(point.batch) / size).ln().abs();
+        let away = |point: &&BatchPoint| (batch_size(point.batch) / size).ln().abs();
         let nearest = self.points.iter().min_by(|a, b| away(a).total_cmp(&away(b)));
         let seconds = match nearest {
             Some(point) => {
@@ -210,9 +210,9 @@ impl Record {
         if run.len() < RUN {
             return false;
         }
-        let is_replaced = |point: &Point| run.iter().any(|aside| aside.batch == point.batch);
+        let is_replaced = |point: &BatchPoint| run.iter().any(|aside| aside.batch == point.batch);
         // A GPU that no longer reaches a frequently observed time has changed at other batch sizes as well.
-        let was_sure = |point: &Point| point.count >= RUN as u64;
+        let was_sure = |point: &BatchPoint| point.count >= RUN as u64;
         if self.points.iter().any(|point| is_replaced(point) && was_sure(point)) {
             self.points.clear();
         } else {
@@ -235,7 +235,7 @@ impl Record {
             Ok(place) => place,
             Err(place) => {
                 let variance = FIRST_ERROR * FIRST_ERROR;
-                let point = Point { batch, seconds, variance, count: 1, steps, seen, at, source };
+                let point = BatchPoint { batch, seconds, variance, count: 1, steps, seen, at, source };
                 self.points.insert(place, point);
                 return;
             }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cache::Measured;
+use super::cache::MeasuredSpeed;
 use super::matrix::replica_size;
 use hsched_model::{GpuType, Job, Precision};
 
@@ -91,17 +91,17 @@ pub struct LearnRule<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lesson {
     /// The sample counts.
-    Learnt { before: Option<Measured>, after: Measured },
+    Learnt { before: Option<MeasuredSpeed>, after: MeasuredSpeed },
     /// The sample, in seconds, is too far from the expected value and is set aside; it counts if more samples
     /// agree.
     Outlier { expected: f64, seconds: f64 },
     /// The sample is rejected.
-    Refused(Refusal),
+    Refused(SampleRefusal),
 }
 
 /// Why a sample is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum SampleRefusal {
     #[error("its numbers are invalid: batch and steps must be at least 1, seconds above 0, all finite")]
     Nonsense,
     #[error("ranks have reported this speed, which is more exact than whole epochs")]

@@ -9,7 +9,7 @@
 //! Every μ gives a valid lower bound, so the search may end at any time.
 
 use crate::classes::{Envelope, Vertex};
-use crate::horizon::Arrival;
+use crate::horizon::TraceArrival;
 
 /// Intervals of time; the last one is unbounded.
 pub(super) struct Intervals<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Least {
 struct LeastSearch<'a> {
     intervals: &'a Intervals<'a>,
     envelopes: &'a [Envelope],
-    job: &'a Arrival,
+    job: &'a TraceArrival,
     /// The interval of its arrival.
     first: usize,
     /// The search for the best worth ends when the possible relative gain is below this.
@@ -72,7 +72,7 @@ impl Least {
         &mut self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         exact: f64,
     ) -> Option<f64> {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
@@ -116,7 +116,7 @@ impl Least {
         &self,
         intervals: &Intervals<'_>,
         envelopes: &[Envelope],
-        job: &Arrival,
+        job: &TraceArrival,
         visit: &mut dyn FnMut(usize, usize, f64),
     ) {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);

@@ -2,13 +2,13 @@
 
 use crate::Problem;
 use crate::classes::{Bundles, Classes, steps_per_epoch};
-use crate::horizon::Arrival;
+use crate::horizon::TraceArrival;
 use hsched_model::number::to_f64;
 
 /// The jobs of a trace by arrival, their classes, and the GPUs.
 pub(super) struct Trace {
     pub classes: Classes,
-    pub jobs: Vec<Arrival>,
+    pub jobs: Vec<TraceArrival>,
     /// GPUs by type.
     pub offered: Vec<u32>,
 }
@@ -24,10 +24,10 @@ impl Trace {
         let mut jobs = Vec::new();
         for model in &problem.jobs {
             let steps = to_f64(model.epochs) * steps_per_epoch(model);
-            jobs.push(Arrival { at: model.progress.arrival.0, class: classes.number(model), steps });
+            jobs.push(TraceArrival { at: model.progress.arrival.0, class: classes.number(model), steps });
         }
         jobs.sort_by(|a, b| a.at.total_cmp(&b.at));
-        let can_run = |job: &Arrival| classes.list()[job.class].fastest > 0.0;
+        let can_run = |job: &TraceArrival| classes.list()[job.class].fastest > 0.0;
         (!jobs.is_empty() && jobs.iter().all(can_run)).then_some(Self { classes, jobs, offered })
     }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched_plan::throughput::{
-    Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
+    Cache, LearnRule, Method, Sample, SampleSource, SpeedCell, SpeedEstimate, SpeedKey, SpeedOrigin,
+    ThroughputMatrix,
 };
 
 fn gpu(name: &str) -> GpuType {
@@ -42,11 +43,11 @@ fn job(model: &str, throughput: &str) -> Job {
     hsched_model::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
-fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
+fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, SpeedEstimate)> {
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
-        Some(Cell::Known(known)) => match &known.source {
-            Source::Estimated(estimate) => Some((known.speed, estimate.clone())),
+        Some(SpeedCell::Known(known)) => match &known.source {
+            SpeedOrigin::Estimated(estimate) => Some((known.speed, estimate.clone())),
             other => panic!("{other:?} is no estimate"),
         },
         _ => None,

@@ -1,12 +1,12 @@
 //! `policy::explain` compared with figures computed by hand, and with the bound that its prices prove.
 
 use hsched_plan::{
-    Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Limit, Obstacle, Parameters, Problem,
-    bound, explain, verify,
+    Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Obstacle, Parameters, PlacementLimit,
+    Problem, bound, explain, verify,
 };
 use hsched_problems::find;
 
-use hsched_plan::throughput::Unusable;
+use hsched_plan::throughput::UnusableType;
 
 use hsched_problems::bundle_cost::{fastest_link, time};
 use hsched_problems::problems::{fifteen_gpus, job, problem, worked_example};
@@ -49,7 +49,7 @@ fn the_worked_example() {
     assert_eq!(resnet.types[1].alone.as_ref().ok(), resnet.types[1].alone_now.as_ref());
     near(resnet.types[0].alone.as_ref().expect("legal").jct, 2e7 / 550.0);
     assert_eq!(resnet.types[0].alone_now, None);
-    assert_eq!(resnet.limits, [Limit::Taken { gpu_type: 0 }]);
+    assert_eq!(resnet.limits, [PlacementLimit::Taken { gpu_type: 0 }]);
     let node = vgg.one_node.as_ref().expect("a node");
     assert_eq!((&node.counts[..], node.node), (&[0, 2][..], Some(1)));
     near(node.jct, 1e7 / 3508.0);
@@ -106,21 +106,22 @@ fn alone(change: impl FnOnce(&mut JobModel)) -> (Explanation, Problem) {
 #[test]
 fn limits_are_named() {
     let limits = |change: &dyn Fn(&mut JobModel)| alone(change).0.jobs[0].limits.clone();
-    assert_eq!(limits(&|job| job.max_gpus = 3), [Limit::Most(Obstacle::MaxGpus { most: 3 })]);
+    assert_eq!(limits(&|job| job.max_gpus = 3), [PlacementLimit::Most(Obstacle::MaxGpus { most: 3 })]);
     let few_quanta = |job: &mut JobModel| {
         (job.global_batch, job.batch_quantum, job.max_gpus) = (6, 3, 2);
     };
     let quanta = Obstacle::Quanta { most: 2, quantum: 3, batch: 6 };
-    assert_eq!(limits(&few_quanta), [Limit::Most(quanta)]);
+    assert_eq!(limits(&few_quanta), [PlacementLimit::Most(quanta)]);
     let memory = |job: &mut JobModel| {
         job.types[0].as_mut().expect("usable").max_batch = Some(100);
     };
-    let accumulation = Limit::Accumulation { gpu_type: 0, micro_batches: 2, batch: 128, memory: 100 };
+    let accumulation =
+        PlacementLimit::Accumulation { gpu_type: 0, micro_batches: 2, batch: 128, memory: 100 };
     assert_eq!(limits(&memory), [accumulation]);
     let slow_ring = |job: &mut JobModel| {
         (job.model_bytes, job.min_gpus) = (1e15, 2);
     };
-    assert_eq!(limits(&slow_ring), [Limit::Least { least: 2 }, Limit::NoGain]);
+    assert_eq!(limits(&slow_ring), [PlacementLimit::Least { least: 2 }, PlacementLimit::NoGain]);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn a_slice_is_the_only_rank() {
     let (explanation, _) = explained("optimal", &problem);
     let job = &explanation.jobs[0];
     assert_eq!(job.counts, [1]);
-    assert_eq!(job.limits, [Limit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
+    assert_eq!(job.limits, [PlacementLimit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
     assert_eq!(job.types[0].fewer, Some(GpuCountEffect::Not(Obstacle::OnlyGpu)));
     assert_eq!(explanation.types[0].price, Some(0.0));
 }
@@ -147,7 +148,7 @@ fn what_is_free_costs_nothing() {
 fn jobs_without_gpus_are_told_why_by_type() {
     let mut problem = worked_example();
     problem.jobs[1].types[1] = None;
-    problem.jobs[1].unusable = vec![(1, Exclusion::Speed(Unusable::NoThroughput))];
+    problem.jobs[1].unusable = vec![(1, Exclusion::Speed(UnusableType::NoThroughput))];
     problem.jobs[1].min_gpus = 3;
     let (explanation, _) = explained("jps", &problem);
     let job = &explanation.jobs[1];

@@ -1,6 +1,6 @@
 //! `optimal` with so many jobs that it uses lists of bundles.
 
-use hsched_plan::{Bound, Budget, JobModel, Memory, Outcome, Parameters, Plan, Problem, verify};
+use hsched_plan::{Bound, Budget, JobModel, Memory, Parameters, Plan, PlanFigures, Problem, verify};
 use hsched_problems::{find, problems};
 
 use crate::certificate;
@@ -41,7 +41,7 @@ fn solve(problem: &Problem) -> (f64, Bound) {
     let bound = plan.bound.clone().expect("a bound");
     let plan = verify(problem, plan).expect("a valid plan");
     assert_eq!(plan.placed().len(), problem.jobs.len());
-    (Outcome::of(problem, &plan).expect("jobs are placed").objective_value, bound)
+    (PlanFigures::of(problem, &plan).expect("jobs are placed").objective_value, bound)
 }
 
 fn check(jobs: Vec<JobModel>) {
@@ -75,7 +75,7 @@ fn the_prices_of_the_last_plan_are_where_the_next_search_begins() {
     let anew = decide(&problem, None).0;
     assert!((lower(&again) / lower(&anew) - 1.0).abs() < 1e-5, "{} {}", lower(&again), lower(&anew));
     let plan = verify(&problem, again).expect("a valid plan");
-    let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+    let value = PlanFigures::of(&problem, &plan).expect("jobs are placed").objective_value;
     assert!(value <= lower(&anew) * 1.001, "{value} of {}", lower(&anew));
     // Small problems are planned from scratch, independent of earlier plans.
     problem.jobs.truncate(3);

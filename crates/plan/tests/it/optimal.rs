@@ -1,6 +1,6 @@
 //! `optimal` and the bounds, compared with oracles that share no code with them.
 
-use hsched_plan::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
+use hsched_plan::{Bound, Budget, Objective, Parameters, PlanFigures, Problem, bound, verify};
 use hsched_problems::{find, problems};
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
     let bound = plan.bound.clone();
     let plan = verify(problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
     let placed = plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
-    let value = Outcome::of(problem, &plan).map(|outcome| outcome.objective_value);
+    let value = PlanFigures::of(problem, &plan).map(|outcome| outcome.objective_value);
     Ok(Solved { placed, value, bound })
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use hsched_model::{RankNeeds, Sharing, Time};
 use hsched_plan::{
-    Budget, Decision, HeldPlacement, Host, POLICIES, Parameters, PerGroup, Placement, Plan, Policy,
-    PolicyError, Problem, Registry, Room, Slot, Stage, verify,
+    Budget, Decision, HeldPlacement, HoldStage, Host, POLICIES, Parameters, PerGroup, Placement, Plan,
+    Policy, PolicyError, Problem, Registry, Room, Slot, verify,
 };
 use hsched_problems::problems::{fifteen_gpus, job, problem};
 
@@ -138,7 +138,7 @@ fn who_gives_gpus_back_comes_before_who_gets_them_and_questions_are_kept() {
         slots: vec![Slot { node: 1, gpu_type: 0, count: 1 }],
         since: Time(0.0),
         epoch: 10.0,
-        stage: Stage::Queued,
+        stage: HoldStage::Queued,
     }];
     let problem = problem(&["t"], &[&[1], &[1]], vec![holder, job("waits", 10, 1000, 1.0, &[100.0])]);
     let mut policy = PerGroup::new(Box::new(Displace), ToString::to_string);

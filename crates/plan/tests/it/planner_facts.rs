@@ -1,15 +1,15 @@
 //! The numbers of the planner's worked example and of its fifteen-GPU cluster, for each policy.
 
-use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
+use hsched_plan::{Budget, CheckedPlan, Parameters, PlanFigures, Problem, verify};
 use hsched_problems::find;
 
 use hsched_problems::problems;
 
-fn plan(problem: &Problem, policy: &str, parameters: &Parameters) -> (CheckedPlan, Outcome) {
+fn plan(problem: &Problem, policy: &str, parameters: &Parameters) -> (CheckedPlan, PlanFigures) {
     let mut policy = find(policy, parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a valid plan");
-    let outcome = Outcome::of(problem, &plan).expect("jobs are placed");
+    let outcome = PlanFigures::of(problem, &plan).expect("jobs are placed");
     (plan, outcome)
 }
 

@@ -1,6 +1,6 @@
 //! Properties of every policy on random small problems with all features combined.
 
-use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
+use hsched_plan::{Budget, CheckedPlan, Parameters, PlanFigures, Problem, Verdict, verify};
 use hsched_problems::{find, problems, registry};
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn objective(problem: &Problem, policy: &str) -> Result<Option<(f64, usize)>, Te
     let placements: Vec<_> = plan.verdicts().iter().filter_map(Verdict::placement).collect();
     let used = placements.iter().map(|placement| placement.ranks.len()).sum();
     let all = placements.len() == problem.jobs.len();
-    Ok(Outcome::of(problem, &plan).filter(|_| all).map(|outcome| (outcome.objective_value, used)))
+    Ok(PlanFigures::of(problem, &plan).filter(|_| all).map(|outcome| (outcome.objective_value, used)))
 }
 
 fn agree(a: f64, b: f64) -> bool {

@@ -1,8 +1,8 @@
 //! Replicas of several GPUs under the paper's policies, and their explanation.
 
 use hsched_plan::{
-    Budget, GpuCountEffect, Limit, Obstacle, Outcome, Parameters, ReplicaExplanation, ReplicaModel, explain,
-    verify,
+    Budget, GpuCountEffect, Obstacle, Parameters, PlacementLimit, PlanFigures, ReplicaExplanation,
+    ReplicaModel, explain, verify,
 };
 use hsched_problems::find;
 use hsched_problems::problems::{job, problem};
@@ -22,7 +22,7 @@ proptest! {
             let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
             let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
             let all = plan.placed().len() == problem.jobs.len();
-            if let (true, Some(best), Some(outcome)) = (all, best, Outcome::of(&problem, &plan)) {
+            if let (true, Some(best), Some(outcome)) = (all, best, PlanFigures::of(&problem, &plan)) {
                 let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
                 prop_assert!(outcome.objective_value >= best / weights * (1.0 - 1e-9), "{name} beats the optimum");
             }
@@ -49,7 +49,7 @@ fn what_is_left_over_in_nodes_is_told() {
     assert_eq!(a.replicas, [ReplicaExplanation { size: 4, block: 4, left_over: 4, most_free: 2 }]);
     assert_eq!(a.types[0].more, Some(GpuCountEffect::Not(Obstacle::NoNode { size: 4 })));
     assert_eq!(a.types[0].fewer, Some(GpuCountEffect::Jct { jct: 800.0, free: true }));
-    assert!(!a.limits.iter().any(|limit| matches!(limit, Limit::Taken { .. })));
+    assert!(!a.limits.iter().any(|limit| matches!(limit, PlacementLimit::Taken { .. })));
     let alone = a.types[0].alone.as_ref().expect("legal");
     assert_eq!((&alone.counts[..], alone.jct), (&[8][..], 400.0));
     assert_eq!(a.one_node.as_ref().map(|one| (one.counts.clone(), one.jct)), Some((vec![4], 800.0)));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hsched_plan::{
-    Bound, Budget, JobModel, Objective, Outcome, Parameters, Problem, ReplicaModel, Sharing, TypeModel,
+    Bound, Budget, JobModel, Objective, Parameters, PlanFigures, Problem, ReplicaModel, Sharing, TypeModel,
     Verdict, verify,
 };
 use hsched_problems::problems::{job, problem, rate};
@@ -275,7 +275,7 @@ proptest! {
         let placed = plan.placed();
         if let Some(best) = best {
             let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
-            let (best, outcome) = (best / weights, Outcome::of(&problem, &plan).expect("jobs are placed"));
+            let (best, outcome) = (best / weights, PlanFigures::of(&problem, &plan).expect("jobs are placed"));
             prop_assert_eq!(placed.len(), problem.jobs.len(), "all jobs fit together");
             let value = outcome.objective_value;
             prop_assert!((value - best).abs() <= 1e-9 * best, "{} is not the optimum {}", value, best);
@@ -359,7 +359,7 @@ fn ten_thousand_gpus_take_hardly_longer_in_replicas() {
         let bound = plan.bound.clone().expect("a bound");
         let plan = verify(&problem, plan).expect("a valid plan");
         assert_eq!(plan.placed().len(), problem.jobs.len());
-        let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+        let value = PlanFigures::of(&problem, &plan).expect("jobs are placed").objective_value;
         println!("replicas {in_replicas}: {took:.2} s, gap {:.5}", value / bound.lower - 1.0);
         (took, value / bound.lower - 1.0)
     };

@@ -3,7 +3,7 @@
 
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -16,13 +16,13 @@ fn job(keys: &str) -> Job {
 fn cells(keys: &str, cluster: &[&str]) -> Vec<String> {
     let types: Vec<GpuType> = cluster.iter().map(|name| GpuType::new(name).expect("a type")).collect();
     let matrix = ThroughputMatrix::new(&[job(keys)], &types, &Cache::default(), Estimates::Off);
-    let text = |cell: &Cell| match cell {
-        Cell::Unusable(reason) => reason.to_string(),
-        Cell::Known(Known { speed, source, max_batch, remarks, .. }) => {
+    let text = |cell: &SpeedCell| match cell {
+        SpeedCell::Unusable(reason) => reason.to_string(),
+        SpeedCell::Known(SourcedSpeed { speed, source, max_batch, remarks, .. }) => {
             let from = match source {
-                Source::JobFile => String::new(),
-                Source::OtherName(name) => format!(" of {name}"),
-                Source::Measured(_) | Source::Estimated(_) => panic!("{source:?} without a cache"),
+                SpeedOrigin::JobFile => String::new(),
+                SpeedOrigin::OtherName(name) => format!(" of {name}"),
+                SpeedOrigin::Measured(_) | SpeedOrigin::Estimated(_) => panic!("{source:?} without a cache"),
             };
             let limit = max_batch.map(|limit| format!(" at most {limit}")).unwrap_or_default();
             let parts = [&[format!("{}{from}{limit}", speed.rate_at(1.0))], remarks.as_slice()];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::past_runs::rounded_up;
-use super::room::{self, Host};
+use super::room::{self, FreeHost};
 use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
 use hsched_model::catalogue::recognise;
 use hsched_model::number::to_f64;
@@ -11,7 +11,7 @@ use hsched_model::{GpuType, Seconds};
 
 /// The inputs of changes of a request.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'a> {
+pub(super) struct ChangeContext<'a> {
     pub snapshot: &'a Snapshot,
     pub request: &'a Request,
     pub past: &'a PastRuns,
@@ -33,7 +33,7 @@ const LONGEST: f64 = 14.0 * 86_400.0;
 const SPLITS: usize = 4;
 
 /// Returns all individual changes. If a change requires another one, both form a set.
-pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
+pub(super) fn candidates(site: ChangeContext) -> Vec<ChangeSet> {
     let limits = site.limits();
     let mut list = site.partitions(&limits);
     list.extend(limits);
@@ -46,7 +46,7 @@ pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
     list
 }
 
-impl Site<'_> {
+impl ChangeContext<'_> {
     /// Returns shorter limits: the need of past runs, or else fractions of the limit that no past run
     /// exceeded.
     fn limits(&self) -> Vec<ChangeSet> {
@@ -249,7 +249,7 @@ impl Site<'_> {
     }
 
     /// Returns the changes that limit a request to a node's available CPUs and memory.
-    fn host(&self, there: Host) -> Option<ChangeSet> {
+    fn host(&self, there: FreeHost) -> Option<ChangeSet> {
         let (asks, gpus) = (&self.request.asks, u64::from(room::gpus_per_node(self.request)));
         let known = self.past.memory();
         let mut set = ChangeSet::default();

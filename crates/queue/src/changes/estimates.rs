@@ -1,6 +1,6 @@
 //! How much sooner a job starts with each change, estimated in the same futures of the queue.
 
-use super::candidates::{Site, candidates};
+use super::candidates::{ChangeContext, candidates};
 use super::choice::{MOST, shown};
 use super::obstacle::obstacle;
 use crate::estimate::mean;
@@ -74,7 +74,7 @@ impl ChangeEstimates {
 /// `stop` returns whether time has run out. If other users' jobs are hidden, nothing can be simulated and no
 /// change is listed.
 pub fn estimate_changes(question: &ChangeQuestion, stop: &(dyn Fn() -> bool + Sync)) -> ChangeEstimates {
-    let site = Site { snapshot: question.snapshot, request: question.request, past: question.past };
+    let site = ChangeContext { snapshot: question.snapshot, request: question.request, past: question.past };
     let sets = if question.snapshot.others_hidden { Vec::new() } else { candidates(site) };
     let sets: Vec<ChangeSet> = sets.into_iter().filter(|set| (question.is_possible)(&set.changes)).collect();
     let harmless: Vec<ChangeSet> = sets.iter().filter(|set| set.is_harmless()).cloned().collect();

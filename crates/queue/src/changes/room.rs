@@ -7,7 +7,7 @@ use hsched_model::{GpuType, NodeName};
 
 /// CPUs, and memory in MiB, of a node; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Host {
+pub(super) struct FreeHost {
     pub cpus: Option<u64>,
     pub memory: Option<u64>,
 }
@@ -63,21 +63,21 @@ pub(super) fn fits(snapshot: &Snapshot, request: &Request) -> bool {
 
 /// Returns the largest share of a node's CPUs and memory for a request's GPUs, if all GPUs of the node get
 /// equal shares.
-pub(super) fn share(snapshot: &Snapshot, request: &Request) -> Host {
+pub(super) fn share(snapshot: &Snapshot, request: &Request) -> FreeHost {
     let asked = u64::from(gpus_per_node(request));
     let part = |node: &QueueNode, amount: Option<u64>| {
         let all: u64 = stock(node).values().map(|count| u64::from(*count)).sum();
         Some(amount?.saturating_mul(asked) / all.max(1))
     };
     let nodes = nodes(snapshot, request);
-    Host {
+    FreeHost {
         cpus: nodes.iter().filter_map(|node| part(node, node.cpus)).max(),
         memory: nodes.iter().filter_map(|node| part(node, node.memory_mib)).max(),
     }
 }
 
 /// Returns the remaining CPUs and memory of the nodes on which a request's GPUs are free now.
-pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
+pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<FreeHost> {
     let mut used: BTreeMap<&NodeName, (BTreeMap<&GpuType, u32>, u64, u64)> = BTreeMap::new();
     for held in snapshot.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds)
     {
@@ -95,7 +95,7 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
             (gpu_type, count.saturating_sub(taken))
         };
         let left = stock(node).into_iter().map(left).collect();
-        has_gpus(request, &left).then(|| Host {
+        has_gpus(request, &left).then(|| FreeHost {
             cpus: node.cpus.map(|all| all.saturating_sub(cpus)),
             memory: node.memory_mib.map(|all| all.saturating_sub(memory)),
         })

@@ -9,10 +9,10 @@ use std::thread;
 
 use super::{FEW_OF, THREADS};
 use crate::future::Future;
-use crate::line::{Joins, Key, Waiting};
+use crate::line::{Joins, LineKey, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, Ours, play};
+use crate::play::{HORIZON, Ours, RequestEntry, play};
 use crate::queue_model::{NumberedRequest, QueueModel};
 use crate::{QueuePosition, Request, RequestId, Snapshot};
 
@@ -21,7 +21,7 @@ use crate::{QueuePosition, Request, RequestId, Snapshot};
 pub(crate) struct QueueTable {
     pub model: QueueModel,
     /// The queue entry of each request.
-    pub entries: Vec<Option<(usize, Entry)>>,
+    pub entries: Vec<Option<(usize, RequestEntry)>>,
 }
 
 impl QueueTable {
@@ -41,7 +41,7 @@ impl QueueTable {
             let NumberedRequest { part, shape, rule } = (*known)?;
             let estimate = snapshot.priority_of(request);
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
-            let key = Key {
+            let key = LineKey {
                 tier: snapshot.tier(&partitions),
                 priority: estimate.priority,
                 submitted: model.now,
@@ -50,11 +50,11 @@ impl QueueTable {
             };
             let key = match positions.iter().find(|(id, _)| *id == request.id) {
                 Some((_, QueuePosition { priority, submitted })) => {
-                    Key { priority: *priority, submitted: submitted.0, ..key }
+                    LineKey { priority: *priority, submitted: submitted.0, ..key }
                 }
                 None => key,
             };
-            let entry = Entry {
+            let entry = RequestEntry {
                 key,
                 shape,
                 limit: request.limit.0,
@@ -78,7 +78,7 @@ impl QueueTable {
     fn starts_alone(
         &self,
         part: usize,
-        entries: &[Entry],
+        entries: &[RequestEntry],
         future: &Future,
         others: Option<&mut Others>,
         stop: &dyn Fn() -> bool,
@@ -113,7 +113,7 @@ impl QueueTable {
 
 impl QueueTable {
     /// Returns the pending jobs that compete with an entry for nodes, in order.
-    pub(crate) fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn rivals(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
         let mut several = BTreeSet::new();
@@ -124,13 +124,13 @@ impl QueueTable {
     }
 
     /// Returns the pending jobs that compete with an entry and are scheduled before it, in order.
-    pub(crate) fn before(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn before(&self, part: usize, entry: &RequestEntry) -> impl Iterator<Item = &Waiting> {
         let key = entry.key;
         self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
     }
 
     /// Returns the number of pending jobs scheduled before an entry.
-    pub(crate) fn ahead(&self, part: usize, entry: &Entry) -> usize {
+    pub(crate) fn ahead(&self, part: usize, entry: &RequestEntry) -> usize {
         self.before(part, entry).count()
     }
 
@@ -147,7 +147,7 @@ impl QueueTable {
     }
 
     /// Returns the entries of some requests.
-    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
+    fn entries_of(&self, group: &[usize]) -> Vec<RequestEntry> {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 

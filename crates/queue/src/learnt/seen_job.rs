@@ -22,7 +22,7 @@ pub struct SeenJob {
     /// The look before its submission, whose queue gives the features, and the start of its wait. `None` if
     /// its whole wait was not observed, as for jobs running at the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<WaitStart>,
     /// Whether it was eligible to start when first seen.
     pub eligible: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct RequestSize {
 
 /// When a wait began, and the queue at that time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct WaitStart {
     pub look: Time,
     pub at: Time,
     pub queue: QueueFigures,
@@ -138,7 +138,7 @@ impl SeenJob {
     /// Returns the training example for the site's waits, and the look before it; `None` if its wait was not
     /// observed. A job that left the queue without starting counts as pending until it was last seen so.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
-        let Asked { look, at, queue } = self.asked.clone()?;
+        let WaitStart { look, at, queue } = self.asked.clone()?;
         // The simulation's estimate counts from the look at which it was made.
         let player = self.player.map(|player| player.at.since(at).0 + player.median_s);
         let queue = with_player(queue, player);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::learnt::queue_figures::figures;
-use crate::learnt::seen_job::{Asked, NumberOf, PlayerEstimate, RequestSize, SeenJob};
+use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob, WaitStart};
 use crate::{Ended, Estimate, QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
@@ -85,14 +85,14 @@ impl SiteLog {
         before: Option<Time>,
         snapshot: &Snapshot,
         shown: &BTreeMap<u64, SeenJob>,
-    ) -> Option<Asked> {
+    ) -> Option<WaitStart> {
         if let Some(look) = before.filter(|before| job.submitted >= *before) {
             let queue = figures(self.queue(), &job.size);
-            return Some(Asked { look, at: job.submitted, queue });
+            return Some(WaitStart { look, at: job.submitted, queue });
         }
         let others = shown.values().filter(|other| other.job != job.job);
         let queue = figures(others, &job.size);
-        job.started.is_none().then_some(Asked { look: snapshot.taken_at, at: snapshot.taken_at, queue })
+        job.started.is_none().then_some(WaitStart { look: snapshot.taken_at, at: snapshot.taken_at, queue })
     }
 
     /// Returns the jobs of the last look.
@@ -232,7 +232,7 @@ fn of_record(record: &Ended, size: RequestSize, started: Time, look: Time, numbe
         job: number(&format!("{size:?} {times:?}")),
         size,
         submitted: record.submitted,
-        asked: Some(Asked { look, at: record.submitted, queue: QueueFigures::default() }),
+        asked: Some(WaitStart { look, at: record.submitted, queue: QueueFigures::default() }),
         eligible: true,
         player: None,
         pending_at: None,

@@ -88,7 +88,7 @@ pub struct Comparison {
 }
 
 /// A wait, with the simulation's estimate.
-struct Example {
+struct SiteExample {
     look: Time,
     wait: WaitRecord,
     player: Option<PlayerEstimate>,
@@ -172,15 +172,15 @@ fn estimate(density: &WaitDensity, begin: f64) -> Estimate {
 }
 
 /// Returns the training examples from looks, by look.
-fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
+fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<SiteExample> {
     let open: Vec<u64> = log.queue().map(|job| job.job).collect();
     let jobs = settled.iter().map(|job| (job, false));
     let unsettled = log.open.values().map(|job| (job, open.binary_search(&job.job).is_ok()));
     let example = |(job, is_open): (&SeenJob, bool)| {
         let (look, wait) = job.wait(is_open)?;
-        Some(Example { look, wait, player: job.player })
+        Some(SiteExample { look, wait, player: job.player })
     };
-    let mut examples: Vec<Example> = jobs.chain(unsettled).filter_map(example).collect();
+    let mut examples: Vec<SiteExample> = jobs.chain(unsettled).filter_map(example).collect();
     examples.sort_by(in_order);
     examples.dedup_by(|a, b| (a.look, a.wait.id) == (b.look, b.wait.id));
     if examples.len() > MOST_EXAMPLES {
@@ -191,7 +191,7 @@ fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
 }
 
 /// Compares two by look, then by submission.
-fn in_order(a: &Example, b: &Example) -> Ordering {
+fn in_order(a: &SiteExample, b: &SiteExample) -> Ordering {
     let by_look = a.look.0.total_cmp(&b.look.0);
     by_look.then(a.wait.submitted.0.total_cmp(&b.wait.submitted.0)).then(a.wait.id.cmp(&b.wait.id))
 }
@@ -199,11 +199,11 @@ fn in_order(a: &Example, b: &Example) -> Ordering {
 /// Drops jobs until few enough remain: first among similar requests of one look, which are almost redundant,
 /// then at random. This keeps days of looks at a busy site, whereas the most recent jobs alone would cover
 /// only hours.
-fn thin(examples: &mut Vec<Example>) {
+fn thin(examples: &mut Vec<SiteExample>) {
     // Their numbers are hashes, so this order is random but the same at the next look.
     examples.sort_by_key(|example| example.wait.id);
     let mut counts: BTreeMap<[u64; 7], usize> = BTreeMap::new();
-    let count_alike = |example: &Example| {
+    let count_alike = |example: &SiteExample| {
         let WaitRecord { account, partition, cpus, memory_mib, limit_s, gpus, .. } = example.wait;
         let size = [example.look.0, cpus, memory_mib, limit_s, gpus].map(f64::to_bits);
         let key = [size[0], size[1], size[2], size[3], size[4], u64::from(account), u64::from(partition)];
@@ -240,7 +240,7 @@ struct DaysModel {
 
 impl Learning {
     /// Adds the jobs of a look.
-    fn add(&mut self, examples: &[Example], now: Time, seed: u64) {
+    fn add(&mut self, examples: &[SiteExample], now: Time, seed: u64) {
         let Some(at) = examples.first().map(|example| example.look) else { return };
         let waits: Vec<WaitRecord> = examples.iter().map(|example| example.wait.clone()).collect();
         let look = self.history.look(&waits, at);
@@ -281,7 +281,7 @@ impl Comparison {
 
 /// Returns the errors of the learnt model and of the simulation, from the look of the simulation's estimate;
 /// `None` if there is no such estimate, or if the wait is not known to exceed both expectations.
-fn errors(example: &Example, density: &WaitDensity, now: Time) -> Option<[f64; 2]> {
+fn errors(example: &SiteExample, density: &WaitDensity, now: Time) -> Option<[f64; 2]> {
     let player = example.player?;
     let waited = player.at.since(example.wait.asked).0.max(0.0);
     let density = density.after(waited);
@@ -309,7 +309,7 @@ mod tests {
     use hsched_waits::QueueFigures;
 
     /// A job of an hourly look; its number is arbitrary, like a hash.
-    fn example(number: u64, hour: u32, cpus: f64) -> Example {
+    fn example(number: u64, hour: u32, cpus: f64) -> SiteExample {
         let look = Time(f64::from(hour) * 3600.0);
         let size = RequestSize {
             owner: 1,
@@ -321,7 +321,7 @@ mod tests {
             priority: 0.0,
         };
         let id = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Example { look, wait: size.record(id, look, QueueFigures::default()), player: None }
+        SiteExample { look, wait: size.record(id, look, QueueFigures::default()), player: None }
     }
 
     #[test]
@@ -329,16 +329,16 @@ mod tests {
         let different =
             (0..4_000_u32).map(|number| example(u64::from(number), number / 10, f64::from(number % 10)));
         let alike = (0..9_000_u32).map(|number| example(u64::from(10_000 + number), 500, 99.0));
-        let mut examples: Vec<Example> = different.chain(alike).collect();
+        let mut examples: Vec<SiteExample> = different.chain(alike).collect();
         thin(&mut examples);
-        let count = |is: &dyn Fn(&Example) -> bool| examples.iter().filter(|example| is(example)).count();
+        let count = |is: &dyn Fn(&SiteExample) -> bool| examples.iter().filter(|example| is(example)).count();
         assert_eq!(count(&|example| example.wait.cpus < 50.0), 4_000);
         assert_eq!(count(&|example| example.wait.cpus > 50.0), MOST_ALIKE);
     }
 
     #[test]
     fn of_different_jobs_a_part_is_kept_of_each_day() {
-        let mut examples: Vec<Example> = (0..10_000_u32)
+        let mut examples: Vec<SiteExample> = (0..10_000_u32)
             .map(|number| example(u64::from(number), number / 10, f64::from(number)))
             .collect();
         thin(&mut examples);

@@ -1,6 +1,6 @@
 //! Use of each limit by running jobs during a simulation.
 
-use super::rules::{Check, Count, Rule};
+use super::rules::{LimitCheck, LimitCount, Rule};
 
 /// The use of every counted limit at a given time.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Counters {
 
     /// Counts a job that starts (1) or ends (-1); its limit ends this many minutes after the snapshot.
     pub(crate) fn count(&mut self, rule: &Rule, limit_end: f64, sign: f64) {
-        for Count { counter, amount, is_falling } in &rule.counts {
+        for LimitCount { counter, amount, is_falling } in &rule.counts {
             let sum = &mut self.list[*counter];
             if *is_falling {
                 sum.whole += sign * amount * limit_end;
@@ -43,7 +43,7 @@ impl Counters {
     }
 
     /// Returns the first check that a job fails at a given time.
-    pub(super) fn full<'r>(&self, rule: &'r Rule, now: f64) -> Option<&'r Check> {
+    pub(super) fn full<'r>(&self, rule: &'r Rule, now: f64) -> Option<&'r LimitCheck> {
         rule.checks.iter().find(|check| self.used(check.counter, now) + check.amount > check.max + SLACK)
     }
 

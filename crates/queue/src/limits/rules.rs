@@ -21,8 +21,8 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Rule {
     /// Limits that never allow it to start, in the order in which Slurm checks them.
     pub refusals: Vec<Refusal>,
-    pub(super) checks: Vec<Check>,
-    pub(super) counts: Vec<Count>,
+    pub(super) checks: Vec<LimitCheck>,
+    pub(super) counts: Vec<LimitCount>,
     /// Whether its QOS reserves no nodes for it.
     pub keeps_nothing: bool,
 }
@@ -47,7 +47,7 @@ impl Rule {
 
 /// A counter that must have room for a job to start.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct LimitCheck {
     /// Slurm's name of the limit.
     pub name: String,
     pub counter: usize,
@@ -58,7 +58,7 @@ pub(super) struct Check {
 
 /// A job's contribution to a counter while it runs.
 #[derive(Clone, Debug)]
-pub(super) struct Count {
+pub(super) struct LimitCount {
     pub counter: usize,
     /// For a decreasing counter, the amount per remaining minute of the job's limit.
     pub amount: f64,
@@ -67,48 +67,51 @@ pub(super) struct Count {
 
 /// The holder whose jobs a counter sums up, the TRES (`None`: number of jobs), and whether amounts are
 /// multiplied by the remaining time of limits.
-pub(super) type Counter = (String, Option<String>, bool);
+pub(super) type CounterKey = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
 pub(crate) struct LimitRules<'a> {
     snapshot: &'a Snapshot,
     /// Limits by holder.
     limits: BTreeMap<&'a str, Vec<&'a Limit>>,
-    counters: BTreeMap<Counter, usize>,
+    counters: BTreeMap<CounterKey, usize>,
     known: BTreeMap<RuleKey, usize>,
     list: Vec<Rule>,
     /// The possible contributions of each rule to a counter.
-    adds: Vec<Vec<(Counter, f64)>>,
+    adds: Vec<Vec<(CounterKey, f64)>>,
 }
 
 /// The user, account, QOS and partition of a job, and its amounts and limit as bits.
 type RuleKey = ([Option<String>; 4], Vec<(String, u64)>, u64);
 
 /// A limit on running jobs, the group over which it is summed, and whether it is in minutes.
-const GROUP_OF_QOS: [(&str, Span, bool); 6] = [
-    ("GrpTRES", Span::All, false),
-    ("GrpTRESRunMins", Span::All, true),
-    ("MaxTRESPerAccount", Span::Account, false),
-    ("MaxTRESPerUser", Span::User, false),
-    ("MaxTRESRunMinsPerAccount", Span::Account, true),
-    ("MaxTRESRunMinsPerUser", Span::User, true),
+const GROUP_OF_QOS: [(&str, LimitScope, bool); 6] = [
+    ("GrpTRES", LimitScope::All, false),
+    ("GrpTRESRunMins", LimitScope::All, true),
+    ("MaxTRESPerAccount", LimitScope::Account, false),
+    ("MaxTRESPerUser", LimitScope::User, false),
+    ("MaxTRESRunMinsPerAccount", LimitScope::Account, true),
+    ("MaxTRESRunMinsPerUser", LimitScope::User, true),
 ];
 
-const JOBS_OF_QOS: [(&str, Span); 3] =
-    [("GrpJobs", Span::All), ("MaxJobsPerAccount", Span::Account), ("MaxJobsPerUser", Span::User)];
+const JOBS_OF_QOS: [(&str, LimitScope); 3] = [
+    ("GrpJobs", LimitScope::All),
+    ("MaxJobsPerAccount", LimitScope::Account),
+    ("MaxJobsPerUser", LimitScope::User),
+];
 
 const SINGLE: [&str; 5] = ["MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MinTRES", "MaxWall"];
 
 /// The jobs to which a limit of a QOS applies.
 #[derive(Clone, Copy)]
-enum Span {
+enum LimitScope {
     All,
     Account,
     User,
 }
 
 /// The rule of a job under construction.
-struct Draft<'a, 'b> {
+struct RuleDraft<'a, 'b> {
     subject: Subject<'b>,
     amounts: &'b TresAmounts,
     minutes: f64,
@@ -158,7 +161,7 @@ impl<'a> LimitRules<'a> {
     }
 
     /// Returns the definitions of the counters against which jobs are checked.
-    pub(super) fn names(&self) -> BTreeMap<usize, Counter> {
+    pub(super) fn names(&self) -> BTreeMap<usize, CounterKey> {
         self.counters.iter().map(|(counter, number)| (*number, counter.clone())).collect()
     }
 
@@ -166,28 +169,32 @@ impl<'a> LimitRules<'a> {
     /// which jobs are checked.
     pub(crate) fn finish(mut self) -> (Vec<Rule>, usize) {
         for (rule, adds) in self.list.iter_mut().zip(self.adds) {
-            let counted = |(counter, amount): (Counter, f64)| {
+            let counted = |(counter, amount): (CounterKey, f64)| {
                 let number = *self.counters.get(&counter)?;
-                Some(Count { counter: number, amount, is_falling: counter.2 })
+                Some(LimitCount { counter: number, amount, is_falling: counter.2 })
             };
             rule.counts = adds.into_iter().filter_map(counted).collect();
         }
         (self.list, self.counters.len())
     }
 
-    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
+    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(CounterKey, f64)>) {
         let minutes = subject.limit / 60.0;
-        let mut draft = Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
+        let mut draft =
+            RuleDraft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
         let qualities = self.qualities(subject);
         let mut holders = Vec::new();
         for &qos in &qualities {
             self.check_qos(&mut draft, qos);
-            holders.extend([Span::All, Span::Account, Span::User].map(|span| subject.counter_of(qos, span)));
+            holders.extend(
+                [LimitScope::All, LimitScope::Account, LimitScope::User]
+                    .map(|span| subject.counter_of(qos, span)),
+            );
         }
         self.check_associations(&mut draft, &mut holders);
         let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
         draft.rule.keeps_nothing = flags.is_some_and(|flags| flags.contains("NoReserve"));
-        let mut adds: Vec<(Counter, f64)> = Vec::new();
+        let mut adds: Vec<(CounterKey, f64)> = Vec::new();
         for holder in holders {
             adds.push(((holder.clone(), None, false), 1.0));
             for (name, amount) in amounts {
@@ -217,7 +224,7 @@ impl<'a> LimitRules<'a> {
         list
     }
 
-    fn check_qos(&mut self, draft: &mut Draft<'a, '_>, qos: &str) {
+    fn check_qos(&mut self, draft: &mut RuleDraft<'a, '_>, qos: &str) {
         let Some(limits) = self.limits.get(format!("q:{qos}").as_str()).cloned() else { return };
         for (name, span) in JOBS_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
@@ -236,7 +243,7 @@ impl<'a> LimitRules<'a> {
         }
     }
 
-    fn check_associations(&mut self, draft: &mut Draft<'a, '_>, holders: &mut Vec<String>) {
+    fn check_associations(&mut self, draft: &mut RuleDraft<'a, '_>, holders: &mut Vec<String>) {
         let Some(account) = draft.subject.account else { return };
         let accounts = self.snapshot.accounts_above(account);
         let user = draft.subject.user.map(|user| format!("u:{account}:{user}"));
@@ -270,7 +277,7 @@ impl<'a> LimitRules<'a> {
 
     fn check_jobs(
         &mut self,
-        draft: &mut Draft<'a, '_>,
+        draft: &mut RuleDraft<'a, '_>,
         holder: &str,
         limits: impl Iterator<Item = &'a Limit>,
     ) {
@@ -283,11 +290,23 @@ impl<'a> LimitRules<'a> {
             }
             let counter = self.number((holder.to_owned(), None, false));
             let name = limit.name.clone();
-            draft.rule.checks.push(Check { name, counter, amount: 1.0, max: limit.max, is_falling: false });
+            draft.rule.checks.push(LimitCheck {
+                name,
+                counter,
+                amount: 1.0,
+                max: limit.max,
+                is_falling: false,
+            });
         }
     }
 
-    fn check_group(&mut self, draft: &mut Draft<'a, '_>, holder: &str, limit: &'a Limit, is_minutes: bool) {
+    fn check_group(
+        &mut self,
+        draft: &mut RuleDraft<'a, '_>,
+        holder: &str,
+        limit: &'a Limit,
+        is_minutes: bool,
+    ) {
         let tres = limit.tres.as_deref();
         if draft.taken.contains(&(limit.name.as_str(), tres)) {
             return;
@@ -299,10 +318,10 @@ impl<'a> LimitRules<'a> {
         }
         let counter = self.number((holder.to_owned(), limit.tres.clone(), is_minutes));
         let name = limit.name.clone();
-        draft.rule.checks.push(Check { name, counter, amount, max, is_falling: is_minutes });
+        draft.rule.checks.push(LimitCheck { name, counter, amount, max, is_falling: is_minutes });
     }
 
-    fn number(&mut self, counter: Counter) -> usize {
+    fn number(&mut self, counter: CounterKey) -> usize {
         let next = self.counters.len();
         *self.counters.entry(counter).or_insert(next)
     }
@@ -310,16 +329,16 @@ impl<'a> LimitRules<'a> {
 
 impl Subject<'_> {
     /// Returns the counter of a QOS limit for a job.
-    fn counter_of(&self, qos: &str, span: Span) -> String {
+    fn counter_of(&self, qos: &str, span: LimitScope) -> String {
         match span {
-            Span::All => format!("q:{qos}"),
-            Span::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
-            Span::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
+            LimitScope::All => format!("q:{qos}"),
+            LimitScope::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
+            LimitScope::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
         }
     }
 }
 
-impl<'a> Draft<'a, '_> {
+impl<'a> RuleDraft<'a, '_> {
     /// Records a limit that never allows the job to start.
     fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
         self.rule.refusals.push(Refusal {

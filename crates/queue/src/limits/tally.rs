@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::rules::Counter;
+use super::rules::CounterKey;
 use super::{Counters, LimitRules, Rule};
 use crate::history::Users;
-use crate::snapshot_jobs::Known;
+use crate::snapshot_jobs::NumberingContext;
 use crate::{QueueJob, Snapshot};
 
 /// The use of every limit against which some pending jobs are checked.
@@ -13,7 +13,7 @@ pub(super) struct Tally {
     /// The rules, by the indices that `pending` returned.
     pub rules: Vec<Rule>,
     /// The definition of each counter.
-    pub names: BTreeMap<usize, Counter>,
+    pub names: BTreeMap<usize, CounterKey>,
     /// Use by some of the running jobs,
     pub mine: Counters,
     /// and by all.
@@ -26,10 +26,10 @@ impl Tally {
     pub(super) fn of<T>(
         snapshot: &Snapshot,
         is_mine: &dyn Fn(&QueueJob) -> bool,
-        pending: impl FnOnce(&mut Known<'_>) -> T,
+        pending: impl FnOnce(&mut NumberingContext<'_>) -> T,
     ) -> (Self, T) {
         let (users, _) = Users::new(snapshot);
-        let mut known = Known { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
+        let mut known = NumberingContext { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
         let answer = pending(&mut known);
         let running: Vec<(f64, bool, usize)> = snapshot
             .jobs

@@ -1,12 +1,12 @@
 //! Jobs that do not compete yet, because they wait for a time or for the ends of others.
 
 use crate::line::Joins;
-use crate::play::Line;
-use crate::queue_model::{Part, QueueModel};
+use crate::play::LineJob;
+use crate::queue_model::{QueueModel, QueuePart};
 
 /// Jobs that join the queue later.
 pub(super) struct Later {
-    list: Vec<(Joins, Line)>,
+    list: Vec<(Joins, LineJob)>,
     /// Number of tasks of each awaited job that have not ended.
     open: Vec<u32>,
     /// Ends of awaited jobs in other parts of the queue, which run to their limits.
@@ -14,7 +14,7 @@ pub(super) struct Later {
 }
 
 impl Later {
-    pub(super) fn new(model: &QueueModel, part: &Part) -> Self {
+    pub(super) fn new(model: &QueueModel, part: &QueuePart) -> Self {
         let mut elsewhere = Vec::new();
         for (number, job) in model.awaited.iter().enumerate() {
             let here = part.running.iter().filter(|running| running.awaited.contains(&number)).count();
@@ -23,7 +23,7 @@ impl Later {
         Self { list: Vec::new(), open: model.awaited.iter().map(|job| job.tasks).collect(), elsewhere }
     }
 
-    pub(super) fn add(&mut self, joins: Joins, line: Line) {
+    pub(super) fn add(&mut self, joins: Joins, line: LineJob) {
         self.list.push((joins, line));
     }
 
@@ -47,7 +47,7 @@ impl Later {
     }
 
     /// Returns the jobs that join by now.
-    pub(super) fn due(&mut self, now: f64) -> Vec<Line> {
+    pub(super) fn due(&mut self, now: f64) -> Vec<LineJob> {
         if self.list.is_empty() {
             return Vec::new();
         }
@@ -55,7 +55,7 @@ impl Later {
             self.open[number] = self.open[number].saturating_sub(1);
         }
         let open = &self.open;
-        let is_due = |(joins, _): &mut (Joins, Line)| match joins {
+        let is_due = |(joins, _): &mut (Joins, LineJob)| match joins {
             Joins::Now => true,
             Joins::At(at) => *at <= now,
             Joins::After(others) => others.iter().all(|number| open[*number] == 0),

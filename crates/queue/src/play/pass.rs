@@ -3,19 +3,19 @@
 
 use std::cmp::Reverse;
 
-use crate::hopes::Hopes;
+use crate::hopes::StartableShapes;
 use crate::moment::Moment;
-use crate::node_timeline::{Slot, Viewer};
-use crate::play::{Live, Play, Who};
+use crate::node_timeline::{StartSlot, Viewer};
+use crate::play::{Live, QueuePlay, Who};
 
 /// Maximum number of pending tasks of one array for which a pass reserves nodes: Slurm's
 /// `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
 
-impl Play<'_> {
+impl QueuePlay<'_> {
     /// Processes queued jobs in order: starts those that fit, and reserves nodes for the others.
     pub(super) fn pass(&mut self, now: f64) {
-        let mut hopes = Hopes::new(self.model, &mut self.timeline, &self.line);
+        let mut hopes = StartableShapes::new(self.model, &mut self.timeline, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
         let (mut looked_at, mut place) = (0, 0);
         let is_for_ours = self.left > 0;
@@ -35,7 +35,7 @@ impl Play<'_> {
 
     /// Processes one queued job; returns the number of its processed tasks, and whether the pass may
     /// continue.
-    fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
+    fn look_at(&mut self, place: usize, now: f64, hopes: &mut StartableShapes) -> (usize, bool) {
         let (mut looked_at, mut kept) = (0, 0);
         loop {
             let entry = &self.line[place];
@@ -76,7 +76,7 @@ impl Play<'_> {
         }
     }
 
-    fn start(&mut self, place: usize, slot: &Slot, now: f64) {
+    fn start(&mut self, place: usize, slot: &StartSlot, now: f64) {
         let entry = &mut self.line[place];
         let task = entry.started;
         entry.started += 1;

@@ -6,7 +6,7 @@ use super::LiftedBy;
 use super::LiftedBy::{Change, End, Release, Site, Time, Unknown};
 
 /// The name of a reason, what lifts it, its meaning, and what the user can do.
-type Row = (&'static str, LiftedBy, &'static str, &'static str);
+type ReasonRow = (&'static str, LiftedBy, &'static str, &'static str);
 
 /// Beginnings of sentences that Slurm prints in place of a name, and the name used for each here.
 const SENTENCES: [(&str, &str); 7] = [
@@ -25,7 +25,7 @@ const NO_CODE: &str = "Slurm keeps this name for old versions; no code sets it."
 const ENDED: &str = "It says how a job ended, not why one is pending.";
 const ASK: &str = "Ask the administrators.";
 
-const ROWS: [Row; 62] = [
+const ROWS: [ReasonRow; 62] = [
     ("None", Time, "Slurm has not looked at it yet.", ""),
     (
         "Priority",
@@ -222,6 +222,6 @@ pub(super) fn split(text: &str) -> (&str, &str) {
 }
 
 /// Returns the entry for a name.
-pub(super) fn find(name: &str) -> Option<&'static Row> {
+pub(super) fn find(name: &str) -> Option<&'static ReasonRow> {
     ROWS.iter().find(|row| row.0 == name)
 }

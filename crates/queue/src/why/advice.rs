@@ -6,8 +6,9 @@ use crate::why::tried::drawbacks;
 use crate::why::worth::worthwhile;
 use crate::why::{Remedy, StateKind, is_component};
 use crate::{
-    Calibration, Change, ChangeQuestion, ChangeSet, Explanation, PastRuns, PendingJob, Question, QueueJob,
-    QueuePosition, Reason, Request, RequestId, Snapshot, Start, StartEstimate, estimate_changes, forecast_at,
+    Calibration, Change, ChangeQuestion, ChangeSet, PastRuns, PendingJob, Question, QueueJob, QueuePosition,
+    Reason, Request, RequestId, Snapshot, Start, StartEstimate, WaitExplanation, estimate_changes,
+    forecast_at,
 };
 use hsched_model::Seconds;
 
@@ -61,7 +62,7 @@ impl StartAdvice {
     /// `stops` return whether time has run out: for the unchanged job, and for all.
     pub fn of(
         pending: &PendingJob,
-        explanation: &Explanation,
+        explanation: &WaitExplanation,
         futures: Futures,
         advised: bool,
         stops: [&(dyn Fn() -> bool + Sync); 2],
@@ -107,7 +108,7 @@ fn compare(one: &Advice, other: &Advice) -> Ordering {
 /// A pending job for which remedies are searched.
 pub(super) struct Adviser<'a> {
     pub(super) pending: &'a PendingJob,
-    pub(super) explanation: &'a Explanation,
+    pub(super) explanation: &'a WaitExplanation,
     futures: Futures,
     pub(super) stop: &'a (dyn Fn() -> bool + Sync),
     pub(super) reason: Reason,

@@ -43,7 +43,7 @@ pub struct JobFacts {
 
 /// Why a job has its state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explanation {
+pub struct WaitExplanation {
     pub kind: StateKind,
     /// Slurm's reason, as printed.
     pub reason: Option<String>,

@@ -13,7 +13,7 @@ mod worth;
 
 pub use self::advice::{Advice, Futures, StartAdvice};
 pub use self::ahead::{Ahead, AheadJob, Cause};
-pub use self::explanation::{Explanation, JobFacts, StateKind};
+pub use self::explanation::{JobFacts, StateKind, WaitExplanation};
 pub use self::pending::{explain, is_component, update_id};
 pub use self::remedy::Remedy;
 pub use self::words::{asked, span};

@@ -1,9 +1,9 @@
 //! Explains why a pending job is pending, and whether time alone will start it.
 
 use crate::why::partition::Breach;
-use crate::why::room::Room;
+use crate::why::room::PendingRoom;
 use crate::why::words::{counted, named, span};
-use crate::why::{Ahead, Explanation, JobFacts, StateKind};
+use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
 use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
@@ -14,7 +14,7 @@ pub fn explain(
     pending: &PendingJob,
     facts: Option<&JobFacts>,
     at: &dyn Fn(Time) -> String,
-) -> Explanation {
+) -> WaitExplanation {
     let job = &pending.job;
     let reason = Reason::read(job.reason.as_deref().unwrap_or_default());
     let explainer = PendingExplainer { snapshot, pending, facts, at, reason: &reason };
@@ -50,7 +50,7 @@ pub fn explain(
     }
     let way_out = reason.way_out.replace("{id}", &update_id(&job.id));
     let way_out = Some(way_out).filter(|text| !text.is_empty()).into_iter().collect();
-    Explanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
+    WaitExplanation { kind, reason: job.reason.clone(), why, way_out, limit, ahead }
 }
 
 /// Returns an id in the form of `scontrol update`: for pending array tasks, without the limit on running
@@ -84,7 +84,7 @@ fn lower(sentence: &str) -> String {
 }
 
 /// The conditions that never allow a job to start in each of its partitions.
-type Blocks = Vec<(Option<String>, Vec<Breach>)>;
+type PartitionBlocks = Vec<(Option<String>, Vec<Breach>)>;
 
 /// The job to explain.
 struct PendingExplainer<'a> {
@@ -102,7 +102,7 @@ impl PendingExplainer<'_> {
 
     /// Returns the conditions that never allow the job to start, by partition, and the limits that count
     /// running jobs.
-    fn blocks(&self) -> (Blocks, Vec<LimitUse>) {
+    fn blocks(&self) -> (PartitionBlocks, Vec<LimitUse>) {
         let job = self.job();
         let limits = self.snapshot.limits_of(job);
         let mut counted: Vec<LimitUse> = Vec::new();
@@ -148,7 +148,7 @@ impl PendingExplainer<'_> {
 
     /// Returns the limit that delays the job: the one that Slurm names, else one that never allows it to
     /// start, else one without room.
-    fn limit(&self, blocks: &Blocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
+    fn limit(&self, blocks: &PartitionBlocks, counted: &[LimitUse], is_blocked: bool) -> Option<LimitUse> {
         let never = || blocks.iter().flat_map(|(_, list)| list).filter_map(|breach| breach.limit.as_ref());
         let is_named = |limit: &&LimitUse| match &self.reason.limit {
             Some(named) => is_of(limit, named),
@@ -186,7 +186,7 @@ impl PendingExplainer<'_> {
     }
 
     /// Returns what never allows the job to start in any partition, in sentences.
-    fn never(&self, blocks: &Blocks) -> Vec<String> {
+    fn never(&self, blocks: &PartitionBlocks) -> Vec<String> {
         let first = |list: &[Breach]| {
             let is_named = |breach: &&Breach| {
                 let named = self.reason.limit.as_ref();
@@ -218,7 +218,7 @@ impl PendingExplainer<'_> {
             return vec!["The site hides the jobs of others: who is before it is unknown.".to_owned()];
         }
         let mut list = ahead.map(Ahead::sentences).unwrap_or_default();
-        let Some(room) = Room::of(self.pending) else {
+        let Some(room) = PendingRoom::of(self.pending) else {
             list.push("hsched finds no node that could hold it.".to_owned());
             return list;
         };

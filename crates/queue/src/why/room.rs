@@ -6,7 +6,7 @@ use hsched_model::{NodeName, Request};
 
 /// The nodes for a pending job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Room {
+pub(super) struct PendingRoom {
     /// Nodes that, if empty, could hold one of its nodes.
     pub possible: Vec<NodeName>,
     /// Nodes with room for one of its nodes now.
@@ -17,7 +17,7 @@ pub(super) struct Room {
     pub reserved: Option<Reservation>,
 }
 
-impl Room {
+impl PendingRoom {
     /// Returns the room for a pending job; `None` if no node can ever hold it, or if other users' jobs are
     /// hidden.
     pub(super) fn of(pending: &PendingJob) -> Option<Self> {

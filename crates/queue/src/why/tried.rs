@@ -1,7 +1,7 @@
 //! Candidate remedies for a pending job, before starts are estimated.
 
 use crate::why::advice::Adviser;
-use crate::why::room::Room;
+use crate::why::room::PendingRoom;
 use crate::why::words::all_gpus;
 use crate::why::{StateKind, is_component};
 use crate::{
@@ -66,7 +66,7 @@ impl Adviser<'_> {
     /// largest), or before a reservation of nodes with room begins.
     pub(super) fn holes(&self, request: &Request) -> Vec<Seconds> {
         let Some(ahead) = &self.explanation.ahead else { return Vec::new() };
-        let reserved = Room::of(self.pending).and_then(|room| room.reserved);
+        let reserved = PendingRoom::of(self.pending).and_then(|room| room.reserved);
         let until = |at: f64| Seconds(((at - MARGIN) / 60.0).floor() * 60.0);
         let closed = reserved.map(|reservation| until(reservation.start.since(self.snapshot().taken_at).0));
         let jobs = ahead.jobs.first().into_iter().chain(ahead.largest());
@@ -156,7 +156,7 @@ impl Adviser<'_> {
         let ahead = |job: &&QueueJob| {
             self.explanation.ahead.iter().flat_map(|ahead| &ahead.jobs).any(|before| before.job.id == job.id)
         };
-        let room = Room::of(self.pending).unwrap_or_default();
+        let room = PendingRoom::of(self.pending).unwrap_or_default();
         let is_in_the_way = |job: &QueueJob| {
             let holds = job.running.iter().flat_map(|running| &running.holds);
             match &self.explanation.limit {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use hsched_model::Time;
 use hsched_queue::{
-    Cause, Explanation, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, explain,
+    Cause, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, WaitExplanation, explain,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -50,7 +50,7 @@ fn with(mut job: Value, fields: &Value) -> Value {
     job
 }
 
-fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, Explanation) {
+fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, WaitExplanation) {
     let pending = PendingJob::take(snapshot, id).expect("a pending job");
     let hour = |time: Time| format!("hour {}", (time.0 - NOW) / 3600.0);
     let explanation = explain(snapshot, &pending, None, &hour);

@@ -15,7 +15,7 @@ use crate::{CommandLine, time};
 
 pub use self::columns::{COLUMNS, HeaderError};
 pub use self::reader::{Accounting, OddRow};
-pub use self::run::{AskedMemory, Run};
+pub use self::run::{AccountedRun, AskedMemory};
 
 /// Returns the command line that prints, with a header, the user's own jobs and steps since a given time,
 /// including each attempt of a job.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accounting::amounts::{self, Requested};
 use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
-use crate::accounting::run::{AskedMemory, Run, Steps};
+use crate::accounting::run::{AccountedRun, AskedMemory, StepUse};
 use crate::record::value;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
@@ -14,7 +14,7 @@ use hsched_model::{GpuType, Time};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accounting {
     /// In the order of the text; duplicate rows count once.
-    pub runs: Vec<Run>,
+    pub runs: Vec<AccountedRun>,
     /// Rows that were skipped.
     pub odd: Vec<OddRow>,
     /// Columns that are missing, at least in a part of the text.
@@ -84,7 +84,7 @@ struct AccountingReader {
 }
 
 /// The times of a row.
-struct Times {
+struct RowTimes {
     submit: Option<Time>,
     start: Option<Time>,
     end: Option<Time>,
@@ -133,16 +133,16 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn times(&self, row: &AccountingRow) -> Result<Times, String> {
+    fn times(&self, row: &AccountingRow) -> Result<RowTimes, String> {
         let date = |column| amounts::read(row, column, self.date);
-        let times = Times { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
+        let times = RowTimes { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
         match (times.start, times.end) {
             (Some(start), Some(end)) if end.0 < start.0 => Err("End is before Start".to_owned()),
             _ => Ok(times),
         }
     }
 
-    fn job(&mut self, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn job(&mut self, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let run = run(row, times)?;
         let key = row.key(&OF_JOB);
         let run = match (run, self.known.get(&key)) {
@@ -161,7 +161,7 @@ impl AccountingReader {
         Ok(())
     }
 
-    fn step(&mut self, id: &str, row: &AccountingRow, times: &Times) -> Result<(), String> {
+    fn step(&mut self, id: &str, row: &AccountingRow, times: &RowTimes) -> Result<(), String> {
         let above = self.above.as_ref().filter(|above| above.id == id);
         let above = above.ok_or_else(|| format!("a step of job {id}, whose row is not above"))?;
         let used = used(row, times)?;
@@ -174,7 +174,7 @@ impl AccountingReader {
 }
 
 /// Returns the run of a job's row; `None` if the job has not both started and ended.
-fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
+fn run(row: &AccountingRow, times: &RowTimes) -> Result<Option<AccountedRun>, String> {
     let requested = Tres::parse(row.cell("ReqTRES"));
     let given = Tres::parse(row.cell("AllocTRES"));
     let nodes = amounts::count(row, "NNodes")?.or(given.nodes).or(requested.nodes).unwrap_or(1).max(1);
@@ -202,7 +202,7 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
     let state = SlurmState::parse(row.cell("State"));
     let is_over = !matches!(state, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended);
     let (Some(started), Some(ended), true) = (times.start, times.end, is_over) else { return Ok(None) };
-    let mut run = Run {
+    let mut run = AccountedRun {
         name: row.cell("JobName").to_owned(),
         partition: value(row.cell("Partition")).map(str::to_owned),
         state,
@@ -216,14 +216,14 @@ fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
         gpus: has_tres.then(|| asked.gres.gpu_total()),
         gpu_type: typed.cloned(),
         tasks: 1,
-        steps: Steps { own_cpu: usage.cpu_seconds, ..Steps::default() },
+        steps: StepUse { own_cpu: usage.cpu_seconds, ..StepUse::default() },
     };
     run.give(&given);
     Ok(Some(run))
 }
 
 /// The resource use in the row of a step or a job.
-pub(super) struct Used {
+pub(super) struct StepUsage {
     /// Number of tasks on each node.
     pub tasks_a_node: f64,
     pub tasks: u64,
@@ -234,10 +234,10 @@ pub(super) struct Used {
     pub given: Tres,
 }
 
-fn used(row: &AccountingRow, times: &Times) -> Result<Used, String> {
+fn used(row: &AccountingRow, times: &RowTimes) -> Result<StepUsage, String> {
     let nodes = amounts::count(row, "NNodes")?.unwrap_or(1).max(1);
     let tasks = amounts::count(row, "NTasks")?.unwrap_or(1).max(1);
-    Ok(Used {
+    Ok(StepUsage {
         tasks_a_node: to_f64(tasks.div_ceil(nodes)),
         tasks,
         resident_mib: amounts::resident_mib(row)?,

@@ -1,13 +1,13 @@
 //! One run of a job: its request, its use and its end.
 
-use crate::accounting::reader::Used;
+use crate::accounting::reader::StepUsage;
 use crate::{SlurmState, Tres};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Seconds, Time};
 
 /// An attempt of a job, array task or component of a heterogeneous job that started and ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct AccountedRun {
     /// The job's name as printed.
     pub name: String,
     pub partition: Option<String>,
@@ -28,7 +28,7 @@ pub struct Run {
     pub gpu_type: Option<GpuType>,
     /// Tasks of the largest step.
     pub tasks: u64,
-    pub(super) steps: Steps,
+    pub(super) steps: StepUse,
 }
 
 /// Requested memory per node.
@@ -41,7 +41,7 @@ pub struct AskedMemory {
 
 /// The resources that the steps of a run used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Steps {
+pub(super) struct StepUse {
     /// MiB on a node, of the largest step.
     pub resident_mib: Option<f64>,
     /// CPU seconds from the job's row.
@@ -56,7 +56,7 @@ pub(super) struct Steps {
     pub has_slices: bool,
 }
 
-impl Run {
+impl AccountedRun {
     /// Returns how long the run took.
     pub fn elapsed(&self) -> Seconds {
         self.ended.since(self.started)
@@ -74,7 +74,7 @@ impl Run {
 
     /// Returns the mean number of CPUs in use.
     pub fn used_cpus(&self) -> Option<f64> {
-        let Steps { own_cpu, summed_cpu, .. } = self.steps;
+        let StepUse { own_cpu, summed_cpu, .. } = self.steps;
         // Rows of jobs are empty or zero if Slurm counts only steps.
         let seconds = own_cpu.into_iter().chain(summed_cpu).reduce(f64::max)?;
         let elapsed = self.elapsed().0;
@@ -83,14 +83,14 @@ impl Run {
 
     /// Returns the idle fraction of its GPUs on average; `None` if it was not measured.
     pub fn idle_share(&self) -> Option<f64> {
-        let Steps { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
+        let StepUse { busy_gpu_seconds, gpus_a_node, has_slices, .. } = self.steps;
         let available = gpus_a_node * self.elapsed().0;
         let busy = busy_gpu_seconds.filter(|_| !has_slices && available > 0.0)?;
         Some((1.0 - busy / available).clamp(0.0, 1.0))
     }
 
     /// Adds the use of a step.
-    pub(super) fn add(&mut self, used: &Used) {
+    pub(super) fn add(&mut self, used: &StepUsage) {
         let steps = &mut self.steps;
         let resident = used.resident_mib.map(|mib| mib * used.tasks_a_node);
         steps.resident_mib = steps.resident_mib.into_iter().chain(resident).reduce(f64::max);

@@ -22,7 +22,7 @@ fn read(rows: &str) -> Accounting {
     Accounting::parse(format!("{HEADER}\n{rows}").as_bytes(), date).expect("a header")
 }
 
-fn one(rows: &str) -> Run {
+fn one(rows: &str) -> AccountedRun {
     let found = read(rows);
     assert_eq!((found.runs.len(), found.odd.as_slice()), (1, [].as_slice()), "{found:?}");
     found.runs.into_iter().next().expect("one")

@@ -8,7 +8,7 @@ use super::words::{assignment, literal, split};
 use super::{Imported, LogicalLine, Processes};
 
 /// A command, or a group of lines such as a loop or a condition.
-pub(super) struct Piece {
+pub(super) struct ScriptPiece {
     pub line: usize,
     pub text: String,
     /// Its words as written; empty for a group.
@@ -97,7 +97,7 @@ pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut I
     }
 }
 
-impl Piece {
+impl ScriptPiece {
     /// Returns whether the group may start a training or a preparation that cannot be inspected.
     fn is_opaque(&self) -> bool {
         if !self.words.is_empty() {
@@ -120,7 +120,7 @@ fn without_keywords(words: &[String]) -> &[String] {
 }
 
 /// Returns the index of the command that trains; adds a remark if that is not certain.
-fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
+fn training(pieces: &[ScriptPiece], imported: &mut Imported) -> Option<usize> {
     let all: Vec<usize> = (0..pieces.len()).filter(|place| pieces[*place].started.is_some()).collect();
     let launched = |place: &&usize| {
         pieces[**place].started.as_ref().is_some_and(|started| !started.launchers.is_empty())
@@ -143,8 +143,8 @@ fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
 }
 
 /// Imports the commands before the training.
-fn prepare(piece: &Piece, imported: &mut Imported) {
-    let Piece { line, text, words, .. } = piece;
+fn prepare(piece: &ScriptPiece, imported: &mut Imported) {
+    let ScriptPiece { line, text, words, .. } = piece;
     if words.is_empty() && piece.is_opaque() {
         return imported.remark(
             *line,
@@ -232,13 +232,13 @@ fn is_of_nodes(text: &str) -> bool {
 }
 
 /// Returns the commands of a script, with groups as one.
-fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
+fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<ScriptPiece> {
     let mut pieces = Vec::new();
     let mut lines: VecDeque<&LogicalLine> =
         lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
     while let Some(line) = lines.pop_front() {
         if let Some(text) = array(line, &mut lines) {
-            pieces.push(Piece { line: line.number, words: vec![text.clone()], text, started: None });
+            pieces.push(ScriptPiece { line: line.number, words: vec![text.clone()], text, started: None });
             continue;
         }
         if let Some(end) = here_document(&line.text) {
@@ -273,11 +273,11 @@ fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
                     started(&line[begin.unwrap_or(0)..]).is_some()
                 });
             let started = trains.then(Started::default);
-            pieces.push(Piece { line: line.number, text, words: Vec::new(), started });
+            pieces.push(ScriptPiece { line: line.number, text, words: Vec::new(), started });
         } else {
             for words in segments(&split(&text).unwrap_or_default()) {
                 let started = started(&words);
-                pieces.push(Piece { line: line.number, text: words.join(" "), words, started });
+                pieces.push(ScriptPiece { line: line.number, text: words.join(" "), words, started });
             }
         }
     }

@@ -2,13 +2,18 @@
 
 use serde_json::json;
 
-use super::body::{Piece, excerpt, set};
+use super::body::{ScriptPiece, excerpt, set};
 use super::command::Started;
 use super::words::split;
 use super::{Imported, Processes};
 
 /// Imports the training command, unless hsched's ranks would run something else.
-pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processes, imported: &mut Imported) {
+pub(super) fn take_command(
+    piece: &ScriptPiece,
+    started: &Started,
+    processes: Processes,
+    imported: &mut Imported,
+) {
     let line = piece.line;
     match started.unclear.clone().or_else(|| other_processes(started, processes)) {
         Some(why) => {

@@ -13,13 +13,13 @@ use hsched_engine::{
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue, by hsched's submissions.
-pub(super) struct Queue<'a> {
+pub(super) struct UserQueue<'a> {
     by_tag: BTreeMap<Tag, Vec<&'a QueuedJob>>,
     /// Jobs without a comment, which a site may remove.
     bare: Vec<&'a QueuedJob>,
 }
 
-impl<'a> Queue<'a> {
+impl<'a> UserQueue<'a> {
     pub(super) fn new(jobs: &'a [QueuedJob]) -> Self {
         let mut queue = Self { by_tag: BTreeMap::new(), bare: Vec::new() };
         for job in jobs {

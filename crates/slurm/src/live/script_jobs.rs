@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observe::{Queue, end, reason};
+use super::observe::{UserQueue, end, reason};
 use crate::{CommandLine, ExitStatus, JobRecord, QueuedJob, SlurmState, sbatch, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{End, QueueState, ScriptFacts, ScriptJob, ScriptSighting, Sighting};
@@ -30,7 +30,7 @@ pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
 
 /// Returns the job of a script as shown in the queue; `None` if the queue does not show it, or shows only
 /// part of its ended tasks.
-pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
+pub(super) fn sighting(queue: &UserQueue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
     let jobs = queue.of_script(script);
     let first = jobs.iter().min_by_key(|queued| queued.id)?;
     let active: Vec<&&QueuedJob> = jobs.iter().filter(|queued| !queued.state.is_final()).collect();

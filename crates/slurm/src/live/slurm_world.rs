@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::live::observe::Queue;
+use crate::live::observe::UserQueue;
 use crate::live::script_jobs::{self, script_command};
-use crate::scontrol_update::{OtherGpus, Update};
+use crate::scontrol_update::{JobUpdate, OtherGpus};
 use crate::{
-    CommandError, CommandLine, Forecast, QueuedJob, Reply, RequestError, Runner, read, sbatch, scancel,
+    CommandError, CommandLine, QueuedJob, Reply, RequestError, Runner, TestOnlyAnswer, read, sbatch, scancel,
     scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
@@ -23,8 +23,8 @@ use hsched_engine::live::{
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, lay_output};
 use hsched_engine::{
-    Amendment, Answer, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission, Run,
-    ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
+    Amendment, Answer, GpuRequest, Inquiry, JobStartEstimates, NewShares, Observation, PlannedSubmission,
+    Run, ScriptJob, ScriptSighting, State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -104,7 +104,7 @@ impl<'a> SlurmWorld<'a> {
     ) -> Result<Observation, LiveError> {
         let names = state.scripts.iter().map(|script| (script.name.clone(), script.slurm_name.clone()));
         self.slurm_names = names.collect();
-        let queue = Queue::new(queue);
+        let queue = UserQueue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in &state.jobs {
             for Submission { attempt, .. } in tracked.phase.submissions() {
@@ -308,7 +308,7 @@ impl World for SlurmWorld<'_> {
         let scripts = scripts(run, &self.site).ok()?;
         let text = scripts.into_iter().next()?.text.ok()?;
         let command = sbatch::test_command(&text, &self.site.sbatch);
-        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        let TestOnlyAnswer::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
     }
 }
@@ -326,14 +326,14 @@ fn amended(done: Result<(), RequestError>) -> Answer {
 }
 
 /// Returns the update for Slurm.
-fn update(to: &Amendment) -> Update {
-    let gpus = to.kind.clone().map(|Kind { nodes, per_node, gpu_type }| {
+fn update(to: &Amendment) -> JobUpdate {
+    let gpus = to.kind.clone().map(|GpuRequest { nodes, per_node, gpu_type }| {
         let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
     let QueueChoice { account, partition, .. } = to.queue_choice.clone().unwrap_or_default();
-    Update { minutes: to.minutes, gpus, account, partition }
+    JobUpdate { minutes: to.minutes, gpus, account, partition }
 }
 
 fn moment(time: Time) -> DateTime<Utc> {

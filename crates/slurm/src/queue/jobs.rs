@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::holdings::{self, Given};
+use crate::holdings::{self, PrintedHoldings};
 use crate::notes::Notes;
 use crate::queue::array::array;
 use crate::queue::waiting::competes;
 use crate::record::{excerpt, format, records, unreadable, value};
 use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
-use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
+use hsched_queue::{Asks, GpuAsk, GpuCount, NodeHolding, QueueJob, Running};
 
 /// The requested fields; Slurm 22.05 and later have them all. `squeue` prints the nodes that a job excludes
 /// only in another call.
@@ -47,7 +47,7 @@ const BASIC: usize = 23;
 
 /// The user and the time of a look at the queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct QueueLook<'a> {
     pub at: Time,
     /// The user whose jobs count as own.
     pub user: &'a str,
@@ -84,7 +84,7 @@ fn is_exclusive(shared: &str) -> bool {
 pub fn parse(
     text: &str,
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
@@ -111,7 +111,7 @@ fn job(
     fields: &[&str; BASIC],
     more: &[&str],
     cluster: &Cluster,
-    look: Look<'_>,
+    look: QueueLook<'_>,
     notes: &mut Notes,
 ) -> Option<QueueJob> {
     let [id, state, user, account, qos, partitions, priority, submit, start, limit, ..] = *fields;
@@ -121,7 +121,7 @@ fn job(
     let id = id.trim();
     let array = array(id);
     let state = SlurmState::parse(state);
-    let request = Request::of(fields);
+    let request = PrintedRequest::of(fields);
     let [dependency, required, nice] = <[&str; 3]>::try_from(more).unwrap_or([""; 3]);
     let asks = Asks { nodelist: names(required), ..request.asks(features) };
     let running = state.holds_nodes(nodes).then(|| {
@@ -184,7 +184,7 @@ fn after(dependency: &str) -> Vec<String> {
 }
 
 /// A job's request, as printed.
-struct Request<'a> {
+struct PrintedRequest<'a> {
     nodes: u32,
     cpus: Option<u64>,
     tasks: u32,
@@ -196,7 +196,7 @@ struct Request<'a> {
     exclusive: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PrintedRequest<'a> {
     fn of(fields: &[&'a str; BASIC]) -> Self {
         let [.., nodes, cpus, tasks, tres, per_node, per_job, per_task, _, _, _, _, shared, _] = *fields;
         let printed_tres = tres;
@@ -245,8 +245,8 @@ impl<'a> Request<'a> {
     }
 
     /// Returns what a running job holds; totals are assumed to be spread evenly over its nodes.
-    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<Held> {
-        let given = Given {
+    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<NodeHolding> {
+        let given = PrintedHoldings {
             nodes,
             tres: self.printed_tres,
             cpus: self.cpus,
@@ -279,20 +279,20 @@ fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
 }
 
-fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
+fn of_share(node: NodeName, held: hsched_model::Held) -> NodeHolding {
     let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
-    Held { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
+    NodeHolding { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
 }
 
 /// Returns a job's request on a node as held there; for GPUs of any type, the node's first type.
-fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> Held {
+fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> NodeHolding {
     let first = cluster.node(&node).and_then(|node| node.gpus.first()).map(|stock| stock.gpu_type.clone());
     let count = |ask: &GpuAsk| {
         let gpu_type = ask.gpu_type.clone().or_else(|| first.clone())?;
         Some(GpuCount { gpu_type, count: ask.count })
     };
     let gpus = asks.gpus.iter().filter_map(count).collect();
-    Held { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
+    NodeHolding { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ const WALL_LIMITS: [(&str, &str); 2] = [("maxwall", "MaxWall"), ("grpwall", "Grp
 
 /// Output of `sacctmgr`: the column names, and lines with `|` between the values.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
+pub struct AccountTable<'a> {
     pub fields: &'a [&'a str],
     pub text: &'a str,
 }
@@ -124,7 +124,7 @@ fn show(what: &'static str, fields: &[&str]) -> CommandLine {
 }
 
 /// Returns the limits in two tables of `sacctmgr` for a cluster; `None` means all clusters.
-pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> SiteLimits {
+pub fn parse(associations: AccountTable<'_>, qos: AccountTable<'_>, cluster: Option<&str>) -> SiteLimits {
     let mut site = SiteLimits::default();
     for row in associations.rows() {
         site.take_association(&row, cluster);
@@ -153,7 +153,7 @@ impl<'a> LimitRow<'a> {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> AccountTable<'a> {
     fn rows(self) -> impl Iterator<Item = LimitRow<'a>> {
         self.text.lines().map(move |line| {
             let values = self.fields.iter().zip(line.split('|').map(str::trim));
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn read(associations: &str, qos: &str) -> SiteLimits {
-        let associations = Table {
+        let associations = AccountTable {
             fields: &[
                 "account",
                 "user",
@@ -256,7 +256,7 @@ mod tests {
             text: associations,
         };
         let fields = &["name", "flags", "maxtrespu", "maxtres", "grpjobs"];
-        parse(associations, Table { fields, text: qos }, None)
+        parse(associations, AccountTable { fields, text: qos }, None)
     }
 
     #[test]
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     fn only_associations_of_the_cluster_count() {
         let text = "one|bio|gres/gpu=4\ntwo|bio|gres/gpu=8\n";
-        let table = Table { fields: &["Cluster", "Account", "GrpTRES"], text };
-        let limits = |cluster| parse(table, Table { fields: &["Name"], text: "" }, cluster).limits;
+        let table = AccountTable { fields: &["Cluster", "Account", "GrpTRES"], text };
+        let limits = |cluster| parse(table, AccountTable { fields: &["Name"], text: "" }, cluster).limits;
         assert_eq!(limits(Some("two")).iter().map(|limit| limit.max).collect::<Vec<_>>(), [8.0]);
         assert_eq!(limits(None).len(), 2);
     }

@@ -17,7 +17,7 @@ mod waiting;
 mod whole;
 
 pub use self::accounts::shares_command;
-pub use self::jobs::Look;
+pub use self::jobs::QueueLook;
 pub use self::reservations::reservations_command;
 pub use self::site_limits::{SiteTexts, add_site, enforced};
 pub use self::waiting::competes;

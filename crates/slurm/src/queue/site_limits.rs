@@ -1,6 +1,6 @@
 //! The limits that a site shows, added to a snapshot.
 
-use crate::queue::limits::{self, Table};
+use crate::queue::limits::{self, AccountTable};
 use crate::queue::scheduling;
 use crate::site::{self, Config};
 use hsched_queue::Snapshot;
@@ -10,8 +10,8 @@ use hsched_queue::Snapshot;
 pub struct SiteTexts<'a> {
     pub config: &'a str,
     pub partitions: &'a str,
-    pub associations: Table<'a>,
-    pub qos: Table<'a>,
+    pub associations: AccountTable<'a>,
+    pub qos: AccountTable<'a>,
 }
 
 /// Adds the limits of a site and the weight of age to a snapshot.
@@ -29,7 +29,11 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
 }
 
 /// Adds the limits in two tables to a snapshot; none if Slurm does not enforce limits.
-pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Option<(Table<'_>, Table<'_>)>) {
+pub(super) fn add_limits(
+    snapshot: &mut Snapshot,
+    config: &Config,
+    tables: Option<(AccountTable<'_>, AccountTable<'_>)>,
+) {
     if !enforced(config) {
         snapshot.limits = Some(Vec::new());
     }

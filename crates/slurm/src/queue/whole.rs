@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::ParseError;
-use crate::queue::jobs::{self, Look};
-use crate::queue::limits::{self, Table};
+use crate::queue::jobs::{self, QueueLook};
+use crate::queue::limits::{self, AccountTable};
 use crate::queue::site_limits::add_limits;
 use crate::queue::{accounts, history, nodes, partitions, reservations, scheduling};
 use crate::site::{self, Config};
@@ -36,7 +36,7 @@ pub struct Texts<'a> {
 ///
 /// # Errors
 /// If the jobs cannot be read at all.
-pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
+pub fn snapshot(texts: Texts<'_>, look: QueueLook<'_>) -> Result<Snapshot, ParseError> {
     let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
     let config = Config::parse(texts.config.unwrap_or_default());
     let partition_limits = site::partitions(texts.partitions.unwrap_or_default());
@@ -72,7 +72,7 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     let (shares_at, shares) = texts.shares.unwrap_or((look.at, ""));
     let mut scheduling = scheduling::scheduling(&config);
     scheduling.priority_per_hour = texts.earlier.and_then(|(at, text)| {
-        let (earlier, _) = jobs::parse(text, texts.cluster, Look { at, ..look }).ok()?;
+        let (earlier, _) = jobs::parse(text, texts.cluster, QueueLook { at, ..look }).ok()?;
         let waiting = earlier.into_iter().filter(|job| job.running.is_none());
         let priorities: BTreeMap<String, u64> =
             waiting.filter_map(|job| Some((job.id, job.priority?))).collect();
@@ -96,8 +96,8 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     };
     seen.user = Some(look.user.to_owned());
     let tables = texts.limits.map(|(associations, qos)| {
-        let associations = Table { fields: &limits::ASSOCIATION_FIELDS, text: associations };
-        (associations, Table { fields: &limits::QOS_FIELDS, text: qos })
+        let associations = AccountTable { fields: &limits::ASSOCIATION_FIELDS, text: associations };
+        (associations, AccountTable { fields: &limits::QOS_FIELDS, text: qos })
     });
     add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
@@ -118,7 +118,7 @@ mod tests {
         let job = "7|PENDING|man|bio|normal|gpu|PRIORITY|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|cpu=1|gres:gpu:1|N/A|N/A|N/A||(null)|(null)|OK|Priority\u{1e}\n"
             .replace('|', "\u{1f}");
         let at = Time(time::unix("2026-11-22T12:00:00").expect("a date"));
-        let look = Look { at, user: "me" };
+        let look = QueueLook { at, user: "me" };
         let (now, before) = (job.replace("PRIORITY", "300"), job.replace("PRIORITY", "100"));
         let earlier = Some((Time(at.0 - 7200.0), before.as_str()));
         let squeue = now.as_str();
@@ -174,7 +174,7 @@ mod tests {
             later: Some((time("11:40:00"), &later)),
             earlier: None,
         };
-        let look = Look { at: time("12:00:00"), user: "me" };
+        let look = QueueLook { at: time("12:00:00"), user: "me" };
         let ends = |texts| {
             let seen = snapshot(texts, look).expect("a snapshot");
             let ends: Vec<Time> = seen.history.iter().flatten().map(|job| job.ended).collect();

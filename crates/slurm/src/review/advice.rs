@@ -35,7 +35,7 @@ const MOST_RAISED: f64 = 3.0;
 const HANGS: f64 = 0.6;
 
 /// The needs of past runs for one resource.
-pub(super) struct Needs {
+pub(super) struct ResourceNeeds {
     pub asked: f64,
     /// The need of each run, in ascending order. For a run stopped at less than the present request, slightly
     /// more than it had.
@@ -58,7 +58,7 @@ pub(super) fn may_cut(runs: usize) -> usize {
 
 /// Returns the recommended request, which would have cut at most `may_cut` of the runs; `None` if no change
 /// is recommended.
-pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> Option<f64> {
+pub(super) fn recommended(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> Option<f64> {
     if needs.uses.len() + needs.stopped < ENOUGH {
         return None;
     }
@@ -73,8 +73,8 @@ pub(super) fn recommended(needs: &Needs, may_cut: usize, rounding: Rounding) -> 
 
 /// Returns a lower request: the largest use plus a margin, after dropping up to `may_cut` of the largest
 /// uses.
-fn lowered(needs: &Needs, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
-    let Needs { asked, uses, .. } = needs;
+fn lowered(needs: &ResourceNeeds, usual: f64, may_cut: usize, rounding: Rounding) -> Option<f64> {
+    let ResourceNeeds { asked, uses, .. } = needs;
     let largest_first = uses.iter().rev().take(may_cut + 1);
     largest_first.zip(0..).find_map(|(largest, left_out)| {
         let far = (left_out == 0 && *largest > FAR * usual).then_some(GIVEN_BACK_FAR);
@@ -103,8 +103,8 @@ fn room(runs: usize) -> f64 {
 
 /// Returns a higher request. The need of the stopped runs is unknown: the more of them there are, the further
 /// their limit was below the usual need.
-fn raised(needs: &Needs, may_cut: usize, rounding: Rounding) -> f64 {
-    let Needs { asked, uses, stopped } = needs;
+fn raised(needs: &ResourceNeeds, may_cut: usize, rounding: Rounding) -> f64 {
+    let ResourceNeeds { asked, uses, stopped } = needs;
     if *stopped <= may_cut {
         return (rounding.down)(SLIGHTLY * asked);
     }

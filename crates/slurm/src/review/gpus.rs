@@ -1,6 +1,6 @@
 //! How many GPUs runs kept busy.
 
-use crate::accounting::Run;
+use crate::accounting::AccountedRun;
 use crate::review::advice::{ENOUGH, GAIN};
 use crate::review::quantiles::{quantile, sorted};
 use hsched_model::number::{to_f64, to_u32};
@@ -12,7 +12,7 @@ const BUSY: f64 = 0.95;
 const NOISE: f64 = 0.02;
 
 /// Returns the idle fraction of the GPUs, with runs weighted by duration; `None` if it was not measured.
-pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
+pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a AccountedRun>) -> Option<f64> {
     let (mut idle, mut seconds) = (0.0, 0.0);
     for run in runs {
         if let Some(share) = run.idle_share() {
@@ -24,7 +24,7 @@ pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64>
 }
 
 /// Returns the smallest number of GPUs that covers the use of the runs, if it is smaller than the request.
-pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a Run>) -> Option<u32> {
+pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a AccountedRun>) -> Option<u32> {
     let busy = sorted(runs.filter_map(|run| {
         Some((1.0 - run.idle_share()?) * f64::from(run.gpus.filter(|gpus| *gpus == asked)?))
     }));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::SlurmState;
-use crate::accounting::Run;
-use crate::review::advice::{self, ENOUGH, Needs, Rounding};
+use crate::accounting::AccountedRun;
+use crate::review::advice::{self, ENOUGH, ResourceNeeds, Rounding};
 use crate::review::quantiles::{quantile, sorted};
 use crate::review::{gpus, lines};
 use hsched_model::number::to_f64;
@@ -36,7 +36,7 @@ pub struct NameReview {
     /// The recommended options of `sbatch`.
     pub sbatch: Vec<String>,
     /// The newest run, whose request counts as the present one.
-    pub latest: Run,
+    pub latest: AccountedRun,
 }
 
 /// Request, use and recommendation for one resource.
@@ -50,8 +50,8 @@ pub struct Quantity {
 }
 
 /// Returns reviews of past runs by name; names with more runs come first.
-pub fn review(runs: &[Run]) -> Vec<NameReview> {
-    let mut by_name: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
+pub fn review(runs: &[AccountedRun]) -> Vec<NameReview> {
+    let mut by_name: BTreeMap<&str, Vec<&AccountedRun>> = BTreeMap::new();
     for run in runs {
         by_name.entry(&run.name).or_default().push(run);
     }
@@ -67,14 +67,14 @@ const SAME: f64 = 0.98;
 /// Minimum need of a stopped run, relative to its limit.
 const MORE: f64 = 1.0;
 
-fn of_name(runs: &[&Run]) -> Option<NameReview> {
+fn of_name(runs: &[&AccountedRun]) -> Option<NameReview> {
     let latest =
         *runs.iter().max_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(std::cmp::Ordering::Equal))?;
     let mut failures = BTreeMap::new();
     for run in runs.iter().filter(|run| run.state != SlurmState::Completed) {
         *failures.entry(run.state.to_string().to_lowercase()).or_insert(0) += 1;
     }
-    let ended: Vec<&Run> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
+    let ended: Vec<&AccountedRun> = runs.iter().copied().filter(|run| could_be_cut(run)).collect();
     let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
     let waited = runs.iter().map(|run| run.waited().0).sum::<f64>();
     let mut review = NameReview {
@@ -82,7 +82,7 @@ fn of_name(runs: &[&Run]) -> Option<NameReview> {
         runs: runs.len(),
         time: used(latest.limit.map(|limit| limit.0), whole().map(|run| run.elapsed().0)),
         memory: used(latest.memory.map(|memory| memory.mib), ended.iter().filter_map(|run| run.used_mib())),
-        cpus: used(latest.cpus.map(to_f64), whole().filter_map(Run::used_cpus)),
+        cpus: used(latest.cpus.map(to_f64), whole().filter_map(AccountedRun::used_cpus)),
         gpus: Quantity { asked: latest.gpus.map(f64::from), ..Quantity::default() },
         idle_share: gpus::idle_share(whole()),
         failures,
@@ -100,11 +100,11 @@ fn of_name(runs: &[&Run]) -> Option<NameReview> {
 }
 
 /// Returns the sort key of a run among those of its name.
-fn order(run: &Run) -> (f64, f64) {
+fn order(run: &AccountedRun) -> (f64, f64) {
     (run.submitted.unwrap_or(run.started).0, run.started.0)
 }
 
-fn could_be_cut(run: &Run) -> bool {
+fn could_be_cut(run: &AccountedRun) -> bool {
     matches!(run.state, SlurmState::Completed | SlurmState::Timeout | SlurmState::OutOfMemory)
 }
 
@@ -120,7 +120,7 @@ impl NameReview {
     }
 
     /// Adds the recommendations, from the runs that could have been cut.
-    fn recommend(&mut self, ended: &[&Run]) {
+    fn recommend(&mut self, ended: &[&AccountedRun]) {
         let may_cut = advice::may_cut(ended.len());
         let time = self.time.asked.map(|asked| time_needs(asked, ended));
         self.time.recommended = time.and_then(|needs| advice::recommended(&needs, may_cut, TIME));
@@ -139,19 +139,19 @@ impl NameReview {
             self.cut = self.count_cut(ended);
         }
         let whole = || ended.iter().copied().filter(|run| run.state != SlurmState::OutOfMemory);
-        let cores = sorted(whole().filter_map(Run::used_cpus));
+        let cores = sorted(whole().filter_map(AccountedRun::used_cpus));
         self.cpus.recommended =
             self.latest.cpus.and_then(|asked| cpus(asked, lines::tasks(&self.latest), &cores));
         self.gpus.recommended =
             self.latest.gpus.and_then(|asked| gpus::recommended(asked, whole())).map(f64::from);
     }
 
-    fn count_cut(&self, ended: &[&Run]) -> usize {
+    fn count_cut(&self, ended: &[&AccountedRun]) -> usize {
         ended.iter().filter(|run| self.cuts(run)).count()
     }
 
     /// Returns whether the recommended time or memory would have ended a run.
-    fn cuts(&self, run: &Run) -> bool {
+    fn cuts(&self, run: &AccountedRun) -> bool {
         let elapsed = run.elapsed().0;
         let by_time = self
             .time
@@ -166,26 +166,26 @@ impl NameReview {
     }
 }
 
-fn time_needs(asked: f64, ended: &[&Run]) -> Needs {
-    let timed_out = |run: &&&Run| run.state == SlurmState::Timeout;
-    let at_limit = |run: &&&Run| timed_out(run) && run.elapsed().0 >= SAME * asked;
+fn time_needs(asked: f64, ended: &[&AccountedRun]) -> ResourceNeeds {
+    let timed_out = |run: &&&AccountedRun| run.state == SlurmState::Timeout;
+    let at_limit = |run: &&&AccountedRun| timed_out(run) && run.elapsed().0 >= SAME * asked;
     let whole = ended.iter().filter(|run| run.state != SlurmState::OutOfMemory && !at_limit(run));
-    Needs {
+    ResourceNeeds {
         asked,
         uses: sorted(whole.map(|run| run.elapsed().0 + if timed_out(&run) { MORE } else { 0.0 })),
         stopped: ended.iter().filter(at_limit).count(),
     }
 }
 
-fn memory_needs(asked: f64, ended: &[&Run]) -> Needs {
-    let had = |run: &Run| run.memory.map_or(0.0, |memory| memory.mib);
-    let ran_out = |run: &&&Run| run.state == SlurmState::OutOfMemory;
-    let at_limit = |run: &&&Run| ran_out(run) && had(run) >= SAME * asked;
+fn memory_needs(asked: f64, ended: &[&AccountedRun]) -> ResourceNeeds {
+    let had = |run: &AccountedRun| run.memory.map_or(0.0, |memory| memory.mib);
+    let ran_out = |run: &&&AccountedRun| run.state == SlurmState::OutOfMemory;
+    let at_limit = |run: &&&AccountedRun| ran_out(run) && had(run) >= SAME * asked;
     let uses = ended.iter().filter(|run| !at_limit(run)).filter_map(|run| {
         let more = ran_out(&run).then(|| had(run) + MORE);
         run.used_mib().into_iter().chain(more).reduce(f64::max)
     });
-    Needs { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
+    ResourceNeeds { asked, uses: sorted(uses), stopped: ended.iter().filter(at_limit).count() }
 }
 
 /// Margin for runs that temporarily use more CPUs.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::accounting::{Accounting, Run};
+use crate::accounting::{AccountedRun, Accounting};
 use crate::time;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
@@ -25,7 +25,7 @@ struct Made {
 const USUAL: Made = Made { state: "COMPLETED", seconds: 3600, mib: 4096, cores: 4, percent: 90 };
 
 /// Returns runs that requested one day, 64 GiB, 16 CPUs and 4 GPUs on one node.
-fn runs(made: &[Made]) -> Vec<Run> {
+fn runs(made: &[Made]) -> Vec<AccountedRun> {
     let mut text = format!("{COLUMNS}\n");
     for (number, run) in (1..).zip(made) {
         let start = 1_795_000_000 + 100_000 * i64::from(number);

@@ -27,7 +27,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The content of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bundle {
+pub struct SavedBundle {
     pub schema: String,
     /// The version of hsched that created it.
     pub hsched: String,
@@ -66,7 +66,7 @@ pub enum BundleError {
     Missing(&'static str, String),
 }
 
-impl Bundle {
+impl SavedBundle {
     /// Returns a bundle of calls.
     pub fn new(slurm: Option<String>, taken_at: f64, calls: Vec<BundledCall>) -> Self {
         let hsched = env!("CARGO_PKG_VERSION").to_owned();
@@ -141,14 +141,14 @@ impl Bundle {
 mod tests {
     use super::*;
 
-    fn bundle() -> Bundle {
+    fn bundle() -> SavedBundle {
         let call = |name: &str, error: Option<&str>| BundledCall {
             name: name.to_owned(),
             command: format!("{name} -h"),
             error: error.map(str::to_owned),
             output: if error.is_none() { format!("{name}\u{1f}1\u{1e}\n") } else { String::new() },
         };
-        Bundle::new(
+        SavedBundle::new(
             Some("22.05.8".to_owned()),
             1_795_000_000.0,
             vec![call("sinfo", None), call("sshare", Some("denied"))],
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn a_bundle_is_read_as_it_was_written() {
         let bytes = bundle().to_bytes().expect("an archive");
-        assert!(Bundle::is_bundle(&bytes) && !Bundle::is_bundle(b"NODELIST"));
+        assert!(SavedBundle::is_bundle(&bytes) && !SavedBundle::is_bundle(b"NODELIST"));
         assert_eq!(bytes, bundle().to_bytes().expect("an archive"), "the same bundle, other bytes");
-        let read = Bundle::parse(&bytes).expect("a bundle");
+        let read = SavedBundle::parse(&bytes).expect("a bundle");
         assert_eq!(read, bundle());
         assert_eq!(read.output("sinfo").ok(), Some("sinfo\u{1f}1\u{1e}\n"));
         let why = |name| read.output(name).expect_err("no output").to_string();
@@ -171,14 +171,14 @@ mod tests {
     #[test]
     fn other_archives_and_broken_ones_are_refused() {
         let bytes = bundle().to_bytes().expect("an archive");
-        assert!(matches!(Bundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
+        assert!(matches!(SavedBundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
         let empty = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         let empty = empty.into_inner().and_then(GzEncoder::finish).expect("an archive");
-        assert!(matches!(Bundle::parse(&empty), Err(BundleError::NoManifest)));
+        assert!(matches!(SavedBundle::parse(&empty), Err(BundleError::NoManifest)));
         let later =
-            Bundle { schema: "hsched.bundle/2".to_owned(), ..bundle() }.to_bytes().expect("an archive");
+            SavedBundle { schema: "hsched.bundle/2".to_owned(), ..bundle() }.to_bytes().expect("an archive");
         assert!(
-            matches!(Bundle::parse(&later), Err(BundleError::Schema(schema)) if schema == "hsched.bundle/2")
+            matches!(SavedBundle::parse(&later), Err(BundleError::Schema(schema)) if schema == "hsched.bundle/2")
         );
     }
 }

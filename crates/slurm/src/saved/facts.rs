@@ -10,7 +10,7 @@ use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeS
 
 /// Data about a node from one place; `None` if missing there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct NodeFacts {
     pub state: Option<String>,
     /// Whether the node belongs to a group of which some unknown nodes are not up.
     pub is_vague: bool,
@@ -52,7 +52,7 @@ fn is_full(state: &str) -> bool {
     words.any(|word| matches!(word, "alloc" | "allocated"))
 }
 
-impl Facts {
+impl NodeFacts {
     /// Adds missing data from another place; returns notes on contradictions.
     ///
     /// The data with fewer free resources win.

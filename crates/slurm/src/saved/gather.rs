@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::error::{ASK, SavedError};
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use crate::amount;
 use crate::notes::Notes;
 use crate::record::{excerpt, partition, value};
@@ -25,11 +25,11 @@ const LINES_SHOWN: usize = 3;
 
 /// All data gathered so far.
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct NodeStatements {
     pub notes: Notes,
     /// The kind of text that contains nodes.
     what: Option<&'static str>,
-    nodes: BTreeMap<NodeName, Facts>,
+    nodes: BTreeMap<NodeName, NodeFacts>,
     partitions: BTreeMap<String, Limits>,
     /// Ignored lines by number, with the reason if it is informative.
     left_out: BTreeMap<usize, (String, String)>,
@@ -52,11 +52,11 @@ struct Limits {
     closed: Option<String>,
 }
 
-impl Gathering {
+impl NodeStatements {
     /// Adds the data that `place` has about the nodes of a hostlist, and returns their names.
     ///
     /// A message if the names cannot be parsed.
-    pub(super) fn add(&mut self, names: &str, facts: &Facts) -> Result<Vec<NodeName>, String> {
+    pub(super) fn add(&mut self, names: &str, facts: &NodeFacts) -> Result<Vec<NodeName>, String> {
         let text = |error: &dyn Display| error.to_string();
         let names = hostlist::expand(names).map_err(|error| text(&error))?;
         let names: Vec<NodeName> = names
@@ -80,7 +80,7 @@ impl Gathering {
     }
 
     /// Adds data about `count` nodes without names, and returns their generated names.
-    pub(super) fn add_unnamed(&mut self, count: u64, facts: &Facts) -> Vec<NodeName> {
+    pub(super) fn add_unnamed(&mut self, count: u64, facts: &NodeFacts) -> Vec<NodeName> {
         let (first, last) = (self.unnamed.saturating_add(1), self.unnamed.saturating_add(count));
         if last > NODE_LIMIT as u64 {
             self.fail(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
@@ -172,7 +172,7 @@ impl Gathering {
         self.note_left_out();
         self.note_without_gres();
         self.close_partitions();
-        let mut all: Vec<(NodeName, Facts)> = std::mem::take(&mut self.nodes).into_iter().collect();
+        let mut all: Vec<(NodeName, NodeFacts)> = std::mem::take(&mut self.nodes).into_iter().collect();
         if all.len() > NODE_LIMIT {
             return Err(SavedError::TooMany { limit: NODE_LIMIT as u64, things: "nodes" });
         }
@@ -214,7 +214,7 @@ impl Gathering {
 
     /// Adds a note that GPUs are unknown, unless every node is known to have none.
     fn note_without_gres(&mut self) {
-        let is_silent = |facts: &Facts| facts.gres.is_none() && facts.tres.is_none();
+        let is_silent = |facts: &NodeFacts| facts.gres.is_none() && facts.tres.is_none();
         if !self.nodes.is_empty() && self.what != Some(TABLE) && self.nodes.values().all(is_silent) {
             self.notes.say(format!("no GRES: nodes count as having no GPUs; {ASK} prints them"));
         }

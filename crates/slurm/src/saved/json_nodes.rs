@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::facts::Facts;
-use super::gather::Gathering;
+use super::facts::NodeFacts;
+use super::gather::NodeStatements;
 use super::json::{number, set, text, words};
 use crate::record::excerpt;
 use hsched_model::Bytes;
 
 /// Adds the data of a value with single nodes (`nodes`) or groups (`sinfo`).
-pub(super) fn read(value: &Value, gathering: &mut Gathering) {
+pub(super) fn read(value: &Value, gathering: &mut NodeStatements) {
     gathering.found("Slurm's nodes as JSON");
     let of = |key: &str| value.get(key).and_then(Value::as_array);
     for (index, group) in of("sinfo").into_iter().flatten().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn read(value: &Value, gathering: &mut Gathering) {
     }
 }
 
-fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
+fn read_node(node: &Value, place: &str, gathering: &mut NodeStatements) {
     let name = ["name", "hostname"].iter().find_map(|key| text(&node[*key]).filter(|name| !name.is_empty()));
     let (Some(name), true) = (name, node.is_object()) else {
         return unread(place, node, "it has no name", gathering);
@@ -36,7 +36,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     }
     let get = |key: &str| text(&node[key]);
     let count = |key: &str| number(&node[key]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(node),
         reason: get("reason"),
         gres: get("gres"),
@@ -49,7 +49,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: count("alloc_memory").map(mebibytes),
         features: set(&node["active_features"]).or_else(|| set(&node["features"])),
         partitions: set(&node["partitions"]).unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     if facts.state.is_none() && facts.cpus.is_none() && facts.gres.is_none() {
         return unread(&place, node, "it has no state, cpus or gres", gathering);
@@ -60,7 +60,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
 }
 
 /// Reads an entry of `sinfo --json` since 23.11, which represents all nodes with equal data.
-fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
+fn read_group(group: &Value, place: &str, gathering: &mut NodeStatements) {
     let lists = ["nodes", "hostnames"].map(|key| words(&group["nodes"][key]).unwrap_or_default());
     let Some(names) = lists.into_iter().find(|names| !names.is_empty()) else {
         // Partitions without nodes also have an entry.
@@ -72,7 +72,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     let count = names.len() as u64;
     let (cpus, memory) = (&group["cpus"], &group["memory"]);
     let used = number(&cpus["allocated"]);
-    let facts = Facts {
+    let facts = NodeFacts {
         state: state(&group["node"]),
         reason: text(&group["reason"]["description"]),
         gres: text(&group["gres"]["total"]),
@@ -84,7 +84,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
         memory_used: number(&memory["allocated"]).map(mebibytes),
         features: set(&group["features"]["active"]),
         partitions: partition(&group["partition"], gathering).into_iter().collect(),
-        ..Facts::default()
+        ..NodeFacts::default()
     };
     let certain = count == 1 || used == Some(0) || used == number(&cpus["total"]);
     if !certain {
@@ -104,7 +104,7 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
 }
 
 /// Records the partition of a group and returns its name.
-fn partition(partition: &Value, gathering: &mut Gathering) -> Option<String> {
+fn partition(partition: &Value, gathering: &mut NodeStatements) -> Option<String> {
     let name = text(&partition["name"])?;
     let time = &partition["maximums"]["time"];
     let infinite = time["infinite"] == Value::Bool(true);
@@ -129,7 +129,7 @@ fn mebibytes(count: u64) -> Bytes {
     Bytes(count.saturating_mul(1 << 20))
 }
 
-fn unread(place: &str, value: &Value, why: &str, gathering: &mut Gathering) {
+fn unread(place: &str, value: &Value, why: &str, gathering: &mut NodeStatements) {
     gathering.notes.say(format!("{place} was not read: {why}: {}", excerpt(&value.to_string())));
 }
 

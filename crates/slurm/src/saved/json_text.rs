@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::clean::CleanLine;
 use super::error::SavedError;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::{CLUSTER_KEYS, Saved, json_nodes, refusal};
 
 /// Returns the content of the first JSON among the lines, or `None` if there is none.
@@ -25,7 +25,7 @@ pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<R
     let around = lines[..first].iter().chain(lines.get(after..).unwrap_or_default()).chain(noise);
     Some(match shown(values, &text[..end]) {
         Ok(Shown::Nodes(value)) => {
-            let mut gathering = Gathering::default();
+            let mut gathering = NodeStatements::default();
             json_nodes::read(&value, &mut gathering);
             around.for_each(|line| gathering.leave_out(line.number, &line.text, ""));
             gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))

@@ -27,10 +27,10 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use self::bundle::{Bundle, BundleError, BundledCall};
+pub use self::bundle::{BundleError, BundledCall, SavedBundle};
 pub use self::columns::{Columns, ColumnsError};
 pub use self::error::{READABLE, SavedError};
-use self::gather::Gathering;
+use self::gather::NodeStatements;
 use crate::record::{FIELD_END, RECORD_END};
 use crate::sinfo;
 use hsched_model::Cluster;
@@ -74,7 +74,7 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     if let (Some(known), true) = (&known, lines.iter().any(|line| refusal::is_configuration(&line.text))) {
         return Err(known.clone());
     }
-    let mut gathering = Gathering::default();
+    let mut gathering = NodeStatements::default();
     let rest = scontrol::read(&lines, &mut gathering);
     let headerless = table::read(&rest, columns, &mut gathering).map(|line| SavedError::Headerless { line });
     if gathering.is_empty() {

@@ -2,9 +2,9 @@
 
 use super::clean::CleanLine;
 use super::error::SavedError;
-use super::facts::Facts;
+use super::facts::NodeFacts;
 use super::fields::What;
-use super::gather::Gathering;
+use super::gather::NodeStatements;
 use super::header::Header;
 use super::looks;
 use crate::record::{excerpt, value};
@@ -23,7 +23,7 @@ struct NodeRow<'a> {
 }
 
 /// How many of a line's nodes, or of their CPUs, are in use, free, and not up.
-struct Split {
+struct UseCounts {
     used: u64,
     idle: u64,
     other: u64,
@@ -31,7 +31,7 @@ struct Split {
 }
 
 /// Adds the data of a line, or skips it and records why; returns whether it was read.
-pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) -> bool {
+pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) -> bool {
     let added = match header.cells(&line.text) {
         None => Err(format!("it does not match the {} columns", header.columns.len())),
         Some(cells) => {
@@ -60,7 +60,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Adds the line's nodes and returns their names; the error says why there are none.
-    fn add(&self, gathering: &mut Gathering) -> Result<Vec<NodeName>, String> {
+    fn add(&self, gathering: &mut NodeStatements) -> Result<Vec<NodeName>, String> {
         if let Some(cluster) = self.get(What::Cluster) {
             gathering.cluster(cluster);
         }
@@ -82,7 +82,7 @@ impl<'a> NodeRow<'a> {
         let mut facts = self.facts(several);
         facts.partitions.extend(partition.clone());
         self.check_cut(listed, count, gathering);
-        let nodes = nodes.and_then(|counts| Split::new(&counts, several));
+        let nodes = nodes.and_then(|counts| UseCounts::new(&counts, several));
         if let (None, Some(nodes), None, Some(_)) = (&facts.state, &nodes, self.header.names(), count) {
             return Ok(nodes.unnamed(&facts, gathering));
         }
@@ -106,7 +106,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Returns the line's data for each of its `several` nodes.
-    fn facts(&self, several: u64) -> Facts {
+    fn facts(&self, several: u64) -> NodeFacts {
         let owned = |what| self.get(what).map(str::to_owned);
         // A plus sign marks the minimum over several nodes.
         let least = |what| self.get(what).map(|text| text.trim_end_matches('+'));
@@ -116,7 +116,7 @@ impl<'a> NodeRow<'a> {
         };
         let cpus = self.cpu_split();
         let state = self.cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
-        Facts {
+        NodeFacts {
             state: state.map(str::to_owned),
             reason: owned(What::Reason),
             gres: owned(What::Gres),
@@ -133,16 +133,16 @@ impl<'a> NodeRow<'a> {
             memory: least(What::Memory).and_then(amount::memory),
             memory_used: least(What::AllocMemory).and_then(amount::memory),
             features: list(What::ActiveFeatures).or_else(|| list(What::AvailableFeatures)),
-            ..Facts::default()
+            ..NodeFacts::default()
         }
     }
 
-    fn cpu_split(&self) -> Option<Split> {
-        Split::new(&looks::counts(self.get(What::CpusState)?)?, 0)
+    fn cpu_split(&self) -> Option<UseCounts> {
+        UseCounts::new(&looks::counts(self.get(What::CpusState)?)?, 0)
     }
 
     /// Refuses names and GPUs that the column's width has certainly truncated.
-    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut Gathering) {
+    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut NodeStatements) {
         let cut = |column, text: &str| SavedError::Cut { column, text: excerpt(text) };
         if let Some(gres) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
             gathering.fail(cut("GRES", gres));
@@ -159,7 +159,7 @@ impl<'a> NodeRow<'a> {
     }
 
     /// Adds notes on the line's unreadable or possibly truncated parts.
-    fn note(&self, added: &[NodeName], gathering: &mut Gathering) {
+    fn note(&self, added: &[NodeName], gathering: &mut NodeStatements) {
         let mut say = |note: &str| added.iter().for_each(|node| gathering.notes.of(node, note.to_owned()));
         for what in [What::CpusState, What::Cpus, What::Memory, What::AllocMemory] {
             let Some(text) = self.get(what) else { continue };
@@ -199,7 +199,7 @@ impl<'a> NodeRow<'a> {
     }
 }
 
-impl Split {
+impl UseCounts {
     /// Parses the parts of `allocated/idle/other/total`, or of `allocated/idle` for `several` nodes.
     fn new(counts: &[u64], several: u64) -> Option<Self> {
         match *counts {
@@ -231,11 +231,11 @@ impl Split {
     }
 
     /// Adds nodes without names in each state.
-    fn unnamed(&self, facts: &Facts, gathering: &mut Gathering) -> Vec<NodeName> {
+    fn unnamed(&self, facts: &NodeFacts, gathering: &mut NodeStatements) -> Vec<NodeName> {
         let parts = [("allocated", self.used), ("idle", self.idle), ("down", self.other)];
         let add = |(state, count): (&str, u64)| {
             let state = Some(state.to_owned());
-            gathering.add_unnamed(count, &Facts { state, ..facts.clone() })
+            gathering.add_unnamed(count, &NodeFacts { state, ..facts.clone() })
         };
         parts.into_iter().flat_map(add).collect()
     }
@@ -261,12 +261,12 @@ fn is_cut(text: &str) -> bool {
 }
 
 /// Reads a line of `sinfo -R`, which adds a reason to nodes of another table.
-pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) {
+pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut NodeStatements) {
     let cells = header.cells(&line.text);
     let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
     let (names, reason) = (get(header.names()), get(header.position(What::Reason)));
     let known = names.filter(|names| gathering.knows_all(names));
-    let added = known.map(|names| gathering.add(&names, &Facts { reason, ..Facts::default() }));
+    let added = known.map(|names| gathering.add(&names, &NodeFacts { reason, ..NodeFacts::default() }));
     if !matches!(added, Some(Ok(_))) {
         gathering.leave_out(line.number, &line.text, "its node is not in another table");
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::clean::CleanLine;
-use super::facts::Facts;
-use super::gather::Gathering;
+use super::facts::NodeFacts;
+use super::gather::NodeStatements;
 use crate::amount;
 use crate::record::{excerpt, value};
 
@@ -23,7 +23,7 @@ const OTHERS: [&str; 6] =
 /// states.
 ///
 /// Returns the lines outside records.
-pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Vec<CleanLine<'a>> {
+pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut NodeStatements) -> Vec<CleanLine<'a>> {
     let (records, rest) = records(lines);
     let records: Vec<(usize, BTreeMap<String, String>)> =
         records.iter().map(|record| (record.line, fields(&record.text))).collect();
@@ -61,13 +61,13 @@ pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Ve
 }
 
 /// The lines of one node or partition.
-struct Record {
+struct ScontrolRecord {
     /// Line number of its beginning, from 1.
     line: usize,
     text: String,
 }
 
-impl Record {
+impl ScontrolRecord {
     /// Returns whether its last line is free text, which may continue.
     fn ends_in_text(&self) -> bool {
         let last = self.text.lines().next_back().unwrap_or("");
@@ -76,8 +76,8 @@ impl Record {
 }
 
 /// Returns the records, and the lines outside them.
-fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
-    let (mut records, mut rest): (Vec<Record>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
+fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) {
+    let (mut records, mut rest): (Vec<ScontrolRecord>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
     let mut is_open = false;
     // A terminal breaks the long lines of `-o` at its width, in the middle of words.
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
@@ -86,9 +86,9 @@ fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
         let text = line.text.trim();
         let begins = |key: &&str| text.starts_with(*key);
         let indented = line.text.starts_with([' ', '\t']);
-        let goes_on = |record: &Record| starts_with_key(text) || (indented && record.ends_in_text());
+        let goes_on = |record: &ScontrolRecord| starts_with_key(text) || (indented && record.ends_in_text());
         if ["NodeName=", "PartitionName="].iter().any(begins) {
-            records.push(Record { line: line.number, text: text.to_owned() });
+            records.push(ScontrolRecord { line: line.number, text: text.to_owned() });
             (is_open, is_broken) = (true, line.text.len() == width);
         } else if let Some(record) =
             records.last_mut().filter(|_| is_broken && line.command.is_none() && !starts_with_key(text))
@@ -175,7 +175,7 @@ fn is_stamp(inside: &str) -> bool {
     words.is_some_and(|(user, _)| !user.is_empty() && !inside.contains(char::is_whitespace))
 }
 
-fn facts(fields: &BTreeMap<String, String>) -> Facts {
+fn facts(fields: &BTreeMap<String, String>) -> NodeFacts {
     let get = |key: &str| fields.get(key).cloned();
     let count = |key: &str| fields.get(key).and_then(|text| amount::count(text));
     let memory = |key: &str| fields.get(key).and_then(|text| amount::memory(text));
@@ -183,7 +183,7 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         let text = value(fields.get(key)?).unwrap_or_default();
         Some(text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect())
     };
-    Facts {
+    NodeFacts {
         state: get("State"),
         reason: get("Reason").map(|reason| without_stamp(&reason).to_owned()),
         gres: get("Gres"),
@@ -197,7 +197,7 @@ fn facts(fields: &BTreeMap<String, String>) -> Facts {
         memory_used: memory("AllocMem"),
         features: list("ActiveFeatures").or_else(|| list("AvailableFeatures")).or_else(|| list("Features")),
         partitions: list("Partitions").unwrap_or_default(),
-        ..Facts::default()
+        ..NodeFacts::default()
     }
 }
 

@@ -7,7 +7,7 @@ use super::clean::CleanLine;
 use super::columns::Columns;
 use super::error::{ASK, SavedError};
 use super::fields::What;
-use super::gather::{Gathering, TABLE};
+use super::gather::{NodeStatements, TABLE};
 use super::header::{CellLayout, Header};
 use super::rows::{read_reason, read_row};
 use super::{looks, refusal};
@@ -43,7 +43,7 @@ struct Section<'a> {
 
 /// The tables in a text.
 #[derive(Default)]
-struct Tables<'a> {
+struct TableKinds<'a> {
     sections: Vec<Section<'a>>,
     /// Lines outside all tables.
     rest: Vec<&'a CleanLine<'a>>,
@@ -57,11 +57,11 @@ struct Tables<'a> {
 pub(super) fn read(
     lines: &[CleanLine<'_>],
     columns: Option<&Columns>,
-    gathering: &mut Gathering,
+    gathering: &mut NodeStatements,
 ) -> Option<usize> {
     let mut tables = match columns {
-        Some(columns) => Tables::of_columns(lines, columns),
-        None => Tables::find(lines, gathering),
+        Some(columns) => TableKinds::of_columns(lines, columns),
+        None => TableKinds::find(lines, gathering),
     };
     tables.find_touching();
     let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
@@ -97,7 +97,7 @@ pub(super) fn read(
     tables.headerless
 }
 
-impl<'a> Tables<'a> {
+impl<'a> TableKinds<'a> {
     /// Returns all lines as one table.
     fn of_columns(lines: &'a [CleanLine<'a>], columns: &Columns) -> Self {
         let is_row = |line: &&CleanLine<'_>| line.command.is_none() && Header::read(&line.text).is_none();
@@ -106,7 +106,7 @@ impl<'a> Tables<'a> {
         Self { sections: vec![section], rest, headerless: None }
     }
 
-    fn find(lines: &'a [CleanLine<'a>], gathering: &mut Gathering) -> Self {
+    fn find(lines: &'a [CleanLine<'a>], gathering: &mut NodeStatements) -> Self {
         let mut tables = Self::default();
         // Lines without a header line, and the columns according to a prompt.
         let (mut run, mut asked): (Vec<&CleanLine<'_>>, Option<Header>) = (Vec::new(), None);
@@ -187,7 +187,7 @@ fn fits(header: &Header, lines: &[&CleanLine<'_>]) -> bool {
 }
 
 impl Section<'_> {
-    fn read(&self, gathering: &mut Gathering) {
+    fn read(&self, gathering: &mut NodeStatements) {
         if self.header.names().is_none() {
             gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
             self.check_repeats(gathering);
@@ -212,7 +212,7 @@ impl Section<'_> {
 
     /// Refuses names that occur twice in a partition, or with contradictory data: sinfo prints each node once
     /// per partition, always with the same data, so these are truncated names.
-    fn check_names(&self, gathering: &mut Gathering) {
+    fn check_names(&self, gathering: &mut NodeStatements) {
         let Some(names) = self.header.names() else { return };
         let partition = self.header.position(What::Partition);
         let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
@@ -237,7 +237,7 @@ impl Section<'_> {
 
     /// Refuses nodes without names if the same GPUs appear in the lines of several partitions, or twice in
     /// the same line (`-N`), because they may be the same nodes.
-    fn check_repeats(&self, gathering: &mut Gathering) {
+    fn check_repeats(&self, gathering: &mut NodeStatements) {
         let gres = self.header.position(What::Gres);
         let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());
         let of_partition: Vec<usize> = (0..self.header.columns.len()).filter(is_of_partition).collect();

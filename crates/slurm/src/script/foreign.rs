@@ -3,7 +3,7 @@
 use super::getopt::FoundOption;
 use super::lines::{ScriptLine, lines};
 use super::source::SlurmVersion;
-use super::words::{Word, split};
+use super::words::{ScriptWord, split};
 
 /// Number of non-comment lines after which the search for options ends.
 const MOST_COMMANDS: usize = 100;
@@ -94,7 +94,7 @@ pub(super) fn read(script: &[u8], version: SlurmVersion) -> Foreign {
 }
 
 /// Returns the words of all lines with this beginning.
-fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign) -> Vec<Word> {
+fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign) -> Vec<ScriptWord> {
     let (mut all, mut commands) = (Vec::new(), 0);
     for ScriptLine { number, start, bytes } in lines(script) {
         if !bytes.starts_with(begin.as_bytes()) {
@@ -118,7 +118,7 @@ fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign)
 impl Foreign {
     fn translate(
         &mut self,
-        words: &[Word],
+        words: &[ScriptWord],
         letters: &Letters,
         version: SlurmVersion,
         translate: &mut dyn FnMut(char, &str) -> Translation,

@@ -1,9 +1,9 @@
 //! Options among words, parsed by the rules of `getopt_long`, as in `sbatch`.
 
-use super::names::{LongName, Takes, long_name, short_name};
+use super::names::{LongName, ValueRule, long_name, short_name};
 use super::options::OptionSource;
 use super::source::SlurmVersion;
-use super::words::Word;
+use super::words::ScriptWord;
 
 /// An option found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct FoundOption {
 
 /// Why the options end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum OptionsEnd {
     /// There are no more words.
     Words,
     /// The word at this index is not an option, or follows `--`.
@@ -36,40 +36,42 @@ pub(super) enum End {
 /// Returns the full names and values of all options among the words of a command line; other words are
 /// skipped.
 pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'static str, Option<String>)> {
-    let words: Vec<Word> =
-        words.iter().enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+    let words: Vec<ScriptWord> =
+        words.iter().enumerate().map(|(index, word)| ScriptWord::argument(word, index)).collect();
     let (mut all, mut rest) = (Vec::new(), &words[..]);
     loop {
         let (found, end) = options(rest, version);
         all.extend(found.into_iter().map(|found_option| (found_option.name, found_option.value)));
         match end {
-            End::Words => return all,
-            End::Other(place) | End::Refused(place, _) => rest = rest.get(place + 1..).unwrap_or_default(),
+            OptionsEnd::Words => return all,
+            OptionsEnd::Other(place) | OptionsEnd::Refused(place, _) => {
+                rest = rest.get(place + 1..).unwrap_or_default()
+            }
         }
     }
 }
 
 /// Returns the options at the beginning of some words, and what ends them.
-pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, End) {
+pub(super) fn options(words: &[ScriptWord], version: SlurmVersion) -> (Vec<FoundOption>, OptionsEnd) {
     let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
     loop {
-        let Some(word) = words.get(reader.at) else { return (reader.found, End::Words) };
+        let Some(word) = words.get(reader.at) else { return (reader.found, OptionsEnd::Words) };
         let here = reader.at;
         let step = match word.text.as_bytes() {
-            b"--" if here + 1 == words.len() => return (reader.found, End::Words),
-            b"--" => return (reader.found, End::Other(here + 1)),
+            b"--" if here + 1 == words.len() => return (reader.found, OptionsEnd::Words),
+            b"--" => return (reader.found, OptionsEnd::Other(here + 1)),
             [b'-', b'-', ..] => reader.long(word),
             [b'-', _, ..] => reader.letters(word),
-            _ => return (reader.found, End::Other(here)),
+            _ => return (reader.found, OptionsEnd::Other(here)),
         };
         if let Err(why) = step {
-            return (reader.found, End::Refused(here, why));
+            return (reader.found, OptionsEnd::Refused(here, why));
         }
     }
 }
 
 struct WordReader<'a> {
-    words: &'a [Word],
+    words: &'a [ScriptWord],
     version: SlurmVersion,
     at: usize,
     found: Vec<FoundOption>,
@@ -77,7 +79,7 @@ struct WordReader<'a> {
 
 impl<'a> WordReader<'a> {
     /// Reads an option such as `--time=7` or `--time 7`.
-    fn long(&mut self, word: &'a Word) -> Result<(), String> {
+    fn long(&mut self, word: &'a ScriptWord) -> Result<(), String> {
         self.at += 1;
         let text = &word.text;
         let (written, value) = match text.find('=') {
@@ -92,20 +94,20 @@ impl<'a> WordReader<'a> {
             format!("option '{text}' is ambiguous; possibilities: {}", list.join(" "))
         })?;
         match (known.takes(), value) {
-            (Takes::Nothing, Some(_)) => {
+            (ValueRule::Nothing, Some(_)) => {
                 Err(format!("option '--{}' doesn't allow an argument", known.name()))
             }
             (_, Some(start)) => {
                 self.push(known, word, Some((word, start)));
                 Ok(())
             }
-            (Takes::Value, None) => {
+            (ValueRule::Value, None) => {
                 let next = self.next();
                 let next = next.ok_or_else(|| format!("option '--{}' requires an argument", known.name()))?;
                 self.push(known, word, Some((next, 0)));
                 Ok(())
             }
-            (Takes::Nothing | Takes::MaybeValue, None) => {
+            (ValueRule::Nothing | ValueRule::MaybeValue, None) => {
                 self.push(known, word, None);
                 Ok(())
             }
@@ -113,7 +115,7 @@ impl<'a> WordReader<'a> {
     }
 
     /// Reads options such as `-N2`, `-N 2` and `-HN2`.
-    fn letters(&mut self, word: &'a Word) -> Result<(), String> {
+    fn letters(&mut self, word: &'a ScriptWord) -> Result<(), String> {
         self.at += 1;
         for (place, letter) in word.text.char_indices().skip(1) {
             let known =
@@ -121,16 +123,16 @@ impl<'a> WordReader<'a> {
             let rest = place + letter.len_utf8();
             let has_rest = rest < word.text.len();
             let value = match known.takes {
-                Takes::Nothing => None,
-                Takes::MaybeValue => has_rest.then_some((word, rest)),
-                Takes::Value if has_rest => Some((word, rest)),
-                Takes::Value => {
+                ValueRule::Nothing => None,
+                ValueRule::MaybeValue => has_rest.then_some((word, rest)),
+                ValueRule::Value if has_rest => Some((word, rest)),
+                ValueRule::Value => {
                     let next = self.next();
                     let next = next.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?;
                     Some((next, 0))
                 }
             };
-            let takes_rest = known.takes != Takes::Nothing;
+            let takes_rest = known.takes != ValueRule::Nothing;
             self.push(LongName::Option(known), word, value);
             if takes_rest {
                 break;
@@ -139,14 +141,14 @@ impl<'a> WordReader<'a> {
         Ok(())
     }
 
-    fn next(&mut self) -> Option<&'a Word> {
+    fn next(&mut self) -> Option<&'a ScriptWord> {
         let next = self.words.get(self.at)?;
         self.at += 1;
         Some(next)
     }
 
     /// Adds an option whose value is the rest of a word.
-    fn push(&mut self, known: LongName, word: &Word, value: Option<(&Word, usize)>) {
+    fn push(&mut self, known: LongName, word: &ScriptWord, value: Option<(&ScriptWord, usize)>) {
         let text = match value {
             Some((other, 0)) => format!("{} {}", word.text, other.text),
             _ => word.text.clone(),
@@ -171,9 +173,9 @@ impl<'a> WordReader<'a> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Vec<String>, End) {
-        let words: Vec<Word> =
-            text.split(' ').enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+    fn read(text: &str) -> (Vec<String>, OptionsEnd) {
+        let words: Vec<ScriptWord> =
+            text.split(' ').enumerate().map(|(index, word)| ScriptWord::argument(word, index)).collect();
         let (found, end) = options(&words, SlurmVersion::DEFAULT);
         let show = |found: FoundOption| match found.value {
             Some(value) => format!("{}={value}", found.name),
@@ -186,7 +188,7 @@ mod tests {
     fn options_are_found_in_every_spelling() {
         let all = |text: &str| {
             let (found, end) = read(text);
-            assert_eq!(end, End::Words, "{text}");
+            assert_eq!(end, OptionsEnd::Words, "{text}");
             found.join(" ")
         };
         assert_eq!(all("-N2 -n 4 --part=gpu --time 7"), "nodes=2 ntasks=4 partition=gpu time=7");
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn what_getopt_refuses_is_refused_in_its_words() {
         let why = |text: &str| match read(text).1 {
-            End::Refused(_, why) => why,
+            OptionsEnd::Refused(_, why) => why,
             end => panic!("{text}: {end:?}"),
         };
         assert_eq!(why("--foo=1"), "unrecognized option '--foo=1'");
@@ -216,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_word_that_is_no_option_ends_them() {
-        assert_eq!(read("-N1 x -n2").1, End::Other(1));
-        assert_eq!(read("-N1 -- -n2").1, End::Other(2));
-        assert_eq!(read("- -n2").1, End::Other(0));
+        assert_eq!(read("-N1 x -n2").1, OptionsEnd::Other(1));
+        assert_eq!(read("-N1 -- -n2").1, OptionsEnd::Other(2));
+        assert_eq!(read("- -n2").1, OptionsEnd::Other(0));
     }
 }

@@ -2,9 +2,9 @@
 
 use super::gres::GpuCounts;
 use super::numbers::mebibytes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
-use super::tasks::Counts;
+use super::tasks::TaskCounts;
 
 const NOT_A_MULTIPLE: &str =
     "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu.";
@@ -15,8 +15,8 @@ const NOT_A_MULTIPLE: &str =
 /// Slurm's message about counts that do not agree.
 pub(super) fn total(
     gpus: &mut Vec<GpuCounts>,
-    counts: &mut Counts,
-    settings: &Settings,
+    counts: &mut TaskCounts,
+    settings: &ComponentSettings,
     version: SlurmVersion,
 ) -> Result<u64, String> {
     set_tasks(gpus, counts, settings, version);
@@ -64,7 +64,12 @@ pub(super) fn total(
 }
 
 /// Sets the number of tasks if GPUs or CPUs are given per task and the number of nodes is fixed.
-fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, version: SlurmVersion) {
+fn set_tasks(
+    gpus: &[GpuCounts],
+    counts: &mut TaskCounts,
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) {
     let is_by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0)
         || version.is_at_least(23, 2) && (settings.is_set("tres-per-task") || counts.cpus_per_task.is_some());
     let Some(nodes) = counts.least_nodes.filter(|_| counts.least_nodes == counts.most_nodes) else { return };
@@ -79,7 +84,11 @@ fn set_tasks(gpus: &[GpuCounts], counts: &mut Counts, settings: &Settings, versi
     };
 }
 
-fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+fn refuse_without_gpus(
+    gpus: &[GpuCounts],
+    settings: &ComponentSettings,
+    version: SlurmVersion,
+) -> Result<(), String> {
     if !gpus.is_empty() {
         return Ok(());
     }
@@ -96,7 +105,7 @@ fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVe
 
 impl GpuCounts {
     /// Returns the total number of GPUs, as far as the numbers of nodes, sockets and tasks are known.
-    fn total(&self, counts: &Counts) -> u64 {
+    fn total(&self, counts: &TaskCounts) -> u64 {
         let nodes = counts.least_nodes.unwrap_or(1).max(1);
         let sockets = match (counts.sockets, counts.tasks, counts.tasks_per_socket) {
             (Some(sockets), ..) => nodes.saturating_mul(sockets),
@@ -115,7 +124,7 @@ impl GpuCounts {
     }
 
     /// Checks that the counts agree, and sets the derived ones.
-    fn agree(&mut self, counts: &mut Counts) -> Result<(), String> {
+    fn agree(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         self.check_order()?;
         if self.per_socket > 0 && counts.sockets.is_none() {
             return Err("--gpus-per-socket option requires --sockets-per-node specification".to_owned());
@@ -165,7 +174,7 @@ impl GpuCounts {
     }
 
     /// Sets the number of nodes that follows from the GPUs of the job and those per node.
-    fn settle_nodes(&self, counts: &mut Counts) -> Result<(), String> {
+    fn settle_nodes(&self, counts: &mut TaskCounts) -> Result<(), String> {
         let nodes = whole(self.per_job, self.per_node, "--gpus", "--gres=gpu/--gpus-per-node")?;
         let is_few = counts.sent_nodes().is_some_and(|least| nodes < least);
         if is_few || counts.most_nodes.is_some_and(|most| nodes > most) {
@@ -179,7 +188,7 @@ impl GpuCounts {
     }
 
     /// Sets the number of tasks that follows from the GPUs of the job and those per task, or vice versa.
-    fn settle_tasks(&mut self, counts: &mut Counts) -> Result<(), String> {
+    fn settle_tasks(&mut self, counts: &mut TaskCounts) -> Result<(), String> {
         if self.per_job > 0 {
             let tasks = whole(self.per_job, self.per_task, "--gpus", "--gpus-per-task")?;
             if counts.tasks.is_some_and(|task| task != tasks) {

@@ -3,20 +3,20 @@
 use super::placeholders::is_open;
 use super::request::LineRemark;
 use super::source::SlurmVersion;
-use super::words::{SplitError, Word, is_blank, separator, split};
+use super::words::{ScriptWord, SplitError, is_blank, separator, split};
 
 /// The option lines of a script.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(super) struct ScriptLines {
     /// Words of the option lines of each component; at least one component.
-    pub components: Vec<Component>,
+    pub components: Vec<ComponentLines>,
     pub notes: Vec<LineRemark>,
 }
 
 /// The option lines of a component of a het job.
 #[derive(Debug, Default)]
-pub(super) struct Component {
-    pub words: Vec<Word>,
+pub(super) struct ComponentLines {
+    pub words: Vec<ScriptWord>,
     /// Why a line cannot be split; the component's options are then ignored.
     pub error: Option<String>,
 }
@@ -71,8 +71,8 @@ pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = ScriptLine<'_>> {
 }
 
 /// Reads the option lines, up to the first command.
-pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Script {
-    let mut found = Script { components: vec![Component::default()], notes: Vec::new() };
+pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> ScriptLines {
+    let mut found = ScriptLines { components: vec![ComponentLines::default()], notes: Vec::new() };
     let mut first_command = None;
     for line in lines(script) {
         let directive = directive(line.bytes);
@@ -94,7 +94,7 @@ pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Scr
     found
 }
 
-impl Script {
+impl ScriptLines {
     /// Reads an option line; `length` is the length of its `#SBATCH`.
     fn take(&mut self, line: ScriptLine, length: usize, file_name: &str, version: SlurmVersion) {
         let (start, text) = (line.start + length, &line.bytes[length..]);
@@ -103,7 +103,7 @@ impl Script {
         }
         let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
         if let Some(word) = separator(&text[blanks..]) {
-            self.components.push(Component::default());
+            self.components.push(ComponentLines::default());
             if word == "packjob" {
                 self.notes.push(line.remark("packjob is an old name for hetjob"));
             }
@@ -142,8 +142,8 @@ impl Script {
 }
 
 /// Returns the words of a line, with the words of a placeholder joined.
-fn joined(words: Vec<Word>) -> Vec<Word> {
-    let mut all: Vec<Word> = Vec::new();
+fn joined(words: Vec<ScriptWord>) -> Vec<ScriptWord> {
+    let mut all: Vec<ScriptWord> = Vec::new();
     let mut open = false;
     for word in words {
         match all.last_mut().filter(|_| open) {
@@ -215,7 +215,7 @@ fn is_like_sbatch(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn script(text: &str) -> Script {
+    fn script(text: &str) -> ScriptLines {
         read(text.as_bytes(), "x.sh", SlurmVersion::DEFAULT)
     }
 

@@ -1,11 +1,11 @@
 //! Names of the options and environment variables of `sbatch`, by version.
 
-use self::Takes::{MaybeValue, Nothing, Value};
+use self::ValueRule::{MaybeValue, Nothing, Value};
 use super::source::SlurmVersion;
 
 /// Whether an option takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ValueRule {
     /// No value.
     Nothing,
     /// A value in the same word or the next one.
@@ -19,7 +19,7 @@ pub(super) enum Takes {
 pub(super) struct OptionName {
     pub long: &'static str,
     pub short: Option<char>,
-    pub takes: Takes,
+    pub takes: ValueRule,
     /// Whether later components of a het job inherit the value.
     pub is_inherited: bool,
     /// Versions that know it: from the first (24.05 is 2405) to before the second.
@@ -31,7 +31,7 @@ const ALWAYS: (u32, u32) = (0, u32::MAX);
 /// Returns an option that only some versions know.
 const fn of_versions(
     long: &'static str,
-    takes: Takes,
+    takes: ValueRule,
     is_inherited: bool,
     versions: (u32, u32),
 ) -> OptionName {
@@ -39,12 +39,12 @@ const fn of_versions(
 }
 
 /// Returns an option whose value later components of a het job inherit.
-const fn kept(long: &'static str, short: Option<char>, takes: Takes) -> OptionName {
+const fn kept(long: &'static str, short: Option<char>, takes: ValueRule) -> OptionName {
     OptionName { long, short, takes, is_inherited: true, versions: ALWAYS }
 }
 
 /// Returns an option that each component of a het job sets separately.
-const fn per_component(long: &'static str, short: Option<char>, takes: Takes) -> OptionName {
+const fn per_component(long: &'static str, short: Option<char>, takes: ValueRule) -> OptionName {
     OptionName { long, short, takes, is_inherited: false, versions: ALWAYS }
 }
 
@@ -175,7 +175,7 @@ const OPTIONS: &[OptionName] = &[
 ];
 
 /// Options added by plugins of sites; `sbatch` refuses them elsewhere.
-const PLUGIN_OPTIONS: &[(&str, Takes)] = &[
+const PLUGIN_OPTIONS: &[(&str, ValueRule)] = &[
     // Containers: pyxis, shifter, Singularity, uenv.
     ("container-entrypoint", Nothing),
     ("container-env", Value),
@@ -301,11 +301,11 @@ const OTHER_VARIABLES: [&str; 3] = ["SBATCH_DEBUG", "SBATCH_IGNORE_PBS", "SBATCH
 pub(super) enum LongName {
     Option(OptionName),
     /// An option of a site's plugin.
-    Plugin(&'static str, Takes),
+    Plugin(&'static str, ValueRule),
 }
 
 impl LongName {
-    pub(super) fn takes(self) -> Takes {
+    pub(super) fn takes(self) -> ValueRule {
         match self {
             Self::Option(option) => option.takes,
             Self::Plugin(_, takes) => takes,
@@ -357,7 +357,7 @@ pub(super) fn long_name(version: SlurmVersion, written: &str) -> Result<LongName
     }
     let begun: Vec<&OptionName> =
         options(version).filter(|option| option.long.starts_with(written)).collect();
-    let plugin = |(name, takes): &(&'static str, Takes)| LongName::Plugin(name, *takes);
+    let plugin = |(name, takes): &(&'static str, ValueRule)| LongName::Plugin(name, *takes);
     match begun[..] {
         [one] => Ok(LongName::Option(*one)),
         [] => PLUGIN_OPTIONS.iter().find(|(name, _)| *name == written).map(plugin).ok_or_else(Vec::new),

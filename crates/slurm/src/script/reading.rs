@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::foreign::{self, Foreign};
-use super::getopt::{End, FoundOption, options};
-use super::lines::{self, Component};
+use super::getopt::{FoundOption, OptionsEnd, options};
+use super::lines::{self, ComponentLines};
 use super::names::{OptionName, is_unread_variable, options as names, variables};
 use super::numbers::array;
 use super::options::{OptionSource, ScriptOption};
 use super::request::{ArrayRequest, LineRemark, ResourceRequest, ScriptReading, ScriptRequest};
 use super::resolve::resolve;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::site::site_names;
 use super::source::{ScriptSource, SlurmVersion};
-use super::words::Word;
+use super::words::ScriptWord;
 
 /// A refusal, with the line at fault.
-type Refusal = (Option<usize>, String);
+type ScriptRefusal = (Option<usize>, String);
 
 /// Reads what a submission requests from Slurm.
 ///
@@ -31,13 +31,13 @@ pub fn read_script(source: &ScriptSource) -> ScriptReading {
 struct ScriptReader<'a> {
     source: &'a ScriptSource<'a>,
     version: SlurmVersion,
-    settings: Settings,
+    settings: ComponentSettings,
     reading: ScriptReading,
     /// The request of each component; `None` if placeholders make it unknown.
     components: Vec<Option<ResourceRequest>>,
     job_name: Option<String>,
     array: Option<ArrayRequest>,
-    refusal: Option<Refusal>,
+    refusal: Option<ScriptRefusal>,
 }
 
 impl<'a> ScriptReader<'a> {
@@ -45,7 +45,7 @@ impl<'a> ScriptReader<'a> {
         Self {
             source,
             version: source.version.unwrap_or(SlurmVersion::DEFAULT),
-            settings: Settings::default(),
+            settings: ComponentSettings::default(),
             reading: ScriptReading::default(),
             components: Vec::new(),
             job_name: None,
@@ -55,23 +55,23 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Reads all components.
-    fn read(&mut self) -> Result<(), Refusal> {
+    fn read(&mut self) -> Result<(), ScriptRefusal> {
         let script = self.source.script.unwrap_or_default();
         let lines = lines::read(script, self.source.file_name, self.version);
         self.reading.notes.extend(lines.notes);
         // The request of a file is read even if sbatch refuses the file as a script.
         self.refusal = self.source.script.and_then(lines::refusal).map(|why| (None, why.to_owned()));
-        let arguments: Vec<Word> = self
+        let arguments: Vec<ScriptWord> = self
             .source
             .command_line
             .iter()
             .enumerate()
-            .map(|(index, word)| Word::argument(word, index))
+            .map(|(index, word)| ScriptWord::argument(word, index))
             .collect();
-        let segments: Vec<&[Word]> = arguments.split(|word| word.text == ":").collect();
+        let segments: Vec<&[ScriptWord]> = arguments.split(|word| word.text == ":").collect();
         let foreign = foreign::read(script, self.version);
         let count = lines.components.len().max(segments.len());
-        let empty = Component::default();
+        let empty = ComponentLines::default();
         for index in 0..count {
             let component = lines.components.get(index).unwrap_or(&empty);
             let segment = index.min(segments.len() - 1);
@@ -90,11 +90,11 @@ impl<'a> ScriptReader<'a> {
     fn component(
         &mut self,
         index: usize,
-        component: &Component,
+        component: &ComponentLines,
         foreign: &Foreign,
-        arguments: &[Word],
+        arguments: &[ScriptWord],
         is_first: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ScriptRefusal> {
         let version = self.version;
         let is_inherited: BTreeSet<&str> =
             names(version).filter(|option| option.is_inherited).map(OptionName::name).collect();
@@ -105,12 +105,12 @@ impl<'a> ScriptReader<'a> {
         let (found, end) = options(&component.words, version);
         self.apply(index, &found, true)?;
         match end {
-            End::Words => {}
-            End::Other(place) => {
+            OptionsEnd::Words => {}
+            OptionsEnd::Other(place) => {
                 let word = &component.words[place];
                 return Err((word.line(), format!("Invalid directive found in batch script: {}", word.text)));
             }
-            End::Refused(place, why) => return Err((component.words[place].line(), why)),
+            OptionsEnd::Refused(place, why) => return Err((component.words[place].line(), why)),
         }
         // `sbatch` reads this command-line option before the script.
         let is_given =
@@ -129,21 +129,21 @@ impl<'a> ScriptReader<'a> {
         let (found, end) = options(arguments, version);
         self.apply(index, &found, is_first)?;
         match end {
-            End::Words => {}
-            End::Other(place) => {
+            OptionsEnd::Words => {}
+            OptionsEnd::Other(place) => {
                 let word = arguments.get(place).map_or("--", |word| &word.text);
                 return Err((
                     None,
                     format!("{word:?} is not an option: sbatch would take it for the script"),
                 ));
             }
-            End::Refused(_, why) => return Err((None, why)),
+            OptionsEnd::Refused(_, why) => return Err((None, why)),
         }
         self.finish_component()
     }
 
     /// Applies options of the script or the command line, and lists them if they are new.
-    fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), Refusal> {
+    fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), ScriptRefusal> {
         for found_option in found {
             if is_new {
                 self.list(component, found_option);
@@ -208,7 +208,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Applies the environment variables.
-    fn environment(&mut self, component: usize) -> Result<(), Refusal> {
+    fn environment(&mut self, component: usize) -> Result<(), ScriptRefusal> {
         let environment = self.source.environment;
         for (variable, option) in variables(self.version) {
             let Some(value) = environment.get(variable) else { continue };
@@ -235,7 +235,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Computes the component's request.
-    fn finish_component(&mut self) -> Result<(), Refusal> {
+    fn finish_component(&mut self) -> Result<(), ScriptRefusal> {
         let settings = &mut self.settings;
         let refusal = settings.refusal().map(|(line, why)| (line, why.to_owned()));
         self.refusal = self.refusal.take().or(refusal);
@@ -270,8 +270,8 @@ impl<'a> ScriptReader<'a> {
         }
     }
 
-    fn finish(mut self, read: Result<(), Refusal>) -> ScriptReading {
-        let said = |(line, why): Refusal| match line {
+    fn finish(mut self, read: Result<(), ScriptRefusal>) -> ScriptReading {
+        let said = |(line, why): ScriptRefusal| match line {
             Some(line) => format!("line {line}: {why}"),
             None => why,
         };

@@ -4,9 +4,9 @@ use super::gpus::total;
 use super::gres::{GpuCounts, GresItem, GresLists, gpus, gpus_of_task, gres, tres_per_task};
 use super::numbers::{mebibytes, time_limit};
 use super::request::{Exclusive, ResourceRequest, TimeLimit};
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
-use super::tasks::{Counts, Note, counts};
+use super::tasks::{Note, TaskCounts, counts};
 
 /// GPUs of the largest common node; more GPUs need more nodes.
 const GPUS_OF_NODE: u64 = 8;
@@ -22,7 +22,7 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 /// Why Slurm refuses the combination.
-pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<Resolved, String> {
+pub(super) fn resolve(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<Resolved, String> {
     refuse_contradictions(settings, version)?;
     settle_memory(settings)?;
     settle_cpus(settings, version)?;
@@ -52,7 +52,7 @@ pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<
 }
 
 /// Refuses options that exclude each other.
-fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+fn refuse_contradictions(settings: &ComponentSettings, version: SlurmVersion) -> Result<(), String> {
     let (by_gpu, by_tres) = (settings.text("ntasks-per-gpu"), settings.text("ntasks-per-tres"));
     if by_gpu.is_some() || by_tres.is_some() {
         if by_gpu.zip(by_tres).is_some_and(|(a, b)| a != b) {
@@ -92,7 +92,7 @@ fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(
 
 /// Returns whether `--time-min` is longer than `--time`; no limit counts as longer than the limit of any
 /// partition.
-fn exceeds_time(settings: &Settings) -> bool {
+fn exceeds_time(settings: &ComponentSettings) -> bool {
     let least = settings.text("time-min").and_then(time_limit);
     let most = settings.text("time").and_then(time_limit);
     match (least, most) {
@@ -103,7 +103,7 @@ fn exceeds_time(settings: &Settings) -> bool {
 }
 
 /// Keeps one kind of memory: options of the script or the command line override the environment.
-fn settle_memory(settings: &mut Settings) -> Result<(), String> {
+fn settle_memory(settings: &mut ComponentSettings) -> Result<(), String> {
     let kinds = ["mem", "mem-per-cpu", "mem-per-gpu"];
     let given: Vec<&str> = kinds.into_iter().filter(|name| settings.is_given(name)).collect();
     match given[..] {
@@ -121,7 +121,7 @@ fn settle_memory(settings: &mut Settings) -> Result<(), String> {
 }
 
 /// Keeps either CPUs per task or CPUs per GPU.
-fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), String> {
+fn settle_cpus(settings: &mut ComponentSettings, version: SlurmVersion) -> Result<(), String> {
     let names = ["cpus-per-task", "cpus-per-gpu"];
     if !names.iter().all(|name| settings.is_set(name)) || !version.is_at_least(23, 11) {
         return Ok(());
@@ -137,7 +137,7 @@ fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), Str
 }
 
 /// Returns the CPUs of `--tres-per-task` and all generic resources.
-fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, GresLists), String> {
+fn lists(settings: &ComponentSettings, version: SlurmVersion) -> Result<(Option<u64>, GresLists), String> {
     let read = |name: &str| -> Result<Vec<GresItem>, String> {
         match settings.text(name) {
             None => Ok(Vec::new()),
@@ -167,7 +167,7 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
 }
 
 /// Adds a note on resources of a task that Slurm ignores because they have no number.
-fn note_numbers(settings: &Settings, version: SlurmVersion, notes: &mut Vec<Note>) {
+fn note_numbers(settings: &ComponentSettings, version: SlurmVersion, notes: &mut Vec<Note>) {
     let text = |name: &str| settings.text(name).filter(|_| !settings.is_unknown(name));
     if let Some(text) = text("gpus-per-task").filter(|text| text.contains(|c: char| c.is_alphabetic()))
         && gpus_of_task(text, version).is_ok_and(|items| items.is_empty())
@@ -204,7 +204,7 @@ fn check_features(text: &str, version: SlurmVersion) -> Result<(), String> {
 }
 
 /// Returns the fields that depend on a single option.
-fn plain_request(settings: &Settings) -> ResourceRequest {
+fn plain_request(settings: &ComponentSettings) -> ResourceRequest {
     let text = |name: &str| {
         settings.text(name).filter(|text| !settings.is_unknown(name) && !text.is_empty()).map(str::to_owned)
     };
@@ -230,7 +230,7 @@ fn count_gpus(
     gpus: &[GpuCounts],
     lists: &GresLists,
     total: u64,
-    counts: &Counts,
+    counts: &TaskCounts,
     notes: &mut Vec<Note>,
 ) {
     let tasks = counts.tasks.unwrap_or(counts.usual_tasks);
@@ -263,7 +263,7 @@ fn count_gpus(
 }
 
 /// Removes values that depend on values known only later.
-fn forget_unknown(request: &mut ResourceRequest, settings: &Settings, gpus: &[GpuCounts]) {
+fn forget_unknown(request: &mut ResourceRequest, settings: &ComponentSettings, gpus: &[GpuCounts]) {
     let unknown = |names: &[&str]| names.iter().any(|name| settings.is_unknown(name));
     let by_node = gpus.iter().any(|gpu_counts| gpu_counts.per_node > 0 || gpu_counts.per_socket > 0);
     let by_task = gpus.iter().any(|gpu_counts| gpu_counts.per_task > 0);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::check::{check, is_of_controller};
 use super::getopt::FoundOption;
-use super::names::{OptionName, Takes};
+use super::names::{OptionName, ValueRule};
 use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
 use super::source::SlurmVersion;
@@ -47,7 +47,7 @@ pub(super) struct GivenOption {
 
 /// The options of one component.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct ComponentSettings {
     values: BTreeMap<&'static str, GivenOption>,
     /// The last of `--exclusive` and `--oversubscribe`.
     shared: Exclusive,
@@ -58,7 +58,7 @@ pub(super) struct Settings {
     count: usize,
 }
 
-impl Settings {
+impl ComponentSettings {
     /// Drops values that later components of a het job do not inherit.
     pub(super) fn begin_component(&mut self, is_inherited: impl Fn(&str) -> bool) {
         self.values.retain(|name, _| is_inherited(name));
@@ -110,7 +110,7 @@ impl Settings {
         version: SlurmVersion,
     ) -> Result<(), String> {
         let name = option.name();
-        if option.takes == Takes::Nothing {
+        if option.takes == ValueRule::Nothing {
             let is_number = value.parse::<i64>().is_ok_and(|number| number != 0);
             if !(value.is_empty() || value.eq_ignore_ascii_case("yes") || is_number) {
                 self.values.remove(name);
@@ -118,7 +118,7 @@ impl Settings {
             }
         }
         let has_value =
-            option.takes == Takes::Value || option.takes == Takes::MaybeValue && !value.is_empty();
+            option.takes == ValueRule::Value || option.takes == ValueRule::MaybeValue && !value.is_empty();
         let value = has_value.then_some(value);
         let refusal = check(name, value, version).map_err(|why| format!("{variable}: {why}")).err();
         if let Some(refusal) = refusal.clone().filter(|_| !is_of_controller(name)) {

@@ -3,7 +3,7 @@
 use super::gres::{gpus, gres};
 use super::numbers::{USUAL_LAST_INDEX, array};
 use super::request::LineRemark;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
 /// More GPUs than any node has.
@@ -24,7 +24,7 @@ const NAMES: [(&str, &str); 10] = [
 ];
 
 /// Returns the values whose validity depends on the site.
-pub(super) fn site_names(settings: &Settings, version: SlurmVersion) -> Vec<LineRemark> {
+pub(super) fn site_names(settings: &ComponentSettings, version: SlurmVersion) -> Vec<LineRemark> {
     let mut all = Vec::new();
     for (name, setting) in settings.iter() {
         let mut remark = |why: String| {

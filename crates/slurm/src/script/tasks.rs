@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hsched_model::hostlist;
 
 use super::numbers::nodes;
-use super::settings::Settings;
+use super::settings::ComponentSettings;
 use super::source::SlurmVersion;
 
 /// A note on an unexpected interpretation: the option's name and a sentence.
@@ -13,7 +13,7 @@ pub(super) type Note = (&'static str, String);
 
 /// Nodes and tasks of a component, as `sbatch` sends them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TaskCounts {
     /// Minimum number of nodes, if an option sets it.
     pub least_nodes: Option<u64>,
     /// Whether the controller computes the minimum number of nodes only after it has checked the GPUs.
@@ -34,7 +34,7 @@ pub(super) struct Counts {
     pub cpus_per_gpu: Option<u64>,
 }
 
-impl Counts {
+impl TaskCounts {
     /// Returns the minimum number of nodes that `sbatch` sends.
     pub(super) fn sent_nodes(&self) -> Option<u64> {
         self.least_nodes.filter(|_| !self.is_late)
@@ -46,10 +46,10 @@ impl Counts {
 /// # Errors
 /// The message of `sbatch`.
 pub(super) fn counts(
-    settings: &Settings,
+    settings: &ComponentSettings,
     version: SlurmVersion,
     notes: &mut Vec<Note>,
-) -> Result<Counts, String> {
+) -> Result<TaskCounts, String> {
     let tasks_per_node = settings.number("ntasks-per-node");
     let (mut least, mut most) = match settings.text("nodes").filter(|_| !settings.is_unknown("nodes")) {
         Some(text) => {
@@ -111,7 +111,7 @@ pub(super) fn counts(
     // Newer versions use exactly the listed nodes.
     let is_all = settings.get("nodes").is_none() && version.is_at_least(23, 2);
     let listed_nodes = listed.filter(|_| is_all && tasks.is_none_or(|tasks| Some(tasks) >= listed));
-    Ok(Counts {
+    Ok(TaskCounts {
         least_nodes: least,
         is_late,
         most_nodes: most,
@@ -128,7 +128,7 @@ pub(super) fn counts(
 }
 
 /// Returns the number of nodes that `--nodelist` names; `None` if it names a file or is missing.
-fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
+fn listed_nodes(settings: &ComponentSettings) -> Result<Option<u64>, String> {
     let Some(text) = settings.text("nodelist").filter(|_| !settings.is_unknown("nodelist")) else {
         return Ok(None);
     };
@@ -140,7 +140,7 @@ fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
 }
 
 /// Returns the number of threads per core that a task needs; `--hint` may set it.
-fn threads(settings: &Settings) -> Option<u64> {
+fn threads(settings: &ComponentSettings) -> Option<u64> {
     let is_overruled =
         ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| settings.is_given(name));
     let hint = settings.text("hint").filter(|_| !is_overruled).unwrap_or_default().to_ascii_lowercase();

@@ -4,7 +4,7 @@ use super::options::{OptionSource, ValueText};
 
 /// A word of a script's line or of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ScriptWord {
     pub text: String,
     pub place: Place,
     /// The first of the words joined to this one, at which `sbatch` would stop.
@@ -31,7 +31,7 @@ struct Byte {
     quotes: Option<(usize, u8)>,
 }
 
-impl Word {
+impl ScriptWord {
     /// Returns a word of the command line.
     pub(super) fn argument(text: &str, index: usize) -> Self {
         Self { text: text.to_owned(), place: Place::Argument(index), joined: None, bytes: Vec::new() }
@@ -85,7 +85,7 @@ pub(super) enum SplitError {
 /// The words of a line, and the part that `sbatch` drops silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    pub words: Vec<Word>,
+    pub words: Vec<ScriptWord>,
     /// The dropped text from the word at which `sbatch` stops, with the reason.
     pub dropped: Option<(String, &'static str)>,
 }
@@ -125,7 +125,7 @@ pub(super) fn split(
             bytes.clear();
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
-        found.words.push(Word { text, place: Place::Line(line), joined: None, bytes });
+        found.words.push(ScriptWord { text, place: Place::Line(line), joined: None, bytes });
     }
 }
 

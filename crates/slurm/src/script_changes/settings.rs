@@ -29,7 +29,8 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
 /// do not allow that.
 pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) -> Option<Vec<Setting>> {
     let asked = reading.request.as_ref().filter(|asked| asked.components.is_empty())?;
-    let mut form = Form { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
+    let mut form =
+        ChangedOptions { reading, asked: &asked.total, request: request.clone(), list: Vec::new() };
     for change in changes {
         form.take(change)?;
         change.apply(&mut form.request);
@@ -38,14 +39,14 @@ pub fn settings(reading: &ScriptReading, request: &Request, changes: &[Change]) 
 }
 
 /// The options changed so far, and the request they express.
-struct Form<'a> {
+struct ChangedOptions<'a> {
     reading: &'a ScriptReading,
     asked: &'a ResourceRequest,
     request: Request,
     list: Vec<Setting>,
 }
 
-impl Form<'_> {
+impl ChangedOptions<'_> {
     /// Returns the current value of an option.
     fn value(&self, name: &str) -> Option<String> {
         let changed =

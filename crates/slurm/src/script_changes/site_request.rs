@@ -96,7 +96,7 @@ fn request(
 ) -> Option<Request> {
     let names: Vec<&str> =
         resource_request.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
-    let site = Site { snapshot, names, features: resource_request.constraint.as_deref() };
+    let site = UsableNodes { snapshot, names, features: resource_request.constraint.as_deref() };
     let gpu_type = match &resource_request.gpu_type {
         Some(name) => Some(GpuType::new(name)?),
         None => None,
@@ -159,7 +159,7 @@ fn request(
 }
 
 /// The part of a cluster that a job may use.
-struct Site<'a> {
+struct UsableNodes<'a> {
     snapshot: &'a Snapshot,
     names: Vec<&'a str>,
     features: Option<&'a str>,
@@ -173,7 +173,7 @@ struct Largest {
     least_memory: Option<u64>,
 }
 
-impl Site<'_> {
+impl UsableNodes<'_> {
     fn partitions(&self) -> impl Iterator<Item = &QueuePartition> {
         let is_named = |partition: &&QueuePartition| match self.names.as_slice() {
             [] => partition.default,

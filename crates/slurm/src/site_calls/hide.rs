@@ -1,7 +1,7 @@
 //! Removes names from the output of a call, according to the content of each field. Values not known to be
 //! harmless are removed.
 
-use super::{Call, Names, OutputLayout};
+use super::{Call, NameReplacer, OutputLayout};
 use crate::record::{FIELD_END, RECORD_END, value};
 
 /// How a value is treated.
@@ -83,7 +83,7 @@ const CONFIG: &str = " accountingstorageenforce accountingstoragetres accounting
 
 impl Call {
     /// Returns the output with names replaced.
-    pub fn hidden(&self, output: &str, names: &mut Names) -> String {
+    pub fn hidden(&self, output: &str, names: &mut NameReplacer) -> String {
         match self.layout {
             OutputLayout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),
             OutputLayout::Lines(separator, fields) => table(output, '\n', separator, fields, names),
@@ -104,14 +104,14 @@ fn is_in(list: &str, key: &str) -> bool {
     list.split_whitespace().any(|word| word == key)
 }
 
-fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
-    let mut each = |text: &str, replace: fn(&mut Names, &str) -> String| {
+fn hide(handling: Handling, text: &str, names: &mut NameReplacer) -> String {
+    let mut each = |text: &str, replace: fn(&mut NameReplacer, &str) -> String| {
         text.split(',').map(|name| replace(names, name)).collect::<Vec<_>>().join(",")
     };
     match handling {
-        Handling::Users => each(text, Names::user),
+        Handling::Users => each(text, NameReplacer::user),
         Handling::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
-        Handling::Accounts => each(text, Names::account),
+        Handling::Accounts => each(text, NameReplacer::account),
         Handling::Hosts => names.hosts(text),
         Handling::User => names.user(text),
         Handling::Account => names.account(text),
@@ -127,8 +127,8 @@ fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
 }
 
 /// Replaces the values of a table; other lines are removed.
-fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Names) -> String {
-    let record = |record: &str, names: &mut Names| {
+fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut NameReplacer) -> String {
+    let record = |record: &str, names: &mut NameReplacer| {
         let (line_break, record) = match record.strip_prefix('\n') {
             Some(rest) => ("\n", rest),
             None => ("", record),
@@ -162,7 +162,7 @@ fn lines(text: &str, mut line: impl FnMut(&str) -> Option<String>) -> String {
 }
 
 /// Replaces the values of `KEY=value KEY=value`; a value extends to the next key.
-fn keys(line: &str, names: &mut Names) -> Option<String> {
+fn keys(line: &str, names: &mut NameReplacer) -> Option<String> {
     let indent = line.len() - line.trim_start().len();
     let is_key = |word: &str| {
         word.split_once('=').is_some_and(|(key, _)| {
@@ -190,7 +190,7 @@ fn keys(line: &str, names: &mut Names) -> Option<String> {
     Some(" ".repeat(indent) + &shown.collect::<Vec<_>>().join(" "))
 }
 
-fn config(line: &str, names: &mut Names) -> Option<String> {
+fn config(line: &str, names: &mut NameReplacer) -> Option<String> {
     if line.starts_with("Configuration data as of") {
         return Some(line.to_owned());
     }
@@ -200,7 +200,7 @@ fn config(line: &str, names: &mut Names) -> Option<String> {
     is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
 }
 
-fn words(line: &str, names: &mut Names) -> String {
+fn words(line: &str, names: &mut NameReplacer) -> String {
     match line.split_once(" at ").and_then(|(who, rest)| Some((who, rest.split_once(" is ")?))) {
         Some((who, (host, state))) => format!("{who} at {} is {state}", names.hosts(host)),
         None => line.to_owned(),
@@ -220,7 +220,7 @@ mod tests {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         let calls = calls("alice", None, now, now, &[JobId(7)]);
         let call = calls.iter().find(|call| call.name == name).expect("a call");
-        call.hidden(output, &mut Names::default())
+        call.hidden(output, &mut NameReplacer::default())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use crate::queue::{self, history, jobs, limits};
 use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
 
-pub use self::names::Names;
+pub use self::names::NameReplacer;
 
 /// A call with the layout of its output.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use hsched_model::catalogue::recognise;
 
 /// Replaces names consistently.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct NameReplacer {
     users: BTreeMap<String, String>,
     accounts: BTreeMap<String, String>,
     jobs: BTreeMap<String, String>,
@@ -20,7 +20,7 @@ pub struct Names {
 /// Words of host names that identify no site.
 const PLAIN: [&str; 9] = ["gpu", "gpus", "cpu", "node", "nodes", "cn", "gn", "compute", "null"];
 
-impl Names {
+impl NameReplacer {
     /// Returns the replacements for the output of this user's calls.
     pub fn of_user(name: &str) -> Self {
         let mut names = Self::default();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn names_are_replaced_by_the_same_words_everywhere() {
-        let mut names = Names::default();
+        let mut names = NameReplacer::default();
         let hosts = names.hosts("narval-gpu[01-04],ng1102,narval7.example.org,gpu-h200-01");
         assert_eq!(hosts, "hosta-gpu[01-04],hostb1102,hosta7.hostc.hostd,gpu-h200-01");
         assert_eq!(names.hosts("ng7"), "hostb7");

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hsched_model::{Cluster, NodeName, Time};
-use hsched_slurm::queue::{self, Look, Texts};
+use hsched_slurm::queue::{self, QueueLook, Texts};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{QueuedJob, SlurmState, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use serde_json::Value;
@@ -161,7 +161,7 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
             later: None,
             earlier: None,
         };
-        let snapshot = queue::snapshot(texts, Look { at: Time(2e9), user: "root" }).expect("readable");
+        let snapshot = queue::snapshot(texts, QueueLook { at: Time(2e9), user: "root" }).expect("readable");
         assert!(
             snapshot.notes.iter().all(|note| !note.contains("could not be read")),
             "{:?}",

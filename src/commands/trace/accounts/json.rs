@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::gpus;
 use hsched_lab::trace::table::{NoEntry, Read};
-use hsched_lab::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::SlurmState;
 
 /// Reads the jobs; identifies unreadable ones by job id, because line numbers of JSON mean little.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| TraceError::Other(format!("looks like JSON, but is not valid: {error}")))?;
     let Some(jobs) = value["jobs"].as_array() else {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
     Ok(found)
 }
 
-fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry> {
+fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<RecordedJob, NoEntry> {
     let state = &job["state"]["current"];
     if state
         .as_str()
@@ -41,7 +41,7 @@ fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry>
     let time = |key: &str| {
         number(&job["time"][key]).ok_or_else(|| NoEntry::Bad(format!("time.{key} is not a number")))
     };
-    usable(Recorded {
+    usable(RecordedJob {
         name: format!("{}-{}", job["name"].as_str().unwrap_or("job"), id(job)),
         arrival: time("submission")?,
         seconds: time("elapsed")?,
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn jobs_of_several_versions_are_read() {
         let read = parse(TEXT, None).expect("jobs");
-        let facts = |job: &Recorded| (job.name.clone(), job.arrival, job.seconds, job.gpus);
+        let facts = |job: &RecordedJob| (job.name.clone(), job.arrival, job.seconds, job.gpus);
         let found: Vec<_> = read.entries.iter().map(facts).collect();
         assert_eq!(found, [("train-7".into(), 1000.0, 3600.0, 2), ("array-8_3".into(), 1010.0, 60.0, 1)]);
         assert_eq!(read.skipped.into_iter().collect::<Vec<_>>(), [("no GPUs", 1), ("still waiting", 1)]);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use hsched_lab::trace::table::{self, LineCells, NoEntry, Read};
-use hsched_lab::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::{RecordedJob, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::{SlurmState, Tres, amount, time};
 
@@ -19,7 +19,7 @@ use hsched_slurm::{SlurmState, Tres, amount, time};
 ///
 /// # Errors
 /// If there is no header, or a column is missing.
-pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<RecordedJob>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
     }
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
         let arrival =
             time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is not a date: {submit:?}")))?;
         let name = cells.get(&["JobName"]).unwrap_or("job");
-        usable(Recorded {
+        usable(RecordedJob {
             name: format!("{name}-{id}"),
             arrival,
             seconds: seconds(cells)?,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{SpeedFile, SpeedFileError};
 use super::row::{PointRow, RecordRow, SourceWord, StatedRow};
-use hsched_plan::throughput::{Cache, Record, SpeedKey};
+use hsched_plan::throughput::{Cache, SpeedKey, SpeedRecord};
 
 /// One batch size, or a stated speed if `batch` is empty.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl SpeedFile {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let wrong = |source| SpeedFileError::Csv { source };
         let has_replicas = self.cache.records().any(|(key, ..)| key.gpus > 1);
-        let row_of = |(key, contributor, record): (SpeedKey, &str, &Record)| {
+        let row_of = |(key, contributor, record): (SpeedKey, &str, &SpeedRecord)| {
             rows(&key, has_replicas.then_some(key.gpus), contributor, record)
         };
         for row in self.cache.records().flat_map(row_of) {
@@ -83,7 +83,7 @@ impl SpeedFile {
     }
 }
 
-fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &Record) -> Vec<TableRow> {
+fn rows(key: &SpeedKey, gpus: Option<u32>, contributor: &str, record: &SpeedRecord) -> Vec<TableRow> {
     let blank = || TableRow {
         model: key.model.clone(),
         gpu_type: key.gpu_type.to_string(),

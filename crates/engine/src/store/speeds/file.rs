@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::row::RecordRow;
 use crate::store::names::{SPEEDS, chain, unmarked};
-use crate::store::seal::{FILE, Verdict};
+use crate::store::seal::{FILE, SealVerdict};
 use crate::store::snapshot::BY_HAND;
 use crate::store::{StateDir, StateError, random};
 use hsched_plan::throughput::Cache;
@@ -132,7 +132,9 @@ impl SpeedFile {
     ///
     /// # Errors
     /// The errors of [`Self::load`].
-    pub(in crate::store) fn load_checked(state: &Path) -> Result<(Self, Option<Verdict>), SpeedFileError> {
+    pub(in crate::store) fn load_checked(
+        state: &Path,
+    ) -> Result<(Self, Option<SealVerdict>), SpeedFileError> {
         match std::fs::read(Self::path(state)) {
             Ok(bytes) => {
                 let text = std::str::from_utf8(&bytes);
@@ -163,7 +165,7 @@ impl SpeedFile {
     /// If the text is damaged or of another schema.
     pub fn parse(text: &str) -> Result<Self, SpeedFileError> {
         let verdict = FILE.check(text.as_bytes());
-        if verdict == Verdict::Damaged {
+        if verdict == SealVerdict::Damaged {
             return Err(SpeedFileError::Checksum);
         }
         let json = |source| SpeedFileError::Json { source };
@@ -182,7 +184,7 @@ impl SpeedFile {
             Some(word) => word == BY_HAND,
             None => saves.is_none(),
         };
-        if verdict == Verdict::Unsealed && !is_unsealed {
+        if verdict == SealVerdict::Unsealed && !is_unsealed {
             return Err(SpeedFileError::NoChecksum);
         }
         let mut cache = Cache::default();

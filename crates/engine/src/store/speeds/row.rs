@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::file::SpeedFileError;
 use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Seconds, Speed};
-use hsched_plan::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
+use hsched_plan::throughput::{Aside, BatchPoint, Cache, SampleSource, SpeedKey, SpeedRecord, Stated};
 
 /// A record with its key.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ fn is_one(gpus: &u32) -> bool {
 }
 
 impl RecordRow {
-    pub(super) fn new(key: SpeedKey, contributor: &str, record: &Record) -> Self {
+    pub(super) fn new(key: SpeedKey, contributor: &str, record: &SpeedRecord) -> Self {
         Self {
             model: key.model,
             gpu_type: key.gpu_type.to_string(),
@@ -110,7 +110,7 @@ impl RecordRow {
         let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("its GPU type is invalid"))?;
         let stated =
             self.stated.as_ref().map(|row| row.stated().ok_or_else(|| wrong("its speed is invalid")));
-        let record = Record {
+        let record = SpeedRecord {
             observations: self.observations,
             stated: stated.transpose()?,
             points: self.points.iter().map(PointRow::point).collect(),
@@ -145,14 +145,14 @@ impl StatedRow {
 }
 
 impl PointRow {
-    pub(super) fn new(point: &Point) -> Self {
-        let Point { batch, seconds, variance, count, steps, seen, at, source } = *point;
+    pub(super) fn new(point: &BatchPoint) -> Self {
+        let BatchPoint { batch, seconds, variance, count, steps, seen, at, source } = *point;
         Self { batch, seconds, variance, count, steps, seen, at, source: source.into() }
     }
 
-    fn point(&self) -> Point {
+    fn point(&self) -> BatchPoint {
         let Self { batch, seconds, variance, count, steps, seen, at, source } = *self;
-        Point { batch, seconds, variance, count, steps, seen, at, source: source.into() }
+        BatchPoint { batch, seconds, variance, count, steps, seen, at, source: source.into() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs that end before their last epoch by the rules of their job files (MLF-C).
 
-use crate::replay::Early;
-use crate::replay::queue::Due;
+use crate::replay::EarlyRule;
+use crate::replay::queue::DueEvent;
 use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
@@ -18,7 +18,7 @@ impl ReplayWorld<'_> {
         let Some(early) = &self.trace.jobs[present.job].early else { return };
         let known = to_f64(early.values.len());
         if next < present.work - SAME_EPOCH && next <= known {
-            let due = Due::Epoch { job: number, generation: present.generation };
+            let due = DueEvent::Epoch { job: number, generation: present.generation };
             self.queue.push(Time(from.0 + (next - present.done) * epoch), due);
         }
     }
@@ -66,12 +66,13 @@ impl ReplayWorld<'_> {
 
     /// Returns the bracket of a job with a halving rule, and the curves so far of the others in it: jobs of
     /// one model form a sweep.
-    fn bracket_of(&self, job: usize, early: &Early) -> (u32, Vec<Vec<CurvePoint>>) {
+    fn bracket_of(&self, job: usize, early: &EarlyRule) -> (u32, Vec<Vec<CurvePoint>>) {
         let model = &self.trace.jobs[job].model.rounds.model;
         let of_sweep = |number: &usize| {
             let entry = &self.trace.jobs[*number];
-            let is_alike =
-                |candidate: &Early| candidate.stop.rule == StopRule::Halving && candidate.mode == early.mode;
+            let is_alike = |candidate: &EarlyRule| {
+                candidate.stop.rule == StopRule::Halving && candidate.mode == early.mode
+            };
             entry.early.as_ref().is_some_and(is_alike) && entry.model.rounds.model == *model
         };
         let brackets = (0..).map(|place| bracket(place, early.stop.brackets));

@@ -1,18 +1,21 @@
 //! Incidents: jobs fail, and nodes go down and return.
 
-use crate::replay::event::{Event, Kind};
-use crate::replay::world::{End, ReplayWorld};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::world::{ReleaseReason, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
 impl ReplayWorld<'_> {
     /// Lets a job fail; it is retried while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
-        self.release(number, End::Broken);
+        self.release(number, ReleaseReason::Broken);
         let Some(present) = &mut self.present[number] else { return };
         present.failures += 1;
         let entry = &self.trace.jobs[present.job];
         why.clone_into(&mut present.why);
-        self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
+        self.events.push(ReplayEvent {
+            why: why.to_owned(),
+            ..ReplayEvent::of_job(self.now, EventKind::Failed, entry.place)
+        });
         if present.failures > entry.retries {
             let why = format!("failures: {}; `retries` is {}", present.failures, entry.retries);
             self.give_up(number, why);
@@ -33,18 +36,18 @@ impl ReplayWorld<'_> {
         if self.outages[node] > 1 {
             return;
         }
-        self.events.push(Event::of_node(self.now, Kind::NodeDown, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeDown, node));
         let is_there = |model: &JobModel| {
             model.progress.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
         };
         let numbers: Vec<usize> =
             (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();
         for number in numbers {
-            self.release(number, End::Broken);
+            self.release(number, ReleaseReason::Broken);
             let Some(present) = &self.present[number] else { continue };
             let place = self.trace.jobs[present.job].place;
             let why = "its node went down".to_owned();
-            self.events.push(Event { why, ..Event::of_job(self.now, Kind::Failed, place) });
+            self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Failed, place) });
         }
         let types = self.problem.gpu_types.len();
         let worker_node = &mut self.problem.nodes[node];
@@ -58,7 +61,7 @@ impl ReplayWorld<'_> {
         if self.outages[node] > 0 {
             return;
         }
-        self.events.push(Event::of_node(self.now, Kind::NodeBack, node));
+        self.events.push(ReplayEvent::of_node(self.now, EventKind::NodeBack, node));
         let WorkerNode { gpus, up, .. } = &self.trace.problem.nodes[node];
         let worker_node = &mut self.problem.nodes[node];
         (worker_node.gpus, worker_node.up) = (gpus.clone(), up.clone());

@@ -11,14 +11,14 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, Value};
 
 use crate::replay::chance::{self, Purpose};
-use crate::replay::event::{Event, Kind};
-use crate::replay::figures::{JobRecord, Record};
+use crate::replay::event::{EventKind, ReplayEvent};
+use crate::replay::figures::{ReplayRecord, ReplayedJob};
 use crate::replay::options::{Loses, Options};
 use crate::replay::present::{MOST_IN_VAIN, Present};
-use crate::replay::queue::{Due, Queue};
+use crate::replay::queue::{DueEvent, EventQueue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Eligibility, JobModel, Placement, Problem, Progress, Slot, Stage, Taken};
+use hsched_plan::{Changed, Eligibility, HoldStage, JobModel, Placement, Problem, Progress, Slot, Taken};
 
 /// The cluster and its jobs at one time.
 pub(super) struct ReplayWorld<'a> {
@@ -29,10 +29,10 @@ pub(super) struct ReplayWorld<'a> {
     /// Whether a first start takes as long as a restart.
     pub starts_cost: bool,
     pub taken: Taken,
-    pub queue: Queue,
-    pub record: Record,
+    pub queue: EventQueue,
+    pub record: ReplayRecord,
     /// Events since they were last taken.
-    pub events: Vec<Event>,
+    pub events: Vec<ReplayEvent>,
     /// Jobs of the trace by their indices in the file.
     by_place: Vec<usize>,
     /// Jobs by their numbers in the problem.
@@ -61,7 +61,7 @@ struct Changes {
 
 /// Why a job gives up its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ReleaseReason {
     /// The policy decided it.
     Told,
     /// The job or its node failed.
@@ -78,11 +78,11 @@ impl<'a> ReplayWorld<'a> {
             now: trace.now,
             starts_cost: false,
             taken: Taken::of(&problem),
-            queue: Queue::default(),
-            record: Record {
-                jobs: vec![JobRecord::default(); trace.jobs.len()],
+            queue: EventQueue::default(),
+            record: ReplayRecord {
+                jobs: vec![ReplayedJob::default(); trace.jobs.len()],
                 in_use: vec![(trace.first_arrival().0, 0)],
-                ..Record::default()
+                ..ReplayRecord::default()
             },
             events: Vec::new(),
             by_place: behind::by_place(trace),
@@ -98,8 +98,8 @@ impl<'a> ReplayWorld<'a> {
             problem,
         };
         for outage in &options.incidents.outages {
-            world.queue.push(outage.from, Due::NodeDown { node: outage.node });
-            world.queue.push(outage.until, Due::NodeBack { node: outage.node });
+            world.queue.push(outage.from, DueEvent::NodeDown { node: outage.node });
+            world.queue.push(outage.until, DueEvent::NodeBack { node: outage.node });
         }
         world
     }
@@ -120,15 +120,15 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// Returns the earliest due event.
-    pub(super) fn next_due(&mut self) -> Option<(Time, Due)> {
+    pub(super) fn next_due(&mut self) -> Option<(Time, DueEvent)> {
         let present = &self.present;
         self.queue.next(|due| match due {
-            Due::End { job, generation }
-            | Due::Failure { job, generation }
-            | Due::Epoch { job, generation } => {
+            DueEvent::End { job, generation }
+            | DueEvent::Failure { job, generation }
+            | DueEvent::Epoch { job, generation } => {
                 present[job].as_ref().is_some_and(|present| present.generation == generation)
             }
-            Due::NodeDown { .. } | Due::NodeBack { .. } => true,
+            DueEvent::NodeDown { .. } | DueEvent::NodeBack { .. } => true,
         })
     }
 
@@ -147,7 +147,7 @@ impl<'a> ReplayWorld<'a> {
 
     /// Records the event of a round with the policy's data.
     pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
-        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
+        if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == EventKind::Round) {
             event.facts = facts;
         }
     }
@@ -183,7 +183,7 @@ impl<'a> ReplayWorld<'a> {
         self.changes.came.insert(number);
         self.count += 1;
         self.record.most_present = self.record.most_present.max(self.count);
-        self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
+        self.events.push(ReplayEvent::of_job(self.now, EventKind::Arrived, entry.place));
         if let Some(begun) = &entry.begun {
             self.problem.jobs[number].progress.started = Some(entry.arrival);
             self.record.jobs[job].started = Some(entry.arrival);
@@ -199,7 +199,7 @@ impl<'a> ReplayWorld<'a> {
         let Some(present) = &mut self.present[number] else { return };
         let progress = &mut self.problem.jobs[number].progress;
         if let Some(hold) = progress.holds.first()
-            && let Stage::Running { epoch, busy_until, .. } = hold.stage
+            && let HoldStage::Running { epoch, busy_until, .. } = hold.stage
         {
             let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
             let held = self.now.since(progress.as_of).0;
@@ -232,7 +232,7 @@ impl<'a> ReplayWorld<'a> {
         }
         let was_running = before.is_some();
         if was_running {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
         } else {
             self.settle(number);
         }
@@ -256,12 +256,12 @@ impl<'a> ReplayWorld<'a> {
             self.record.jobs[present.job].moves += 1;
         }
         let place = self.trace.jobs[present.job].place;
-        let kind = if was_running { Kind::Moved } else { Kind::Started };
-        self.events.push(Event {
+        let kind = if was_running { EventKind::Moved } else { EventKind::Started };
+        self.events.push(ReplayEvent {
             slots: placement.slots.clone(),
             restart: (restart.0 > 0.0).then_some(restart),
             why,
-            ..Event::of_job(self.now, kind, place)
+            ..ReplayEvent::of_job(self.now, kind, place)
         });
         self.hold(number, placement.slots, epoch, busy_until);
     }
@@ -270,10 +270,13 @@ impl<'a> ReplayWorld<'a> {
     pub(super) fn wait(&mut self, number: usize, why: String) {
         let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
             let Some(present) = &self.present[number] else { return };
             let place = self.trace.jobs[present.job].place;
-            self.events.push(Event { why: why.clone(), ..Event::of_job(self.now, Kind::Stopped, place) });
+            self.events.push(ReplayEvent {
+                why: why.clone(),
+                ..ReplayEvent::of_job(self.now, EventKind::Stopped, place)
+            });
         }
         if let Some(present) = &mut self.present[number] {
             present.why = why;
@@ -281,14 +284,14 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// Takes its GPUs from a job, and the progress since it last saved.
-    fn release(&mut self, number: usize, end: End) {
+    fn release(&mut self, number: usize, end: ReleaseReason) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
         let holds = std::mem::take(&mut model.progress.holds);
         let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
         self.taken.release(model, &slots);
         let Some(present) = &mut self.present[number] else { return };
-        if end == End::Broken || self.options.loses == Loses::Epoch {
+        if end == ReleaseReason::Broken || self.options.loses == Loses::Epoch {
             present.done = (present.done + SAME_EPOCH).floor();
             present.show(&mut model.progress);
         }
@@ -321,14 +324,14 @@ impl<'a> ReplayWorld<'a> {
         (record.completed, record.done, record.cut_short) = (Some(self.now), present.done, cut_short);
         record.failures = present.failures;
         let place = self.trace.jobs[present.job].place;
-        self.events.push(Event { why, ..Event::of_job(self.now, Kind::Completed, place) });
+        self.events.push(ReplayEvent { why, ..ReplayEvent::of_job(self.now, EventKind::Completed, place) });
     }
 
     /// Removes a job from the problem.
     fn leave(&mut self, number: usize, runs: bool) {
         if runs {
             let done = self.present[number].as_ref().map(|present| present.done);
-            self.release(number, End::Told);
+            self.release(number, ReleaseReason::Told);
             // Completed work counts even if a stop would lose it.
             if let (Some(present), Some(done)) = (self.present[number].as_mut(), done) {
                 present.done = present.done.max(done);
@@ -345,7 +348,7 @@ impl<'a> ReplayWorld<'a> {
     }
 
     /// Ends the replay: records the state of jobs that have not ended.
-    pub(super) fn close(mut self, why: &str) -> Record {
+    pub(super) fn close(mut self, why: &str) -> ReplayRecord {
         for number in 0..self.present.len() {
             self.settle(number);
             let Some(present) = &self.present[number] else { continue };

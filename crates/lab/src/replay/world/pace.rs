@@ -2,9 +2,9 @@
 
 use super::ReplayWorld;
 use crate::replay::chance::{self, Purpose};
-use crate::replay::queue::Due;
+use crate::replay::queue::DueEvent;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{HeldPlacement, Slot, Stage};
+use hsched_plan::{HeldPlacement, HoldStage, Slot};
 
 impl ReplayWorld<'_> {
     /// Assigns GPUs to a job without GPUs; it trains from `busy_until` on.
@@ -12,7 +12,7 @@ impl ReplayWorld<'_> {
         let model = &mut self.problem.jobs[number];
         self.taken.take(model, &slots);
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
-        let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
+        let stage = HoldStage::Running { epoch, under_way: 0.0, movable: true, busy_until };
         model.progress.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
         self.running += 1;
         self.count_gpus(i64::from(gpus));
@@ -23,7 +23,7 @@ impl ReplayWorld<'_> {
     pub(super) fn share_anew(&mut self, number: usize, other: f64) {
         self.settle(number);
         let Some(hold) = self.problem.jobs[number].progress.holds.first_mut() else { return };
-        let Stage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
+        let HoldStage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
         (hold.epoch, *epoch) = (other, other);
         let from = Time(busy_until.0.max(self.now.0));
         self.foresee(number, other, from);
@@ -34,7 +34,7 @@ impl ReplayWorld<'_> {
         let Some(present) = &mut self.present[number] else { return };
         self.generations += 1;
         present.generation = self.generations;
-        let due = Due::End { job: number, generation: present.generation };
+        let due = DueEvent::End { job: number, generation: present.generation };
         self.queue.push(from.after(Seconds((present.work - present.done) * epoch)), due);
         self.foresee_epoch(number, epoch, from);
         let Some(present) = &self.present[number] else { return };
@@ -42,7 +42,7 @@ impl ReplayWorld<'_> {
             let place = self.trace.jobs[present.job].place;
             let moves = self.problem.jobs[number].progress.moves;
             let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
-            let due = Due::Failure { job: number, generation: present.generation };
+            let due = DueEvent::Failure { job: number, generation: present.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
         }
         self.changes.other.insert(number);

@@ -2,8 +2,8 @@
 
 use super::SimulatedWorld;
 use crate::simulate::fit::FreeNode;
-use crate::simulate::incident::Change;
-use crate::simulate::submission::{Stage, Submission};
+use crate::simulate::incident::NodeChange;
+use crate::simulate::submission::{SimulatedStage, SimulatedSubmission};
 use hsched_engine::{End, Gpus};
 use hsched_model::{Availability, Node, NodeName};
 
@@ -11,15 +11,15 @@ impl SimulatedWorld {
     pub(super) fn change_nodes(&mut self) {
         for change in self.script.due(self.now) {
             match change {
-                Change::Dies(node) => {
-                    for running in self.submissions.iter_mut().filter_map(Submission::running_mut) {
+                NodeChange::Dies(node) => {
+                    for running in self.submissions.iter_mut().filter_map(SimulatedSubmission::running_mut) {
                         running.hangs |= running.gpus.0.contains_key(&node);
                     }
                     self.dead.insert(node.clone());
-                    self.script.at(self.now.after(self.site.delays.node_down), Change::Noticed(node));
+                    self.script.at(self.now.after(self.site.delays.node_down), NodeChange::Noticed(node));
                 }
-                Change::Noticed(node) => self.notice(&node),
-                Change::Returns(node) => {
+                NodeChange::Noticed(node) => self.notice(&node),
+                NodeChange::Returns(node) => {
                     self.notice(&node);
                     self.dead.remove(&node);
                     self.down.remove(&node);
@@ -36,7 +36,7 @@ impl SimulatedWorld {
         }
         for submission in &mut self.submissions {
             if submission.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
-                submission.stage = Stage::Ended { end: End::NodeFailed, at: self.now };
+                submission.stage = SimulatedStage::Ended { end: End::NodeFailed, at: self.now };
             }
         }
         self.look_soon();

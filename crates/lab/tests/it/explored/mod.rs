@@ -12,7 +12,9 @@ mod turn;
 
 use hsched_engine::{JobState, State};
 use hsched_model::{Job, Time};
-use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
+use hsched_plan::{
+    Budget, Decision, HoldStage, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot,
+};
 
 use self::graph::Graph;
 use self::moment::{ExplorerRules, Moment};
@@ -50,7 +52,9 @@ impl Policy for Ladder {
         for (job, model) in problem.jobs.iter().enumerate() {
             let below = match model.progress.holds.as_slice() {
                 [] if model.progress.is_ready() => problem.nodes.len(),
-                [hold] if matches!(hold.stage, Stage::Running { movable: true, .. }) && self.copies == 1 => {
+                [hold]
+                    if matches!(hold.stage, HoldStage::Running { movable: true, .. }) && self.copies == 1 =>
+                {
                     hold.slots.first().map_or(0, |slot| slot.node)
                 }
                 _ => 0,

@@ -6,12 +6,12 @@ use serde_json::{Value as Json, json};
 
 use super::{COUNT_LIMIT, Filling, GPU_LIMIT, JobKey, KEY, Needed};
 use crate::formats::after;
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::goals::{deadline_text, read_deadline};
 use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
-use crate::formats::reader::{Value, all};
+use crate::formats::reader::{ReaderValue, all};
 use crate::formats::sweep::scalar_json;
 use crate::{
     ErrorId, Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, StuckRule, Target, Variant,
@@ -148,7 +148,9 @@ pub(super) const KEYS: &[JobKey] = &[
         name: "losses",
         form: "list of numbers",
         help: "Loss after each epoch, in a trace: the policy hlas-p predicts from the losses of the finished epochs. Only hsched simulate uses it.",
-        read: |value, job| all(value.items().iter().map(Value::number)).map(|losses| job.losses = losses),
+        read: |value, job| {
+            all(value.items().iter().map(ReaderValue::number)).map(|losses| job.losses = losses)
+        },
         write: |job| filled_list(&job.losses),
         ..KEY
     },
@@ -242,7 +244,7 @@ pub(super) const KEYS: &[JobKey] = &[
                 needed: Needed::Yes,
                 read: |value, job| {
                     let entries = value.entries();
-                    let scalar = |(key, item): &(&str, Value<'_>)| {
+                    let scalar = |(key, item): &(&str, ReaderValue<'_>)| {
                         item.text().map(|_| ((*key).to_owned(), scalar_json(item.node())))
                     };
                     let entries = all(entries.iter().map(scalar))?;
@@ -322,7 +324,7 @@ const STOP: &[JobKey] = &[
     },
 ];
 
-fn check_sync_scale(draft: &mut Draft<'_>) {
+fn check_sync_scale(draft: &mut JobDraft<'_>) {
     let (batch, scale) = (draft.job.global_batch, draft.job.sync_scale);
     if let Some(value) =
         draft.get("sync_scale").filter(|_| draft.is_sound(&["global_batch"]) && scale > batch)
@@ -335,7 +337,7 @@ fn check_sync_scale(draft: &mut Draft<'_>) {
 }
 
 /// Reports a rule without a metric.
-fn check_stop(draft: &mut Draft<'_>) {
+fn check_stop(draft: &mut JobDraft<'_>) {
     let goes_by_metric = draft.job.stop.rule.max(draft.job.stop.when_busy) > StopRule::Epochs;
     // An invalid target is reported separately.
     let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
@@ -346,8 +348,8 @@ fn check_stop(draft: &mut Draft<'_>) {
 }
 
 /// Reads tags: a single one or a list.
-fn tags(value: &Value<'_>) -> Option<Vec<String>> {
-    let tag = |item: &Value<'_>| {
+fn tags(value: &ReaderValue<'_>) -> Option<Vec<String>> {
+    let tag = |item: &ReaderValue<'_>| {
         item.parsed(|text| {
             let wrong = || {
                 let message = format!("{} is not a tag: use letters, digits and - _ .", quoted(text));
@@ -367,7 +369,7 @@ fn tags(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 /// Reports a problem if runs are to be ordered by a metric, but none is named.
-fn check_promising(draft: &mut Draft<'_>) {
+fn check_promising(draft: &mut JobDraft<'_>) {
     let is_wrong = draft.job.promising_first && draft.get("target").is_none();
     if let Some(value) = draft.get("promising_first").filter(|_| is_wrong) {
         let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
@@ -393,7 +395,7 @@ fn mode_json(mode: GoalMode) -> Json {
 }
 
 /// Reads GPUs by node and type: `gpu01/v100: 2`.
-fn read_held(value: &Value<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
+fn read_held(value: &ReaderValue<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
     let entries = all(value.entries().into_iter().map(|(key, item)| {
         let place = key
             .split_once('/')

@@ -3,12 +3,12 @@
 use serde_json::{Value as Json, json};
 
 use super::{COUNT_LIMIT, GPU_LIMIT, JobKey, KEY};
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::gpus::{by_type, read_types};
 use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
-use crate::formats::reader::Value;
-use crate::formats::yaml::Kind;
+use crate::formats::reader::ReaderValue;
+use crate::formats::yaml::ValueKind;
 use crate::{ErrorId, GpuType, Precision};
 
 pub(super) const KEYS: &[JobKey] = &[
@@ -120,8 +120,8 @@ pub(super) const KEYS: &[JobKey] = &[
 ];
 
 /// Reads the number of GPUs; for `v100:2`, as in a request to Slurm, the error names the corresponding keys.
-fn read_gpus(value: &Value<'_>) -> Option<u32> {
-    if let Kind::Scalar { text, .. } = &value.node().kind
+fn read_gpus(value: &ReaderValue<'_>) -> Option<u32> {
+    if let ValueKind::Scalar { text, .. } = &value.node().kind
         && let Some((name, count)) = text.rsplit_once(':')
         && let (Some(gpu_type), Ok(count)) = (GpuType::new(name), count.parse::<u32>())
     {
@@ -133,7 +133,7 @@ fn read_gpus(value: &Value<'_>) -> Option<u32> {
     value.whole_u32(1..=GPU_LIMIT)
 }
 
-fn check_range(draft: &mut Draft<'_>) {
+fn check_range(draft: &mut JobDraft<'_>) {
     let min = draft.job.min_gpus;
     if let Some((max, value)) = draft.job.max_gpus.zip(draft.get("max_gpus"))
         && min > max
@@ -143,7 +143,7 @@ fn check_range(draft: &mut Draft<'_>) {
 }
 
 /// Fixes the number of GPUs if it stands alone, and checks it against a range otherwise.
-fn settle_gpus(draft: &mut Draft<'_>) {
+fn settle_gpus(draft: &mut JobDraft<'_>) {
     let Some((gpus, value)) = draft.job.gpus.zip(draft.get("gpus")) else { return };
     let (min, max) = (draft.job.min_gpus, draft.job.max_gpus);
     if gpus < min {
@@ -157,7 +157,7 @@ fn settle_gpus(draft: &mut Draft<'_>) {
     }
 }
 
-fn check_batches(draft: &mut Draft<'_>) {
+fn check_batches(draft: &mut JobDraft<'_>) {
     if !draft.is_sound(&["global_batch", "batch_quantum"]) {
         return;
     }

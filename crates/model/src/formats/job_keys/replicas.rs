@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use super::{GPU_LIMIT, JobKey, KEY};
 use crate::catalogue::{Recognised, recognise};
-use crate::formats::draft::Draft;
+use crate::formats::draft::JobDraft;
 use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
 use crate::formats::problem::ValueError;
-use crate::formats::reader::Value;
+use crate::formats::reader::ReaderValue;
 use crate::formats::size::parse_size;
 use crate::number::to_f64;
 use crate::{ByType, ErrorId, GpuType, Job, Replica, Sharing};
@@ -111,7 +111,10 @@ fn is_told(job: &Job) -> bool {
     job.replica.is_some() || job.min_replicas != 1
 }
 
-fn read_by_type<T>(value: &Value<'_>, read: impl Fn(&Value<'_>) -> Option<T>) -> Option<ByType<T>> {
+fn read_by_type<T>(
+    value: &ReaderValue<'_>,
+    read: impl Fn(&ReaderValue<'_>) -> Option<T>,
+) -> Option<ByType<T>> {
     if !value.is_map() {
         return read(value).map(ByType::All);
     }
@@ -132,7 +135,7 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
 
 /// Refuses keys that count single GPUs, replicas of several slices, and efficiencies for types without a
 /// size.
-fn check_replica(draft: &mut Draft<'_>) {
+fn check_replica(draft: &mut JobDraft<'_>) {
     let Some(replica) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
         if let Some(value) = draft.get(key) {
@@ -164,7 +167,7 @@ fn check_replica(draft: &mut Draft<'_>) {
 
 /// Refuses a replica without a size, with a suggestion if its memory is known, and sizes whose memory is too
 /// small.
-fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
+fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &ReaderValue<'_>) {
     let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
     let job = &draft.job;
     let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).collect::<BTreeSet<&GpuType>>();
@@ -201,7 +204,7 @@ fn check_memory(draft: &Draft<'_>, replica: &Replica, value: &Value<'_>) {
     }
 }
 
-fn settle_least(draft: &mut Draft<'_>) {
+fn settle_least(draft: &mut JobDraft<'_>) {
     let Some(value) = draft.get("min_replicas") else { return };
     let (least, quanta) = (draft.job.min_replicas, draft.job.global_batch / draft.job.batch_quantum);
     if draft.is_sound(&["global_batch", "batch_quantum", "min_replicas"]) && u64::from(least) > quanta {
@@ -215,7 +218,7 @@ fn settle_least(draft: &mut Draft<'_>) {
     }
 }
 
-fn settle_most(draft: &mut Draft<'_>) {
+fn settle_most(draft: &mut JobDraft<'_>) {
     let Some((most, value)) = draft.job.max_replicas.zip(draft.get("max_replicas")) else { return };
     let least = draft.job.min_replicas;
     if least > most {
@@ -230,7 +233,7 @@ fn settle_most(draft: &mut Draft<'_>) {
 }
 
 /// Reports a GPU-counting key of a job without `replica` that contradicts the corresponding key for replicas.
-fn same_as_gpus(draft: &Draft<'_>, key: &str, size: u32, replicas: u32) {
+fn same_as_gpus(draft: &JobDraft<'_>, key: &str, size: u32, replicas: u32) {
     if let Some(value) = draft.get(key).filter(|_| size != replicas) {
         let message = format!("{size} does not match the number of replicas, {replicas}, of one GPU each");
         value.report(ValueError::new(message).id(ErrorId::Replicas));

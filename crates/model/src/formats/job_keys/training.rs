@@ -9,7 +9,7 @@ use crate::formats::job_yaml::megabytes;
 use crate::formats::jobs::label;
 use crate::formats::launch::{path, read_command};
 use crate::formats::problem::ValueError;
-use crate::formats::reader::Value;
+use crate::formats::reader::ReaderValue;
 use crate::{Bytes, ErrorId, JobName};
 
 /// Largest model: 2^53 bytes, the largest range in which a double represents every integer.
@@ -117,7 +117,7 @@ pub(super) const KEYS: &[JobKey] = &[
     },
 ];
 
-fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
+fn read_model_size(value: &ReaderValue<'_>) -> Option<Bytes> {
     let size = value.bytes()?;
     if size.0 > MODEL_LIMIT {
         value.report(

@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 
 use super::super::problem::ValueError;
-use super::Value;
+use super::ReaderValue;
 use crate::ErrorId;
 
 /// A map with known keys.
 pub(in crate::formats) struct Fields<'a> {
-    pub(super) map: Value<'a>,
-    pub(super) values: BTreeMap<&'a str, Value<'a>>,
+    pub(super) map: ReaderValue<'a>,
+    pub(super) values: BTreeMap<&'a str, ReaderValue<'a>>,
 }
 
 impl<'a> Fields<'a> {
     /// Returns the map with these fields.
-    pub(in crate::formats) fn map(&self) -> &Value<'a> {
+    pub(in crate::formats) fn map(&self) -> &ReaderValue<'a> {
         &self.map
     }
 
     /// Returns the value of a key.
-    pub(in crate::formats) fn get(&self, key: &str) -> Option<&Value<'a>> {
+    pub(in crate::formats) fn get(&self, key: &str) -> Option<&ReaderValue<'a>> {
         self.values.get(key)
     }
 
     /// Returns the value of a key, and reports it if it is missing.
-    pub(in crate::formats) fn required(&self, key: &str) -> Option<&Value<'a>> {
+    pub(in crate::formats) fn required(&self, key: &str) -> Option<&ReaderValue<'a>> {
         let value = self.get(key);
         // A value that is not a map has already been reported.
         if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
         &self,
         key: &str,
         default: T,
-        read: impl FnOnce(&Value<'a>) -> Option<T>,
+        read: impl FnOnce(&ReaderValue<'a>) -> Option<T>,
     ) -> Option<T> {
         self.get(key).map_or(Some(default), read)
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::super::launch::{one_line, variable};
 use super::super::problem::{ValueError, quoted};
-use super::super::reader::Value;
+use super::super::reader::ReaderValue;
 use super::super::search::Values;
-use super::super::yaml::{Kind, YamlNode};
-use super::{Axis, Sweep, VITAL, inner, name_part, text};
+use super::super::yaml::{ValueKind, YamlNode};
+use super::{SweepKey, SweepKeys, VITAL, inner, name_part, text};
 use crate::{ErrorId, JobName};
 
 /// Reports a search without ranges to draw from.
-pub(super) fn report_idle(search: &Value<'_>) {
+pub(super) fn report_idle(search: &ReaderValue<'_>) {
     search.report(
         ValueError::new("needs a sweep")
             .id(ErrorId::SearchRange)
@@ -20,14 +20,14 @@ pub(super) fn report_idle(search: &Value<'_>) {
 }
 
 /// Reports a sweep or a search in a file for trials.
-pub(super) fn report_chosen(value: &Value<'_>) {
+pub(super) fn report_chosen(value: &ReaderValue<'_>) {
     let error = ValueError::new("is not for trials: the optimiser chooses the values");
     value.report(error.hint("remove it from this file"));
 }
 
 /// Reads a sweep; a key without valid values gets a placeholder value, so that its placeholders cause no
 /// further problems.
-pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
+pub(super) fn read_sweep(value: &ReaderValue<'_>) -> SweepKeys {
     let entries = value.entries();
     if entries.is_empty() && (value.is_map() || value.is_nothing()) {
         value.report(
@@ -51,12 +51,14 @@ pub(super) fn read_sweep(value: &Value<'_>) -> Sweep {
             (!values.is_empty()).then(|| Values::List(values.into()))
         };
         is_sound &= values.is_some();
-        let stand_in =
-            || YamlNode { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
+        let stand_in = || YamlNode {
+            line: list.line(),
+            kind: ValueKind::Scalar { text: "1".to_owned(), quoted: false },
+        };
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
-        axes.push(Axis { key: key.to_owned(), variable, values });
+        axes.push(SweepKey { key: key.to_owned(), variable, values });
     }
-    Sweep { axes, search: None, trial: None, is_sound }
+    SweepKeys { axes, search: None, trial: None, is_sound }
 }
 
 pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
@@ -80,8 +82,8 @@ pub(super) fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(
 }
 
 /// Returns the valid values of a list, and whether all are valid.
-fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
-    if let Kind::Scalar { text, .. } = &list.node().kind {
+fn read_values(list: &ReaderValue<'_>) -> (Vec<YamlNode>, bool) {
+    if let ValueKind::Scalar { text, .. } = &list.node().kind {
         let error = ValueError::new(format!("must be a list, got {}", quoted(text))).id(ErrorId::SweepValues);
         list.report(error.hint(format!("write [{text}]")));
         return (Vec::new(), false);
@@ -120,9 +122,9 @@ fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
 /// Returns the name of a job with a sweep if it and the names of its variants are valid; reports why not.
 ///
 /// A missing or non-text name is reported by the reader of the job.
-pub(super) fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
+pub(super) fn base_name<'a>(job: &ReaderValue<'a>, sweep: &SweepKeys) -> Option<&'a str> {
     let value = inner(job, "name")?;
-    let Kind::Scalar { text: base, .. } = &value.node().kind else { return None };
+    let ValueKind::Scalar { text: base, .. } = &value.node().kind else { return None };
     JobName::new(base).ok()?;
     let longest = sweep.axes.iter().filter_map(|axis| match &axis.values {
         Values::List(values) => {

@@ -1,7 +1,7 @@
 //! Brings jobs on several nodes together on one node if that saves more than the moves cost.
 
 use crate::kit::floor::Floor;
-use crate::{Placement, Problem, Sharing, Slot, Stage, cost};
+use crate::{HoldStage, Placement, Problem, Sharing, Slot, cost};
 
 /// Maximum number of nodes tried for one job, those with the most free GPUs.
 const NODES_TRIED: usize = 16;
@@ -28,7 +28,7 @@ impl Repacking {
 }
 
 /// A way to bring one job together.
-struct Gathering {
+struct RepackOption {
     node: usize,
     /// Jobs that make room, with their new nodes.
     evicted: Vec<(usize, usize)>,
@@ -102,14 +102,14 @@ impl Floor {
         job: usize,
         chosen: &[(usize, Placement)],
         repacking: Repacking,
-    ) -> Option<Gathering> {
+    ) -> Option<RepackOption> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
         let count_on = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
         let moves = |job: usize| u32::from(!chosen.iter().any(|(moved, _)| *moved == job));
         let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
-        let mut best: Option<Gathering> = None;
+        let mut best: Option<RepackOption> = None;
         for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
             if self.size[node][gpu_type] < count {
                 continue;
@@ -121,7 +121,7 @@ impl Floor {
             let Some(evicted) = self.evictions(job, node, gpu_type, missing) else { continue };
             let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
             if best.as_ref().is_none_or(|best| moves < best.moves) {
-                best = Some(Gathering { node, evicted, moves });
+                best = Some(RepackOption { node, evicted, moves });
             }
         }
         best
@@ -168,7 +168,7 @@ impl Floor {
         &mut self,
         problem: &Problem,
         job: usize,
-        found: Gathering,
+        found: RepackOption,
         chosen: &mut Vec<(usize, Placement)>,
     ) {
         let Some((gpu_type, count)) = self.one_type(self.held(job)) else { return };
@@ -203,5 +203,5 @@ fn needed(problem: &Problem, job: usize, moves: u32) -> f64 {
 /// Returns whether a job may be stopped and moved.
 fn is_movable(problem: &Problem, job: usize) -> bool {
     let mut running = problem.jobs[job].progress.running();
-    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
+    running.all(|hold| matches!(hold.stage, HoldStage::Running { movable: true, .. }))
 }

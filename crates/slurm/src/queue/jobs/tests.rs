@@ -13,7 +13,7 @@ fn cluster() -> Cluster {
 }
 
 fn read(text: &str) -> (Vec<QueueJob>, Vec<String>) {
-    let look = Look { at: Time(time::unix("2026-11-22T12:00:00").expect("a date")), user: "me" };
+    let look = QueueLook { at: Time(time::unix("2026-11-22T12:00:00").expect("a date")), user: "me" };
     parse(&text.replace('|', "\u{1f}").replace('\n', "\u{1e}\n"), &cluster(), look).expect("readable")
 }
 
