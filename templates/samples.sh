@@ -26,14 +26,15 @@ hs_sample_node() {
   exec {hs_alive}>&- >/dev/null 2>&1
   set +u
   umask 077
-  local word interval=60 slice name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
+  local word interval=60 slice slots='' name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
   local -A rank_of=() cpu=() state=() main=() use=() memory=() power=()
   if [[ $HSCHED_SAMPLE_S =~ ^[1-9][0-9]{0,4}$ ]]; then interval=$HSCHED_SAMPLE_S; fi
   slice=$((interval < 5 ? 1 : 5))
   [[ $name =~ ^[A-Za-z0-9._-]+$ ]] || name=node-$hs_node
   file=$hs_report_dir/samples/$name.jsonl
   ticks=$(getconf CLK_TCK)
-  printf '{"schema": "hsched.samples/1", "node": "%s", "interval_s": %d}\n' "$name" "$interval" >>"$file" || exit
+  if [[ $HSCHED_SLOTS =~ ^[1-9][0-9]?$ ]]; then slots=", \"slots\": $HSCHED_SLOTS"; fi
+  printf '{"schema": "hsched.samples/1", "node": "%s", "interval_s": %d%s}\n' "$name" "$interval" "$slots" >>"$file" || exit
   hs_open_gpus
   while :; do
     read -r -t "$slice" word

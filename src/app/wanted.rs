@@ -157,8 +157,8 @@ mod tests {
         let found = wanted(&jobs(", replica: {gpus: {t4: 4, v100: 2}}"), &types, &Cache::default(), true);
         let sizes: Vec<(&str, u32)> = found
             .iter()
-            .filter(|own| own.job.name.as_str() == "a")
-            .map(|own| (own.gpu_type.as_str(), own.key().gpus))
+            .filter(|missing_speed| missing_speed.job.name.as_str() == "a")
+            .map(|missing_speed| (missing_speed.gpu_type.as_str(), missing_speed.key().gpus))
             .collect();
         assert_eq!(sizes, [("t4", 4), ("v100", 2)]);
         let probe = found[0].probe(100, Seconds(60.0), Path::new("/state")).expect("a job");

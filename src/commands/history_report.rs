@@ -76,7 +76,10 @@ fn run(rows: &[HistoryRow], now: Time, timeline: &mut Timeline) -> ReportRun {
                 .collect();
             let count = f64::from(submission.gpus.total());
             in_use.change(start.0, count);
-            in_use.change(until, -count);
+            // What runs holds its GPUs beyond what is shown.
+            if submission.ended.is_some() {
+                in_use.change(until, -count);
+            }
             if std::mem::take(&mut waits) {
                 queue.change(start.0, -1.0);
             }

@@ -22,10 +22,8 @@ pub(super) fn when_report(
             option(name, estimate, queues, chosen.is_some_and(|id| id == estimate.id()))
         };
         report.options.extend(estimated.list.iter().map(option));
-        report.notes.extend(estimated.notes.iter().map(|note| format!("{name}: {note}")));
-        if estimated.list.is_empty() {
-            report.notes.extend(estimated.reason().map(|reason| format!("{name}: {reason}")));
-        }
+        report.notes.extend(estimated.reason().map(|reason| format!("{name}: {reason}")));
+        report.notes.extend(estimated.notes.iter().cloned());
     }
     report
 }
@@ -44,6 +42,7 @@ fn option(job: &str, estimate: &OptionEstimate, queues: &[ClusterQueue], chosen:
         chosen,
         start_s: estimate.start.forecast().map(|forecast| three(&forecast.start)),
         finish_s: estimate.done.as_ref().map(three),
+        mean_finish_s: estimate.done.as_ref().map(|done| done.mean.0),
         cost: option.cost.map(|cost| cost.hours),
         cost_unit: option.cost.map(|cost| cost.unit.word().to_owned()),
     }

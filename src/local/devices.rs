@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::probe::{self, Facts};
 use hsched_engine::SubmissionKey;
-use hsched_engine::pool::{MemberId, Start};
+use hsched_engine::pool::{MemberId, SubmissionStart};
 use hsched_model::{
     Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
@@ -54,7 +54,7 @@ impl Lease {
 
 impl Lease {
     /// Returns the devices on which a submission is started.
-    pub(super) fn of(start: &Start) -> Self {
+    pub(super) fn of(start: &SubmissionStart) -> Self {
         let (cpus, memory) = start.needs;
         Self { devices: start.devices.clone(), needs: RankNeeds { cpus, memory }, beside: Vec::new() }
     }

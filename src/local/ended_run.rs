@@ -124,7 +124,7 @@ pub(super) fn left_behind(
     let is_done = reports::all_returned(&folder, attempt.ranks.len());
     let is_done = is_done.map_err(|source| LiveError::Reports { folder, source })?;
     let end = if is_done { End::Completed } else { End::Interrupted };
-    let queue_state = QueueState::Ended { end, at: Some(at) };
+    let queue_state = QueueState::Ended { end, at: Some(at), since: None };
     let job_id = attempt.job_id.unwrap_or(JobId(0));
     Ok(Sighting { of, job_id, submit_time: None, state: queue_state, reason: None })
 }

@@ -8,7 +8,9 @@ use crate::local::devices::{Device, Devices, Lease};
 use crate::local::ended_run::left_behind;
 use crate::local::world::{in_use, member_of};
 use hsched_engine::live::LiveError;
-use hsched_engine::pool::{Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, Start};
+use hsched_engine::pool::{
+    Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, SubmissionStart,
+};
 use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{Answer, QueueState, Sighting, State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Seconds, Time, Usage};
@@ -171,7 +173,9 @@ impl OtherMembers {
             PoolSighting::Ordered => seen(own_id, running(None)),
             PoolSighting::Running { since, .. } => seen(own_id, running(since)),
             PoolSighting::Refused(answer) => seen(own_id, QueueState::NotStarted(answer)),
-            PoolSighting::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
+            PoolSighting::Ended { end, at } => {
+                seen(own_id, QueueState::Ended { end, at: Some(at), since: None })
+            }
             // Its script may have recorded its end under the process id of its guard.
             PoolSighting::NeverStarted | PoolSighting::Lost => {
                 let unnumbered = SubmissionRecord { job_id: None, ..attempt.clone() };
@@ -195,7 +199,7 @@ impl OtherMembers {
         of: &SubmissionKey,
         ranks: &[PlacedRank],
         needs: RankNeeds,
-        mut start: Start,
+        mut start: SubmissionStart,
     ) -> Result<JobId, Answer> {
         let failed = |message: String| Answer::Unreachable { message };
         let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));

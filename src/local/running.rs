@@ -21,7 +21,7 @@ use nix::sys::inotify::WatchDescriptor;
 use crate::local::gate::Gate;
 use crate::local::guard::{GO, GuardOrder, KILL, STOP};
 use crate::local::wake::Wake;
-use hsched_engine::pool::Start;
+use hsched_engine::pool::SubmissionStart;
 use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -168,7 +168,7 @@ impl LocalSubmission {
     pub(super) fn new(
         guarded: Guarded,
         since: Time,
-        start: &Start,
+        start: &SubmissionStart,
         epochs: u64,
         step: SubmissionStep,
     ) -> Self {

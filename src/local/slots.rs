@@ -145,6 +145,12 @@ impl Devices {
         self.others_of(place).all(|other| !lease.devices.contains(other))
     }
 
+    /// Returns the number of slots of a lease's GPUs, if other jobs may have some of them.
+    pub(super) fn slots(&self, lease: &Lease) -> Option<usize> {
+        let others = lease.devices.iter().map(|place| self.others_of(place).count()).max()?;
+        (others > 0 && lease.beside.is_empty()).then_some(others + 1)
+    }
+
     /// Returns the slots of a lease's GPUs that are not part of the lease.
     pub(super) fn siblings(&self, lease: &Lease) -> Vec<DeviceIndex> {
         lease.devices.iter().flat_map(|place| self.others_of(place)).cloned().collect()

@@ -9,7 +9,7 @@ use crate::local::gate::Gate;
 use crate::local::guard::GuardOrder;
 use crate::local::running::{Guarded, LocalSubmission, SubmissionStep, Surroundings, work};
 use crate::local::world::{LocalWorld, in_use};
-use hsched_engine::pool::Start;
+use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::laid_by_another;
 use hsched_engine::{Answer, Gpus, PlannedSubmission, Run, SubmissionKey, named_ranks};
@@ -43,7 +43,11 @@ impl LocalWorld<'_> {
 
     /// Returns the start of a submission of the prepared run, without its devices, and the text of its
     /// script.
-    pub(super) fn describe(&self, run: &Run, intent: &PlannedSubmission) -> Result<(Start, String), Answer> {
+    pub(super) fn describe(
+        &self,
+        run: &Run,
+        intent: &PlannedSubmission,
+    ) -> Result<(SubmissionStart, String), Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
         let script = prepared.and_then(|(_, scripts)| Some((scripts.path(&of), scripts.script(&of)?)));
@@ -51,7 +55,7 @@ impl LocalWorld<'_> {
             return Err(Answer::Refused { message: "its script was not written".into() });
         };
         let text = script.text.clone().map_err(|message| Answer::Refused { message })?;
-        let start = Start {
+        let start = SubmissionStart {
             script: path,
             workdir: script.workdir.clone(),
             output: script.output(),
@@ -66,7 +70,7 @@ impl LocalWorld<'_> {
     }
 
     /// Creates the folder for the reports of a submission.
-    fn make_folder(&self, of: &SubmissionKey, start: &Start) -> Result<PathBuf, Answer> {
+    fn make_folder(&self, of: &SubmissionKey, start: &SubmissionStart) -> Result<PathBuf, Answer> {
         let folder = self.directory.make_report_folder(&of.run, &of.name());
         let folder = folder.map_err(|error| Answer::Unreachable { message: error.in_one_line() })?;
         match laid_by_another(&start.output) {
@@ -77,7 +81,12 @@ impl LocalWorld<'_> {
 
     /// Starts a submission on the devices that another member has chosen for it. `work` is the work of its
     /// script.
-    pub(super) fn begin(&mut self, of: &SubmissionKey, start: &Start, work: String) -> Result<JobId, Answer> {
+    pub(super) fn begin(
+        &mut self,
+        of: &SubmissionKey,
+        start: &SubmissionStart,
+        work: String,
+    ) -> Result<JobId, Answer> {
         self.begin_on(Lease::of(start), of, start, work)
     }
 
@@ -85,7 +94,7 @@ impl LocalWorld<'_> {
         &mut self,
         lease: Lease,
         of: &SubmissionKey,
-        start: &Start,
+        start: &SubmissionStart,
         work: String,
     ) -> Result<JobId, Answer> {
         let folder = self.make_folder(of, start)?;
@@ -96,7 +105,7 @@ impl LocalWorld<'_> {
         after.extend(self.devices.in_the_way(&lease));
         let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
         let (mark, is_held) = (self.mark(of), !after.is_empty());
-        let Start { script, workdir, output, .. } = start.clone();
+        let SubmissionStart { script, workdir, output, .. } = start.clone();
         let order = GuardOrder { script, workdir, mark, farewell, is_held };
         let gate = Gate::new(&folder, lease.devices.len());
         let variables = self.variables(start.threads, &lease, &gate);
@@ -131,7 +140,8 @@ impl LocalWorld<'_> {
         let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
         // A path that is not UTF-8 cannot be passed in a variable.
         let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
+        let slots = self.devices.slots(lease).map(|count| ("HSCHED_SLOTS", count.to_string()));
         let lease = ("HSCHED_LEASE", self.devices.words(lease));
-        threads.into_iter().chain(gate).chain([lease]).collect()
+        threads.into_iter().chain(gate).chain(slots).chain([lease]).collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::local::parking::Parked;
 use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
 use crate::probe;
-use hsched_engine::pool::Start;
+use hsched_engine::pool::SubmissionStart;
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{End, SubmissionKey};
@@ -76,7 +76,7 @@ impl LocalWorld<'_> {
         &mut self,
         of: &SubmissionKey,
         origin: &SubmissionKey,
-        start: &Start,
+        start: &SubmissionStart,
     ) -> io::Result<JobId> {
         let root = &self.site.site.state;
         let [folder, before] = [of, origin].map(|key| report_folder(root, &key.run, &key.name()));

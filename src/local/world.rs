@@ -237,7 +237,9 @@ impl<'a> LocalWorld<'a> {
         let of = attempt.key(job);
         if let Some(running) = self.running.get(&of) {
             let queue_state = match (&running.ended, &running.step) {
-                (Some((end, at)), _) => QueueState::Ended { end: end.clone(), at: Some(*at) },
+                (Some((end, at)), _) => {
+                    QueueState::Ended { end: end.clone(), at: Some(*at), since: Some(running.since) }
+                }
                 (None, SubmissionStep::Held { after }) if self.waits_for_slots(after) => QueueState::Pending,
                 (None, _) => {
                     QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }

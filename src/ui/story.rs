@@ -214,7 +214,7 @@ impl Story {
                     events.iter().any(|event| matches!(event, Event::Answer { of, .. } if of == key))
                 };
                 let open = run.submissions.iter().filter(|intent| !is_answered(&run.key(intent)));
-                open.map(|intent| planned(run, intent, state)).collect()
+                open.map(|intent| planned(run, intent, state, self.backend)).collect()
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
                 let tracked = state.find(job);
@@ -357,13 +357,17 @@ pub(super) fn line(job: &JobName, topic: StoryTopic, text: String) -> StoryLine 
     StoryLine { at: None, job: Some(job.clone()), topic, text }
 }
 
-/// Returns the line of a job that is about to be submitted.
-fn planned(run: &Run, intent: &PlannedSubmission, state: &State) -> StoryLine {
+/// Returns the line of a job that is about to be submitted, or started.
+fn planned(run: &Run, intent: &PlannedSubmission, state: &State, backend: BackendKind) -> StoryLine {
     let (gpus, name) = (run.gpus(intent), &run.jobs[intent.job].name);
     let is_unmeasured = state.find(name).is_some_and(|job| job.unmeasured);
     let prediction = prediction(Seconds(intent.placement.epoch.total()), is_unmeasured);
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
-    line(name, StoryTopic::Submission, format!("to be submitted on {gpus}; {prediction}{clause}"))
+    let verb = match backend {
+        BackendKind::Queue => "submitted",
+        BackendKind::Devices => "started",
+    };
+    line(name, StoryTopic::Submission, format!("to be {verb} on {gpus}; {prediction}{clause}"))
 }
 
 /// Returns one line for all nodes that were lost in the same way and for the same reason, and one for all

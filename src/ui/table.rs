@@ -15,6 +15,8 @@ const GAP: usize = 2;
 /// Indent of notes below rows.
 const NOTE: &str = "  ";
 
+/// Maximum length of words that are not names, such as states and GPU types.
+const SHORT: usize = 12;
 /// Minimum width of columns.
 const NARROWEST: usize = 6;
 
@@ -140,13 +142,19 @@ impl Table {
             self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
         let words: Vec<usize> = words.collect();
-        // Names are shortened in the middle before numbers lose a digit.
+        // Names are shortened in the middle before short words such as states, and those before numbers lose a digit.
+        let least_of = |may_lose: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            (0..words.len())
+                .map(|place| if may_lose(place) { headings[place] } else { words[place] })
+                .collect()
+        };
         let is_text = |place: usize| self.headings[place].1 == Align::Left;
-        let names = (0..words.len()).map(|place| if is_text(place) { headings[place] } else { words[place] });
-        let names: Vec<usize> = names.collect();
-        for least in std::iter::once(words).chain(cuts.then_some(names)).chain(cuts.then_some(headings)) {
+        let names = least_of(&|place| is_text(place) && words[place] > SHORT);
+        let texts = least_of(&is_text);
+        let stages = [words, names, texts, headings];
+        for least in stages.iter().take(if cuts { stages.len() } else { 1 }) {
             while widths.iter().sum::<usize>() > room {
-                let wider = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
+                let wider = widths.iter_mut().zip(least).filter(|(width, least)| **width > **least);
                 match wider.max_by_key(|(width, _)| **width) {
                     Some((widest, _)) => *widest -= 1,
                     None => break,
@@ -184,6 +192,18 @@ mod tests {
         );
         let text = table.render(60, false);
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn names_lose_their_middle_before_states_do() {
+        let mut table = Table::new(&[("JOB", Align::Left), ("STATE", Align::Left), ("HOURS", Align::Right)]);
+        table.row(["bert-large-squad-0137", "completed", "1234.56"].map(str::to_owned));
+        assert_eq!(
+            table.render(32, false),
+            "JOB           STATE        HOURS\nbert…quad-0137  completed  1234.56\n"
+        );
+        let narrow = table.render(24, false);
+        assert!(narrow.contains("1234.56") && !narrow.contains("completed"), "{narrow}");
     }
 
     #[test]

@@ -24,21 +24,28 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** Returns a duration in at most two units. */
+/** Returns a duration in at most two units, as hsched prints it. */
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   const size = Math.abs(seconds), sign = seconds < 0 ? "−" : "";
-  if (size < 10) return `${sign}${+size.toFixed(2)} s`;
-  if (size < 600) return `${sign}${+size.toFixed(1)} s`;
-  const minutes = Math.round(size / 60), hours = Math.floor(minutes / 60), days = Math.floor(hours / 24);
-  if (days > 0) return `${sign}${days} d ${hours % 24} h`;
-  return hours > 0 ? `${sign}${hours} h ${minutes % 60} min` : `${sign}${minutes} min`;
+  if (size < 9.995) return `${sign}${+size.toFixed(2)} s`;
+  if (size < 599.95) return `${sign}${size.toFixed(1)} s`;
+  const whole = Math.round(size), two = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (whole >= 86400) return `${sign}${Math.floor(whole / 86400)} d ${two((whole / 3600) % 24)} h`;
+  return whole >= 3600 ? `${sign}${Math.floor(whole / 3600)} h ${two((whole / 60) % 60)} min` : `${sign}${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
 }
 
 const number = (value, digits = 3) =>
   value === null || value === undefined ? "–" : String(+value.toPrecision(digits));
 const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+/** Returns a name of at most so many letters, without its middle where it is longer: names of one family differ at their ends. */
+function shortened(name, most) {
+  if (name.length <= most) return name;
+  const head = Math.floor(most / 3);
+  return `${name.slice(0, head)}…${name.slice(name.length - Math.max(most - head - 1, 1))}`;
+}
 
 /** Returns a time of the report in words: a date, or the time since the beginning. */
 function moment(seconds) {
@@ -56,7 +63,7 @@ function roundTicks(low, high, count, isWhole) {
   return ticks;
 }
 
-const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
+const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 259200, 432000, 604800, 1209600, 2592000, 7776000, 31536000];
 
 /** Returns times for an axis, each with its text: moments by the report's clock, or lengths of time. */
 function timeTicks(low, high, count, isLength) {
@@ -77,11 +84,12 @@ function dateText(at, step) {
   return step < 86400 && time !== "00:00" ? time : date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
+/** Returns a length of time in the largest unit that a step has. */
 function plain(at, step) {
   if (at === 0) return "0";
   if (step >= 86400) return `${+(at / 86400).toFixed(1)} d`;
   if (step >= 3600) return `${+(at / 3600).toFixed(1)} h`;
-  return step >= 60 ? `${+(at / 60).toFixed(1)} min` : `${at} s`;
+  return step >= 60 ? `${+(at / 60).toFixed(1)} min` : `${+at.toPrecision(3)} s`;
 }
 
 /** Adds a section with a heading to the page, and returns it. */
@@ -93,15 +101,19 @@ function section(title, ...notes) {
   return own;
 }
 
-/** Returns a table in a box that scrolls; a column is `[heading, of(row), isText]`, `mark` names the class of a row. */
+/** Returns a table below its caption, in a box that scrolls; a column is `[heading, of(row), isText]`, `mark` names the class of a row. */
 function table(caption, columns, rows, mark = () => null) {
   const head = columns.map(([heading, , text]) => element("th", { scope: "col", class: text ? "text" : null }, heading));
   const line = (row) => element("tr", { class: mark(row) }, ...columns.map(([, of, text], place) => place === 0
     ? element("th", { scope: "row", class: text ? "text" : null }, String(of(row)))
     : element("td", { class: text ? "text" : null }, String(of(row)))));
-  const own = element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)),
-    element("tbody", {}, ...rows.map(line)));
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, own);
+  return scrolled(caption, element("tr", {}, ...head), element("tbody", {}, ...rows.map(line)));
+}
+
+/** Returns the parts of a table as one that scrolls by itself where it is wider than the page. */
+function scrolled(caption, head, body) {
+  const own = element("table", { "aria-label": caption }, element("thead", {}, head), body);
+  return element("div", {}, element("p", { class: "note" }, caption), element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, own));
 }
 
 /** Calls `draw(width)` now and whenever the width of an element changes. */

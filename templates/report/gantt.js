@@ -44,9 +44,7 @@ function gantt(parent, run, [begin, end], choose) {
       picture.append(shape("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
       if (y - lastLabel >= 12) {
         lastLabel = y;
-        const most = Math.floor(left() / 7);
-        const text = `${gpu.node} ${gpu.type}`;
-        picture.append(shape("text", { class: "soft", x: 0, y: y + 11 }, text.length > most ? text.slice(0, most - 1) + "…" : text));
+        picture.append(shape("text", { class: "soft", x: 0, y: y + 11 }, shortened(`${gpu.node} ${gpu.type}`, Math.floor(left() / 7))));
       }
     });
     const bars = shape("g", { "clip-path": "url(#inside)" });
@@ -73,9 +71,9 @@ function gantt(parent, run, [begin, end], choose) {
   function bar(job, x, y, wide, tall, restart) {
     const parts = [shape("rect", { class: job === chosen ? "bar on" : "bar", x, y: y + 0.5, width: wide, height: Math.max(tall - 1, 1), fill: colour(job), "data-job": job })];
     if (restart > 1.5) parts.push(shape("rect", { x, y: y + 0.5, width: restart, height: Math.max(tall - 1, 1), fill: "url(#restart)", "pointer-events": "none" }));
-    const name = report.jobs[job].name, room = Math.floor((wide - 6) / 6.5);
+    const name = report.jobs[job].name, room = Math.floor((wide - 6) / 7);
     if (tall >= 12 && room >= Math.min(name.length, 4)) {
-      parts.push(shape("text", { class: "name", x: x + 3, y: y + tall / 2 + 4 }, name.length > room ? name.slice(0, Math.max(room - 1, 1)) + "…" : name));
+      parts.push(shape("text", { class: "name", x: x + 3, y: y + tall / 2 + 4 }, shortened(name, room)));
     }
     return parts;
   }

@@ -2,8 +2,8 @@
 "use strict";
 
 /**
- * Adds a chart. `axes` are `x` and `y`, each `{label, text(value), log, time, from, to}`; a series is `{name, points, steps, dots}`
- * with points `[x, y, text]`. `summary` is what a screen reader says of the picture.
+ * Adds a chart. `axes` are `x` and `y`, each `{label, text(value), log, time, from, to, least}`; `y.names` are the names of whole numbers
+ * from 0 on. A series is `{name, points, steps, dots, until}` with points `[x, y, text, low, high]`; steps go on `until` some x. `summary` is what a screen reader says of the picture.
  */
 function lineChart(parent, { title, summary, x, y, series, diagonal = false, height = 260 }) {
   series = series.filter((own) => own.points.length > 0);
@@ -20,13 +20,13 @@ function lineChart(parent, { title, summary, x, y, series, diagonal = false, hei
   }
   let cursor = null, place = null;
   const draw = (width) => {
-    const left = 62, right = width - 12, top = 24, bottom = height - 40;
+    const left = y.names ? nameRoom(y.names, width) : 62, right = width - 12, top = 24, bottom = height - 40;
     const atX = (value) => left + scaleX.along(value) * (right - left);
     const atY = (value) => bottom - scaleY.along(value) * (bottom - top);
     const picture = shape("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     for (const [value, text] of scaleY.ticks(5)) {
       picture.append(shape("line", { class: "grid", x1: left, x2: right, y1: atY(value), y2: atY(value) }),
-        shape("text", { class: "soft", x: left - 6, y: atY(value) + 4, "text-anchor": "end" }, text));
+        shape("text", { class: "soft", x: left - 6, y: atY(value) + 4, "text-anchor": "end" }, y.names ? shortened(text, Math.floor((left - 6) / 6.6)) : text));
     }
     for (const [value, text] of scaleX.ticks(width / 110)) {
       picture.append(shape("line", { class: "axis", x1: atX(value), x2: atX(value), y1: bottom, y2: bottom + 4 }),
@@ -34,7 +34,7 @@ function lineChart(parent, { title, summary, x, y, series, diagonal = false, hei
     }
     picture.append(shape("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
       shape("text", { class: "soft", x: (left + right) / 2, y: height - 5, "text-anchor": "middle" }, x.label),
-      shape("text", { class: "soft", x: left - 6, y: 12 }, y.label));
+      shape("text", { class: "soft", x: 0, y: 12 }, y.label));
     if (diagonal) picture.append(shape("line", { class: "grid", x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 4" }));
     series.forEach((own, place) => drawSeries(picture, own, place, atX, atY));
     cursor = shape("line", { class: "axis", y1: top, y2: bottom, visibility: "hidden", "stroke-dasharray": "3 3" });
@@ -67,7 +67,7 @@ function drawSeries(picture, own, place, atX, atY) {
   if (own.dots) {
     for (const [a, b, , low, high] of own.points) {
       if (low !== undefined) picture.append(shape("line", { x1: atX(low), x2: atX(high), y1: atY(b), y2: atY(b), stroke: colour(place), "stroke-opacity": 0.45, "stroke-width": 2 }));
-      picture.append(shape("circle", { cx: atX(a), cy: atY(b), r: 3.5, fill: colour(place), "fill-opacity": 0.65 }));
+      picture.append(dot(atX(a), atY(b), place));
     }
     return;
   }
@@ -76,8 +76,19 @@ function drawSeries(picture, own, place, atX, atY) {
     const [px, py] = [atX(a).toFixed(1), atY(b).toFixed(1)];
     path += number === 0 ? `M${px} ${py}` : own.steps ? `H${px}V${py}` : `L${px} ${py}`;
   });
+  // What changed last holds until the end.
+  if (own.until !== undefined) path += `H${atX(own.until).toFixed(1)}`;
   picture.append(shape("path", { d: path, fill: "none", stroke: colour(place), "stroke-width": 2, "stroke-dasharray": DASHES[place % 7] }));
 }
+
+/** Returns a dot: those of the second series are squares with a hole, so that they differ in grey. */
+function dot(x, y, place) {
+  return place % 2 === 0 ? shape("circle", { cx: x, cy: y, r: 3.5, fill: colour(place), "fill-opacity": 0.65 })
+    : shape("rect", { x: x - 3.2, y: y - 3.2, width: 6.4, height: 6.4, fill: "var(--paper)", stroke: colour(place), "stroke-width": 2 });
+}
+
+/** Returns how wide the longest of some names is, up to a part of the chart. */
+const nameRoom = (names, width) => Math.min(Math.max(...names.map((name) => 6.6 * name.length)) + 10, width * 0.4);
 
 /** Returns what all series are at a value of x, in words. */
 function read(value, x, y, series) {
@@ -103,6 +114,7 @@ function scale(axis, values) {
   const usable = values.filter((value) => Number.isFinite(value) && (!axis.log || value > 0));
   const least = (list) => list.reduce((a, b) => Math.min(a, b), Infinity);
   let low = Math.min(axis.from ?? Infinity, least(usable)), high = Math.max(axis.to ?? -Infinity, -least(usable.map((value) => -value)));
+  low = Math.max(low, axis.least ?? -Infinity);
   if (!Number.isFinite(low) || !Number.isFinite(high)) [low, high] = [0, 1];
   if (high <= low) high = low + (Math.abs(low) || 1);
   const of = (value) => (axis.log ? Math.log(Math.max(value, 1e-12)) : value);
@@ -111,14 +123,15 @@ function scale(axis, values) {
   own.along = (value) => Math.min(Math.max((of(value) - of(own.low)) / (of(own.high) - of(own.low)), 0), 1);
   own.at = (part) => back(of(own.low) + part * (of(own.high) - of(own.low)));
   own.ticks = (count) => {
+    if (axis.names) return axis.names.map((name, place) => [place, name]);
     if ((axis.time || axis.length) && !axis.log) return timeTicks(own.low, own.high, count, axis.length);
-    return (axis.log ? logTicks(own.low, own.high, count, axis.length) : roundTicks(own.low, own.high, count, axis.whole)).map((value) => [value, axis.short ? axis.short(value) : axis.text(value)]);
+    return (axis.log ? logTicks(own.low, own.high, count, axis.length) : roundTicks(own.low, own.high, count, axis.whole)).map((value) => [value, axis.log && axis.length ? plain(value, value) : axis.short ? axis.short(value) : axis.text(value)]);
   };
   return own;
 }
 
 function logTicks(low, high, count, isTime) {
-  const marks = isTime ? [1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000] : Array.from({ length: 24 }, (_, power) => 10 ** (power - 9));
+  const marks = isTime ? [0.01, 0.1, 1, 10, 60, 600, 3600, 21600, 86400, 864000, 8640000] : Array.from({ length: 24 }, (_, power) => 10 ** (power - 9));
   const inside = marks.filter((mark) => mark >= low && mark <= high);
   return inside.length > 1 ? inside.filter((_, place) => place % Math.ceil(inside.length / Math.max(count, 2)) === 0) : [low, high];
 }
@@ -126,7 +139,7 @@ function logTicks(low, high, count, isTime) {
 function legend(series) {
   if (series.length < 2) return null;
   const sample = (place, dots) => shape("svg", { viewBox: "0 0 34 10", "aria-hidden": "true" }, dots
-    ? shape("circle", { cx: 17, cy: 5, r: 4, fill: colour(place) })
+    ? dot(17, 5, place)
     : shape("line", { x1: 0, x2: 34, y1: 5, y2: 5, stroke: colour(place), "stroke-width": 2.5, "stroke-dasharray": DASHES[place % 7] }));
   return element("ul", { class: "legend" }, ...series.map((own, place) => element("li", {}, sample(place, own.dots), own.name)));
 }

@@ -20,14 +20,14 @@ function policies() {
     rows.some((run) => run.row.lower_bound_s) ? "No schedule has a mean completion time below the bound. The ratio is the mean over the bound." : null);
   const figure = (key, text) => (run) => text(run.row[key]);
   const columns = [
-    ["Policy", (run) => run.row.error ? `${run.name}: ${run.row.error}` : run.name, true], ["Mean completion", figure("mean_jct_s", hours)],
+    [report.kind === "history" ? "Jobs" : "Policy", (run) => run.row.error ? `${run.name}: ${run.row.error}` : report.kind === "history" ? "completed" : run.name, true], ["Mean completion", figure("mean_jct_s", hours)],
     ["Bound", figure("lower_bound_s", hours)], ["Ratio", figure("ratio", (value) => (value === null ? "–" : value.toFixed(3)))],
     ["Half done in", figure("p50_jct_s", hours)], ["99 % in", figure("p99_jct_s", hours)], ["Last done", figure("makespan_s", hours)],
     ["Mean wait", figure("mean_wait_s", hours)], ["GPUs used", figure("utilisation", percent)], ["Without restarts", figure("goodput", percent)],
-    ["Moves a job", figure("moves_per_job", number)], ["Deadlines met", figure("deadlines_met", percent)],
+    [report.kind === "history" ? "Restarts a job" : "Moves a job", figure("moves_per_job", number)], ["Deadlines met", figure("deadlines_met", percent)],
   ];
   const shown = columns.filter(([, of], place) => place < 2 || rows.some((run) => of(run) !== "–"));
-  own.append(table("Figures over the jobs that ended; in bold the least mean", shown, rows, (run) => (run.row.mean_jct_s === best && rows.length > 1 ? "best" : null)));
+  own.append(table(rows.length > 1 ? "Means of the jobs that ended; in bold the least" : "Means of the jobs that ended", shown, rows, (run) => (run.row.mean_jct_s === best && rows.length > 1 ? "best" : null)));
 }
 
 function usage() {
@@ -121,7 +121,7 @@ function jobTable(parent, run, choose) {
     count.textContent = `${Math.min(limit, all.length)} of ${plural(all.length, "job")}`;
   }
   parent.append(element("div", { class: "tools" }, element("label", { for: "filter" }, "Find"), input),
-    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Jobs" }, element("table", {}, element("caption", {}, "Jobs; a heading sorts, a name shows the job above"), element("thead", {}, element("tr", {}, ...heads)), body)), count, more);
+    scrolled("A heading sorts; a name shows the job above.", element("tr", {}, ...heads), body), element("div", { class: "tools" }, count, more));
   draw();
   return { mark: (job) => { chosen = job; for (const row of body.children) row.className = Number(row.dataset.job) === job ? "chosen" : ""; } };
 }
@@ -129,15 +129,12 @@ function jobTable(parent, run, choose) {
 function overTime() {
   const runs = report.runs.filter((run) => run.in_use.length > 0);
   if (runs.length === 0 || times === null) return;
-  const own = element("div", { class: "pair" });
-  section("Queue and use over time").append(own);
+  const own = section("Queue and use over time").appendChild(element("div", { class: "pair" }));
   const x = { label: report.clock === "unix" ? "local time" : "time since the beginning", text: moment, time: true, from: times[0], to: times[1] };
-  const [first, second] = [element("div"), element("div")];
-  own.append(first, second);
   const peak = (of) => runs.map((run) => `${run.name}: at most ${Math.max(0, ...of(run).map((step) => step[1]))}`).join("; ");
-  const add = (parent, title, label, of, to) => lineChart(parent, { title, summary: peak(of), x, y: { label, text: (value) => number(value), from: 0, to, whole: true }, series: runs.map((run) => ({ name: run.name, points: of(run), steps: true })) });
-  add(first, "Jobs that wait", "jobs", (run) => run.queue, 1);
-  add(second, `GPUs in use, of ${report.gpus.length}`, "GPUs", (run) => run.in_use, report.gpus.length);
+  const add = (title, label, of, to) => lineChart(own, { title, summary: peak(of), x, y: { label, text: (value) => number(value), from: 0, to, whole: true }, series: runs.map((run) => ({ name: run.name, points: of(run), steps: true, until: times[1] })) });
+  add("Jobs that wait", "jobs", (run) => run.queue, 1);
+  add(`GPUs in use, of ${report.gpus.length}`, "GPUs", (run) => run.in_use, report.gpus.length);
 }
 
 function completionTimes() {
@@ -149,34 +146,47 @@ function completionTimes() {
   const own = section("Completion times", "The share of the jobs that are done within a time after their arrival: the farther left, the better.");
   const quantile = (list, part) => list[Math.max(Math.ceil(list.length * part) - 1, 0)];
   lineChart(own, { title: `Share of jobs by completion time${isLog ? " (logarithmic)" : ""}`, summary: runs.map((one) => `${one.run.name}: half within ${duration(quantile(one.times, 0.5))}`).join("; "),
-    x: { label: "time from arrival to completion", text: duration, length: true, log: isLog, from: isLog ? low : 0, to: high }, y: { label: "share of jobs", text: percent, short: percent, from: 0, to: 1 },
-    series: runs.map((one) => ({ name: one.run.name, steps: true, points: [[Math.max(low, 0), 0], ...one.times.map((time, place) => [Math.max(time, low), (place + 1) / report.jobs.length])] })) });
+    x: { label: "time from arrival to completion", text: duration, length: true, log: isLog, from: isLog ? low : 0, to: high }, y: { label: "share of jobs", text: percent, short: (value) => `${Math.round(100 * value)} %`, from: 0, to: 1 },
+    series: runs.map((one) => ({ name: one.run.name, steps: true, until: high, points: [[Math.max(low, 0), 0], ...one.times.map((time, place) => [Math.max(time, low), (place + 1) / report.jobs.length])] })) });
 }
 
 function predictions() {
   const parts = element("div", { class: "pair" });
-  const [first, second] = [element("div"), element("div")];
-  parts.append(first, second);
   const waited = report.waits.filter((wait) => wait.waited_s !== null);
   if (report.epochs.length + waited.length === 0) return;
   section("Predicted and observed", "On the dashed line both are equal; dots above it took longer than predicted.").append(parts);
-  const axis = (label) => ({ label, text: duration, length: true, from: 0 });
-  lineChart(first, { title: "Length of an epoch, a dot a submission", summary: plural(report.epochs.length, "submission"), x: axis("predicted"), y: { ...axis("observed") }, diagonal: true,
+  const [predicted, observed] = lengthAxes(["predicted", "observed"], report.epochs.flatMap((own) => [own.predicted_s, own.observed_s]), 0);
+  lineChart(parts, { title: "Length of an epoch, a dot a submission", summary: plural(report.epochs.length, "submission"), x: predicted, y: observed, diagonal: true,
     series: [{ name: "", dots: true, points: report.epochs.map((own) => [own.predicted_s, own.observed_s, `${own.job} on ${own.gpus}: predicted ${duration(own.predicted_s)}, observed ${duration(own.observed_s)}`]) }] });
-  lineChart(second, { title: "Wait in the queue, with the 80 % interval", summary: plural(waited.length, "start"), x: axis("estimated"), y: { ...axis("real") }, diagonal: true,
+  const [estimated, real] = lengthAxes(["estimated", "real"], waited.flatMap((own) => [own.q50_s, own.waited_s]), 60);
+  lineChart(parts, { title: `Wait in the queue, with the 80 % interval${real.log ? "; up to a minute at the edge" : ""}`, summary: plural(waited.length, "start"), x: estimated, y: real, diagonal: true,
     series: [{ name: "", dots: true, points: waited.map((own) => [own.q50_s, own.waited_s, `${own.job} (${own.gpus}): estimated ${duration(own.q50_s)}, waited ${duration(own.waited_s)}`, own.q10_s, own.q90_s]) }] });
+}
+
+/** Returns an axis for each name: logarithmic if lengths of time differ much, with what is less than `least` at its beginning. */
+function lengthAxes(names, lengths, least) {
+  const positive = lengths.filter((length) => length > 0);
+  const shortest = Math.max(positive.reduce((a, b) => Math.min(a, b), Infinity), least), longest = positive.reduce((a, b) => Math.max(a, b), 0);
+  const log = longest > 30 * shortest;
+  return names.map((name) => ({ label: log ? `${name} (logarithmic)` : name, text: duration, length: true, log, from: log ? shortest : 0, least: log ? shortest : 0 }));
 }
 
 function requests() {
   if (report.options.length === 0) return;
-  const own = section("Requests and when they would start", "From the time of the look at the queue. The interval should hold 80 % of the starts. In bold the request that finishes first.");
+  const own = section("Requests and when they would start", "From the time of the look at the queue, with the interval that should hold 80 % of the times. In bold the request that hsched would choose.");
   const three = (values) => (values === null ? "–" : `${duration(values[1])} (${duration(values[0])} to ${duration(values[2])})`);
-  own.append(table("Requests of each job", [["Job", (row) => row.job, true], ["GPUs", (row) => `${row.gpus} ${row.type}`, true], ["Nodes", (row) => row.nodes], ["Partition", (row) => row.partition ?? "–", true],
-    ["Account", (row) => row.account ?? "–", true], ["Starts in", (row) => three(row.start_s)], ["Done in", (row) => three(row.finish_s)], ["Cost", (row) => (row.cost === null ? "–" : `${number(row.cost)} ${row.cost_unit}`)]], report.options, (row) => (row.chosen ? "best" : null)));
-  const dots = report.options.filter((row) => row.finish_s !== null);
-  lineChart(own, { title: "Start and finish of each request", summary: `${plural(dots.length, "request")} with estimates`, height: Math.max(160, 60 + 16 * dots.length), x: { label: "time from now", text: duration, length: true, from: 0 },
-    y: { label: "request, the first of the table at the top", text: (value) => `${dots.length - value}`, from: 0, to: dots.length - 1 },
-    series: [["start", "start_s"], ["finish", "finish_s"]].map(([name, key]) => ({ name, dots: true, points: dots.flatMap((row, place) => row[key] === null ? [] : [[row[key][1], dots.length - 1 - place, `${row.job}, ${row.gpus} ${row.type}: ${duration(row[key][1])}`, row[key][0], row[key][2]]]) })) });
+  const has = (key) => report.options.some((row) => row[key] !== null);
+  const units = [...new Set(report.options.map((row) => row.cost_unit).filter(Boolean))];
+  const costs = units.map((unit) => [`Cost (${unit})`, (row) => (row.cost_unit === unit ? number(row.cost) : "–")]);
+  own.append(table("Requests of each job: medians of start and finish, and the mean finish, which decides", [["Job", (row) => row.job, true], ["GPUs", (row) => `${row.gpus} ${row.type}`, true], ["Nodes", (row) => row.nodes],
+    ...(has("partition") ? [["Partition", (row) => row.partition ?? "–", true]] : []), ...(has("account") ? [["Account", (row) => row.account ?? "–", true]] : []), ["Starts in", (row) => three(row.start_s)], ["Done in", (row) => three(row.finish_s)], ["On average", (row) => duration(row.mean_finish_s)], ...costs], report.options, (row) => (row.chosen ? "best" : null)));
+  for (const job of new Set(report.options.map((row) => row.job))) {
+    const rows = report.options.filter((row) => row.job === job && row.finish_s !== null).reverse();
+    const name = (row) => [`${row.chosen ? "* " : ""}${row.gpus} ${row.type}`, row.partition, row.account].filter(Boolean).join(" ");
+    lineChart(own, { title: `${job}: medians of start and finish of each request; * is the one that hsched would choose`, summary: `${plural(rows.length, "request")} with estimates`, height: 70 + 18 * rows.length, x: { label: "time from the look at the queue", text: duration, length: true, from: 0, to: Math.max(...rows.map((row) => row.finish_s[2])) },
+      y: { label: "", names: rows.map(name), from: -0.5, to: rows.length - 0.5 },
+      series: [["start", "start_s"], ["finish", "finish_s"]].map(([what, key]) => ({ name: what, dots: true, points: rows.flatMap((row, place) => row[key] === null ? [] : [[row[key][1], place, `of ${name(row)}: ${duration(row[key][1])}`, row[key][0], row[key][2]]]) })) });
+  }
 }
 
 function sweeps() {

@@ -12,13 +12,13 @@ const TARGET: &str = ", min_gpus: 1, max_gpus: 1, target: {metric: loss, mode: m
 /// A run of a sweep that waits after ten epochs, and whose loss falls towards `end`; it has not begun where there is none.
 fn run(name: &str, end: Option<f64>, more: &str) -> JobState {
     let variant = Variant { sweep: "s".into(), parameters: serde_json::Map::new() };
-    let own = job(name, "{v100: 100}", &format!(", model: m{more}"));
-    let own = Job { epochs: 40, variant: Some(variant), ..own };
+    let job = job(name, "{v100: 100}", &format!(", model: m{more}"));
+    let job = Job { epochs: 40, variant: Some(variant), ..job };
     let epochs = if end.is_some() { 10 } else { 0 };
     let loss =
         |epoch: u32| end.unwrap_or_default() + f64::from(epoch).powi(-2) + 0.0001 * f64::from(epoch % 3);
     let curve = (1..=epochs).map(|epoch| CurvePoint { epoch: epoch.into(), value: loss(epoch) }).collect();
-    JobState { curve, epochs_done: epochs.into(), ..JobState::new(own, Time(0.0)) }
+    JobState { curve, epochs_done: epochs.into(), ..JobState::new(job, Time(0.0)) }
 }
 
 fn started(runs: &[(&str, Option<f64>)], gpus: u32, more: &str) -> Vec<String> {

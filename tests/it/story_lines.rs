@@ -80,7 +80,7 @@ fn runs_for(limit: f64) -> JobState {
 }
 
 fn ends(end: End, at: f64) -> Observation {
-    look(at, vec![sighting(7, QueueState::Ended { end, at: Some(Time(at)) })])
+    look(at, vec![sighting(7, QueueState::Ended { end, at: Some(Time(at)), since: None })])
 }
 
 fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {

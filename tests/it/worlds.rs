@@ -100,7 +100,7 @@ impl<W: World> World for Watched<W> {
                     }
                 }
                 QueueState::NotStarted(answer) => panic!("{of:?} is not one of a pool: {answer:?}"),
-                QueueState::Ended { end, at } => {
+                QueueState::Ended { end, at, .. } => {
                     let in_time = |at: &Time| is_between(known.asked, *at, seen.at);
                     assert!(at.as_ref().is_none_or(in_time), "{of:?} ended at {at:?}, now {:?}", seen.at);
                     assert!(

@@ -78,9 +78,9 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
     }
     news.extend(stalled(submission, sights.stalls.get(&key).copied(), done > tracked.epochs_done));
     match sighting.map(|sighting| &sighting.state) {
-        Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
+        Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost), .. })
             if outlives(tracked, attempt, *lost, seen.at, sights.epochs.get(&key)) => {}
-        Some(QueueState::Ended { end, at }) => {
+        Some(QueueState::Ended { end, at, .. }) => {
             let at = at.unwrap_or(seen.at);
             // Ranks may have lived longer than Slurm assumed.
             let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
@@ -149,6 +149,9 @@ fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Op
             })
         }
         // The submission was too short to be seen running.
+        QueueState::Ended { since: Some(at), .. } if attempt.started.is_none() || !known => {
+            Some(News::Started { job_id, submit_time, at: *at, gpus: None })
+        }
         QueueState::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
         QueueState::NotStarted(_) => None,
     }

@@ -87,6 +87,8 @@ pub enum QueueState {
     Ended {
         end: End,
         at: Option<Time>,
+        /// When it had started, where that is known.
+        since: Option<Time>,
     },
     /// The program that should start it reports that it did not, and why.
     NotStarted(Answer),

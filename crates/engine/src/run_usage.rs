@@ -167,7 +167,7 @@ fn energy(run: &RunResult, held: &BTreeMap<GpuType, f64>, now: Time) -> Option<E
             continue;
         }
         for (gpu_type, count) in submission.gpus.by_type() {
-            energy.add_nominal(&gpu_type, hours * f64::from(count));
+            energy.add_nominal(&gpu_type, hours * f64::from(count) * submission.sampled.part());
         }
     }
     energy.known()
@@ -267,6 +267,14 @@ mod tests {
         );
         let first = GpuUsage::of(&serde_json::from_str(&text).expect("a result"), Time(1000.0)).energy;
         assert_eq!(first.map(|energy| energy.source()), Some(EnergySource::Samples));
+    }
+
+    #[test]
+    fn runs_in_slots_of_a_gpu_share_its_power() {
+        let sampled = r#""trained_s": 420, "sampled": {"sampled_s": 0, "idle_s": 0, "metered_s": 0, "energy_j": 0, "slots": 4}"#;
+        let shared = usage(&RUN.replace(r#""trained_s": 420"#, sampled)).energy.expect("an energy");
+        // 400 W: a quarter of two GPUs for 600 s, one for an hour.
+        assert!((shared.nominal - 0.4 * (1200.0 / 4.0 + 3600.0) / 3600.0).abs() < 1e-12, "{shared:?}");
     }
 
     #[test]

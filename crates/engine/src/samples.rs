@@ -11,6 +11,8 @@ pub struct NodeSamples {
     pub node: NodeName,
     /// Time between two samples.
     pub interval: Seconds,
+    /// Number of slots of each GPU; each rank has one.
+    pub slots: u32,
     /// When the last sample was written, by the clock of the file system.
     pub written: Option<Time>,
     pub samples: Vec<NodeSample>,
@@ -77,8 +79,11 @@ pub struct SampledUse {
     /// Time with known power.
     #[serde(rename = "metered_s")]
     pub metered: Seconds,
-    /// Energy in that time, in joules.
+    /// Energy in that time, in joules: of a GPU with slots the part of one slot.
     pub energy_j: f64,
+    /// How many slots each GPU had, if it had several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
 }
 
 impl RankSample {
@@ -97,10 +102,11 @@ impl SampledUse {
     pub fn of(nodes: &[NodeSamples]) -> Self {
         let mut total = Self::default();
         for node in nodes {
+            total.slots = total.slots.max(Some(node.slots).filter(|slots| *slots > 1));
             for pair in node.samples.windows(2) {
                 let time = pair[1].at.since(pair[0].at).0.clamp(0.0, 2.0 * node.interval.0);
                 for rank in &pair[1].ranks {
-                    total.add(rank, time);
+                    total.add(rank, time, node.slots);
                 }
             }
         }
@@ -109,22 +115,27 @@ impl SampledUse {
 
     /// Returns whether no sample has data on GPUs.
     pub fn is_empty(&self) -> bool {
-        self.sampled.0 <= 0.0 && self.metered.0 <= 0.0
+        self.sampled.0 <= 0.0 && self.metered.0 <= 0.0 && self.slots.is_none()
     }
 
-    /// Returns the mean power of one GPU in watts, if it was measured.
+    /// Returns the part of its GPUs' power that a submission accounts for.
+    pub fn part(&self) -> f64 {
+        1.0 / f64::from(self.slots.unwrap_or(1).max(1))
+    }
+
+    /// Returns the mean power of one GPU or slot in watts, if it was measured.
     pub fn mean_power(&self) -> Option<f64> {
         (self.metered.0 > 0.0).then(|| self.energy_j / self.metered.0)
     }
 
-    fn add(&mut self, rank: &RankSample, time: f64) {
+    fn add(&mut self, rank: &RankSample, time: f64, slots: u32) {
         if let Some(is_idle) = rank.is_idle() {
             self.sampled.0 += time;
             self.idle.0 += time * to_f64(u64::from(is_idle));
         }
         if let Some(power) = rank.power_w {
             self.metered.0 += time;
-            self.energy_j += power * time;
+            self.energy_j += power * time / f64::from(slots.max(1));
         }
     }
 }
@@ -149,13 +160,18 @@ mod tests {
             sample(1000.0, vec![rank(2.0, 60.0)]),
         ];
         let node = NodeName::new("n1").expect("a node");
-        let nodes = [NodeSamples { node, interval: Seconds(60.0), written: None, samples }];
+        let nodes = [NodeSamples { node, interval: Seconds(60.0), slots: 1, written: None, samples }];
         let expected = SampledUse {
             sampled: Seconds(240.0),
             idle: Seconds(180.0),
             metered: Seconds(240.0),
             energy_j: 60.0 * 300.0 + 60.0 * 50.0 + 120.0 * 60.0,
+            slots: None,
         };
         assert_eq!(SampledUse::of(&nodes), expected);
+        // A run in one of three slots accounts for a third of the power.
+        let shared = SampledUse::of(&nodes.map(|node| NodeSamples { slots: 3, ..node }));
+        let energy_j = expected.energy_j / 3.0;
+        assert_eq!(shared, SampledUse { energy_j, slots: Some(3), ..expected });
     }
 }

@@ -52,7 +52,7 @@ fn shown(script: &ScriptJob, sighting: &Sighting, facts: &ScriptFacts, seen: &Ob
     }
     let reason = sighting.reason.clone();
     news.extend(reason.filter(|reason| submission.reason.as_ref() != Some(&reason.text)).map(News::Waits));
-    if let QueueState::Ended { end, at } = &sighting.state {
+    if let QueueState::Ended { end, at, .. } = &sighting.state {
         news.push(News::Ended { end: end.clone(), at: at.unwrap_or(seen.at) });
     } else if !facts.is_like(&submission.facts) {
         news.push(News::Facts(facts.clone()));

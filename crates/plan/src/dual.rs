@@ -35,7 +35,7 @@ pub(super) struct Dual<'a> {
 const WHOLE: f64 = 0.05;
 
 /// Rings and the maximum replicas of a kind of job.
-type Hold = (Rings, Vec<u32>);
+type ReplicaRings = (Rings, Vec<u32>);
 
 /// Relative accuracy of the jobs' choices during the search for prices, and in the final evaluation.
 const ROUGH: f64 = 1e-4;
@@ -76,7 +76,7 @@ impl<'a> Dual<'a> {
         let gpus = problem.offered();
         let dues = Dues::of(problem);
         // The capacity for replicas of the same sizes is computed once.
-        let mut by_sizes: BTreeMap<(bool, &[u32]), Hold> = BTreeMap::new();
+        let mut by_sizes: BTreeMap<(bool, &[u32]), ReplicaRings> = BTreeMap::new();
         let mut pricer = |&job: &usize| {
             let model = &problem.jobs[job];
             let (rings, most) = match &model.replica {

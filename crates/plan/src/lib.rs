@@ -106,7 +106,7 @@ pub(crate) use self::requests::{Instead, Pending, RequestRemedy, is_legal, remed
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{SharedPolicy, SolePolicy};
 pub use self::taken::Taken;
-pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
+pub use self::trace_bound::{TraceBound, TraceCertificate, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;
 
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

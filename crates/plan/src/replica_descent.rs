@@ -65,10 +65,10 @@ fn visit(
     look: &mut dyn FnMut(&[ReplicaChange]) -> bool,
 ) {
     let go_on = (0..jobs.len()).all(|row| {
-        let own = Holder { problem, jobs, bundles, row };
-        own.leavings(None)
-            .iter()
-            .all(|left| own.comings().iter().all(|come| look(&[left.as_slice(), come.as_slice()].concat())))
+        let holder = Holder { problem, jobs, bundles, row };
+        holder.leavings(None).iter().all(|left| {
+            holder.comings().iter().all(|come| look(&[left.as_slice(), come.as_slice()].concat()))
+        })
     });
     let pairs = (0..jobs.len()).flat_map(|a| (0..jobs.len()).map(move |b| (a, b))).filter(|(a, b)| a != b);
     let mut changes = Vec::new();
@@ -122,8 +122,8 @@ impl<'a> Holder<'a> {
 
     /// Returns the types on which the job has replicas.
     fn held(self) -> impl Iterator<Item = usize> + 'a {
-        let own = &self.bundles[self.row];
-        (0..own.len()).filter(|&ty| own[ty] > 0)
+        let bundle = &self.bundles[self.row];
+        (0..bundle.len()).filter(|&ty| bundle[ty] > 0)
     }
 
     /// Returns the possible removals: nothing, one replica, or all; none from the type `but`.
@@ -163,7 +163,8 @@ fn changed(
             return None;
         }
         let ty = change.gpu_type;
-        let taken: u32 = other.iter().zip(jobs).map(|(own, &job)| own[ty] * problem.jobs[job].size(ty)).sum();
+        let taken: u32 =
+            other.iter().zip(jobs).map(|(bundle, &job)| bundle[ty] * problem.jobs[job].size(ty)).sum();
         let offered: u32 = problem.nodes.iter().map(|node| node.gpus[ty]).sum();
         if taken > offered {
             return None;

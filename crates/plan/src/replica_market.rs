@@ -70,18 +70,18 @@ impl ReplicaMarket {
         // A job does not return to a type that it has left.
         let mut left = vec![vec![false; self.room.len()]; jobs.len()];
         while let Some(full) = (0..self.room.len()).find(|&ty| !self.fits(ty)) {
-            let own = self.least_loss(problem, jobs, full, value, &|market, _, to| market.fits(to));
-            let own = own.or_else(|| {
+            let move_away = self.least_loss(problem, jobs, full, value, &|market, _, to| market.fits(to));
+            let move_away = move_away.or_else(|| {
                 // Another job may free a place there by leaving.
                 self.least_loss(problem, jobs, full, value, &|_, row, to| !left[row][to])
             });
-            let Some(own) = own else { return false };
-            let model = &problem.jobs[jobs[own.row]];
-            left[own.row][own.from] = true;
-            self.bundles[own.row][own.from] -= 1;
-            self.give_back(model, own.from, 1);
-            if let Some((to, count)) = own.to {
-                self.bundles[own.row][to] += count;
+            let Some(move_away) = move_away else { return false };
+            let model = &problem.jobs[jobs[move_away.row]];
+            left[move_away.row][move_away.from] = true;
+            self.bundles[move_away.row][move_away.from] -= 1;
+            self.give_back(model, move_away.from, 1);
+            if let Some((to, count)) = move_away.to {
+                self.bundles[move_away.row][to] += count;
                 self.take(model, to, count);
             }
         }
@@ -173,7 +173,7 @@ impl ReplicaMarket {
                 }
             }
         }
-        best.map(|(_, own)| own)
+        best.map(|(_, least)| least)
     }
 }
 
@@ -197,7 +197,7 @@ pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> O
     let mut slots = vec![Vec::new(); jobs.len()];
     let in_turn = order.iter().all(|&row| {
         let found = one_by_one(&problem.jobs[jobs[row]], &mut free, &bundles[row]);
-        found.map(|own| slots[row] = own).is_some()
+        found.map(|placed| slots[row] = placed).is_some()
     });
     if in_turn { Some(slots) } else { largest_first(problem, jobs, bundles, &all()) }
 }

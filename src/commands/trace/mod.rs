@@ -55,7 +55,7 @@ enum TraceSource {
 }
 
 #[derive(Debug, clap::Args)]
-struct Written {
+struct WrittenTrace {
     /// Write the trace to this file [default: standard output].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -73,7 +73,7 @@ struct SacctArgs {
     #[arg(long)]
     estimate: bool,
     #[command(flatten)]
-    written: Written,
+    written: WrittenTrace,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,7 +87,7 @@ struct PhillyArgs {
     #[arg(long)]
     estimate: bool,
     #[command(flatten)]
-    written: Written,
+    written: WrittenTrace,
 }
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ struct AlibabaArgs {
     /// The CSV file; - reads standard input.
     file: PathBuf,
     #[command(flatten)]
-    written: Written,
+    written: WrittenTrace,
 }
 
 #[derive(Debug, clap::Args)]
@@ -107,7 +107,7 @@ struct GavelArgs {
     #[arg(long, value_name = "FILE")]
     throughputs: PathBuf,
     #[command(flatten)]
-    written: Written,
+    written: WrittenTrace,
 }
 
 #[derive(Debug, clap::Args)]
@@ -125,7 +125,7 @@ struct SiaArgs {
     #[arg(long, value_name = "TRACE/N")]
     workload: Option<String>,
     #[command(flatten)]
-    written: Written,
+    written: WrittenTrace,
 }
 
 impl Subcommand for Args {

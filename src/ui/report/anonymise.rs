@@ -309,6 +309,7 @@ mod tests {
             chosen: true,
             start_s: Some([1.0, 2.0, 3.0]),
             finish_s: Some([4.0, 5.0, 6.0]),
+            mean_finish_s: Some(5.0),
             cost: Some(1.0),
             cost_unit: Some("RGU".to_owned()),
         }];

@@ -11,7 +11,7 @@ const HEIGHT: f64 = 160.0;
 /// Margins: left, top, right, bottom.
 const ROOM: (f64, f64, f64, f64) = (38.0, 8.0, 8.0, 30.0);
 /// Font size and line height.
-const FONT: f64 = 8.0;
+pub(super) const FONT: f64 = 8.0;
 const LINE: f64 = 11.0;
 
 /// Colours that are distinct for any colour vision (Okabe and Ito), and dash patterns that are distinct in
@@ -41,8 +41,10 @@ pub(super) struct Chart {
 pub(super) struct Axis {
     pub label: String,
     pub is_log: bool,
-    /// The lower end of the axis, if it is less than all values.
+    /// The lower end of the axis, if it is less than all values. On a logarithmic axis, smaller values are drawn there.
     pub from: Option<f64>,
+    /// The largest value that is shown, if it is larger than all others.
+    pub to: Option<f64>,
 }
 
 /// A line or dots.
@@ -57,7 +59,7 @@ pub(super) struct Series {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PointStyle {
     Line,
-    /// A value is valid until the next one.
+    /// A value is valid until the next one, the last one until the end.
     Steps,
     Dots,
 }
@@ -71,8 +73,13 @@ struct Scale<'a> {
 
 impl Axis {
     /// Returns a linear axis that begins at 0.
-    pub(super) fn from_zero(label: impl Into<String>) -> Self {
-        Self { label: label.into(), is_log: false, from: Some(0.0) }
+    pub(super) fn from_zero(label: &str) -> Self {
+        Self { from: Some(0.0), ..Self::plain(label) }
+    }
+
+    /// Returns a linear axis that fits its values.
+    pub(super) fn plain(label: &str) -> Self {
+        Self { label: label.to_owned(), is_log: false, from: None, to: None }
     }
 }
 
@@ -201,6 +208,9 @@ impl Series {
                 _ => write!(path, "L{x:.1} {y:.1}"),
             };
         }
+        if self.shape == Shape::Steps {
+            let _ = write!(path, "H{:.1}", WIDTH - ROOM.2);
+        }
         let _ = writeln!(
             out,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\" stroke-dasharray=\"{dashes}\"/>"
@@ -210,9 +220,11 @@ impl Series {
 
 impl<'a> Scale<'a> {
     fn new(axis: &'a Axis, values: impl Iterator<Item = f64>) -> Self {
-        let values = values.filter(|value| value.is_finite() && (!axis.is_log || *value > 0.0));
+        let least = axis.from.filter(|_| axis.is_log).unwrap_or(f64::MIN_POSITIVE);
+        let values = values.filter(|value| value.is_finite() && (!axis.is_log || *value >= least));
         let range = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
-        let (mut low, mut high) = values.chain(axis.from).fold((f64::INFINITY, f64::NEG_INFINITY), range);
+        let ends = axis.from.into_iter().chain(axis.to);
+        let (mut low, mut high) = values.chain(ends).fold((f64::INFINITY, f64::NEG_INFINITY), range);
         if low > high {
             (low, high) = (0.0, 1.0);
         }
@@ -259,11 +271,12 @@ pub(super) fn document(width: f64, height: f64) -> String {
 /// Returns a short form of a number.
 fn short(value: f64) -> String {
     let size = value.abs();
-    if size >= 1e6 || size > 0.0 && size < 1e-3 {
-        format!("{value:.0e}")
-    } else {
-        let text = format!("{value:.3}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let digits = |value: f64| format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    match size {
+        _ if size >= 1e9 || size > 0.0 && size < 1e-3 => format!("{value:.0e}"),
+        _ if size >= 1e6 => digits(value / 1e6) + " M",
+        _ if size >= 1e4 => digits(value / 1e3) + " k",
+        _ => digits(value),
     }
 }
 
@@ -272,7 +285,7 @@ mod tests {
     use super::*;
 
     fn ticks(is_log: bool, values: &[f64]) -> Vec<f64> {
-        let axis = Axis { label: String::new(), is_log, from: None };
+        let axis = Axis { is_log, ..Axis::plain("") };
         Scale::new(&axis, values.iter().copied()).ticks()
     }
 
@@ -288,8 +301,8 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!(
-            [0.0, 0.2, 12.5, 1500.0, 2e7, 3e-5].map(short),
-            ["0", "0.2", "12.5", "1500", "2e7", "3e-5"]
+            [0.0, 0.2, 12.5, 1500.0, 5e5, 2e7, 3e9, 3e-5].map(short),
+            ["0", "0.2", "12.5", "1500", "500 k", "20 M", "3e9", "3e-5"]
         );
     }
 }

@@ -192,6 +192,8 @@ pub struct ReportOption {
     /// Start and finish in seconds from the queue snapshot: 10 %, 50 % and 90 % quantiles.
     pub start_s: Option<[f64; 3]>,
     pub finish_s: Option<[f64; 3]>,
+    /// What requests are chosen by.
+    pub mean_finish_s: Option<f64>,
     pub cost: Option<f64>,
     pub cost_unit: Option<String>,
 }

@@ -17,7 +17,7 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
         ("How long did jobs take?", of_runs(report, completion)),
         ("Were the predicted epochs right?", epochs(report)),
         ("Were the estimated starts right?", waits(report)),
-        ("Which request finishes first?", requests(report)),
+        ("Which request would hsched choose?", requests(report)),
     ];
     questions.into_iter().filter_map(|(question, answer)| Some((question.to_owned(), answer?))).collect()
 }
@@ -141,9 +141,9 @@ fn requests(report: &Report) -> Option<String> {
     let chosen = report.options.iter().filter(|option| option.chosen);
     let text = chosen.map(|option| {
         let partition = option.partition.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
-        let done = option.finish_s.map_or_else(String::new, |[_, middle, _]| {
-            format!(", done in about {}", duration(Seconds(middle)))
-        });
+        let done = option
+            .mean_finish_s
+            .map_or_else(String::new, |mean| format!(", done in {} on average", duration(Seconds(mean))));
         format!("{}: {} {}{partition}{done}", option.job, option.gpus, option.gpu_type)
     });
     let text: Vec<String> = text.collect();

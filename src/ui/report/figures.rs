@@ -3,6 +3,7 @@
 use super::chart::{Axis, Chart, PointStyle, Series};
 use super::data::{Report, ReportRun, ReportSweep};
 use super::gantt::gantt_svg;
+use super::requests::requests_svg;
 use hsched_model::number::to_f64;
 
 /// Seconds per hour.
@@ -27,6 +28,7 @@ pub fn figures(report: &Report) -> Vec<(String, String)> {
         ("points", points(report)),
     ];
     all.extend(charts.into_iter().filter_map(|(name, chart)| Some((name.to_owned(), chart?.svg()))));
+    all.extend(requests_svg(report).map(|svg| ("requests".to_owned(), svg)));
     all.extend(
         report.sweeps.iter().map(|report_sweep| {
             (file_name(&format!("sweep-{}", report_sweep.name)), sweep(report_sweep).svg())
@@ -56,8 +58,8 @@ fn completion(report: &Report) -> Option<Chart> {
         Series { name: run.name.clone(), shape: PointStyle::Steps, points }
     };
     Some(Chart {
-        x: Axis { label: "completion time (h)".to_owned(), is_log, from: None },
-        y: Axis::from_zero("share of jobs"),
+        x: Axis { is_log, ..Axis::plain("completion time (h)") },
+        y: Axis { to: Some(1.0), ..Axis::from_zero("share of jobs") },
         series: times.iter().map(series).collect(),
         diagonal: false,
     })
@@ -76,18 +78,22 @@ fn over_time(report: &Report, label: &str, of: fn(&ReportRun) -> &Vec<(f64, f64)
 
 fn epochs(report: &Report) -> Option<Chart> {
     let points = report.epochs.iter().map(|epoch| (epoch.predicted_s, epoch.observed_s)).collect();
-    against(points, ("predicted epoch (s)", "observed epoch (s)"))
+    against(points, ("predicted epoch (s)", "observed epoch (s)"), 0.0)
 }
 
 fn waits(report: &Report) -> Option<Chart> {
     let points =
         report.waits.iter().filter_map(|wait| Some((wait.q50_s / HOUR, wait.waited_s? / HOUR))).collect();
-    against(points, ("estimated wait (h)", "real wait (h)"))
+    against(points, ("estimated wait (h)", "real wait (h)"), 1.0 / 60.0)
 }
 
-/// Returns a chart of predictions against results.
-fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str)) -> Option<Chart> {
-    let axis = Axis::from_zero;
+/// Returns a chart of what was said and what came of it. If the values differ much, its axes are logarithmic, from `least` on.
+fn against(points: Vec<(f64, f64)>, (x, y): (&str, &str), least: f64) -> Option<Chart> {
+    let positive = || points.iter().flat_map(|(x, y)| [*x, *y]).filter(|value| *value > 0.0);
+    let low = positive().fold(f64::INFINITY, f64::min).max(least);
+    let is_log = positive().fold(0.0, f64::max) > WIDE * low;
+    let axis =
+        |label: &str| Axis { is_log, from: Some(if is_log { low } else { 0.0 }), ..Axis::plain(label) };
     let is_there = !points.is_empty();
     let series = vec![Series { name: String::new(), shape: PointStyle::Dots, points }];
     is_there.then(|| Chart { x: axis(x), y: axis(y), series, diagonal: true })
@@ -103,8 +109,12 @@ fn sweep(sweep: &ReportSweep) -> Chart {
             .map(|(epoch, value)| (to_f64(usize::try_from(*epoch).unwrap_or(0)), *value))
             .collect(),
     });
-    let axis = |label: &str| Axis { label: label.to_owned(), is_log: false, from: None };
-    Chart { x: axis("epoch"), y: axis(&sweep.metric), series: series.collect(), diagonal: false }
+    Chart {
+        x: Axis::plain("epoch"),
+        y: Axis::plain(&sweep.metric),
+        series: series.collect(),
+        diagonal: false,
+    }
 }
 
 /// The first varied parameter of `simulate --sweep` against the results.
@@ -128,6 +138,5 @@ fn points(report: &Report) -> Option<Chart> {
         }
     }
     let label = if has_ratio { "mean over bound" } else { "mean completion time (h)" };
-    let axis = |label: &str| Axis { label: label.to_owned(), is_log: false, from: None };
-    Some(Chart { x: axis(varied), y: axis(label), series, diagonal: false })
+    Some(Chart { x: Axis::plain(varied), y: Axis::plain(label), series, diagonal: false })
 }

@@ -7,6 +7,7 @@ mod facts;
 mod figures;
 mod gantt;
 mod page;
+mod requests;
 mod simulated;
 mod steps;
 mod tables;

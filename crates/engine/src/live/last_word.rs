@@ -11,7 +11,7 @@ pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> S
         of: attempt.key(job),
         job_id: word.job_id,
         submit_time: attempt.submit_time.clone(),
-        state: QueueState::Ended { end, at: None },
+        state: QueueState::Ended { end, at: None, since: None },
         reason: None,
     }
 }

@@ -49,7 +49,7 @@ struct Written<'a, T> {
 
 /// The schema of a file; files of the first pools have none.
 #[derive(Deserialize)]
-struct Header {
+struct PoolFileHeader {
     schema: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn write<T: Serialize>(content: &T) -> Result<String, String> {
 /// # Errors
 /// If another version wrote the text, or it is damaged; the error describes the problem.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let header: Header = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let header: PoolFileHeader = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(schema) = header.schema.filter(|schema| schema != SCHEMA) {
         return Err(format!(
             "its schema is {schema}; this version reads {SCHEMA}: use the version of hsched that submitted the pool"

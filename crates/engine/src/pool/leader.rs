@@ -119,12 +119,14 @@ impl<F: PoolFiles> Leader<F> {
         // This is read before the report, because the last report of a member that is over is final.
         let is_over = self.is_over(member)?;
         let report = self.report(member)?.unwrap_or_default();
-        if let Some(own) = report.submissions.iter().find(|submission| submission.of == *of) {
-            return Ok(match (&own.refusal, &own.ended) {
+        if let Some(submission) = report.submissions.iter().find(|submission| submission.of == *of) {
+            return Ok(match (&submission.refusal, &submission.ended) {
                 (Some(answer), _) => PoolSighting::Refused(answer.clone()),
                 (None, Some((end, at))) => PoolSighting::Ended { end: end.clone(), at: *at },
                 (None, None) if is_over => PoolSighting::Lost,
-                (None, None) => PoolSighting::Running { job_id: Some(own.job_id), since: Some(own.since) },
+                (None, None) => {
+                    PoolSighting::Running { job_id: Some(submission.job_id), since: Some(submission.since) }
+                }
             });
         }
         let is_ordered = self.order_of(of, member).is_some_and(|order| order.demand == Demand::Run);

@@ -84,7 +84,7 @@ pub struct Orders {
 pub struct Order {
     pub of: SubmissionKey,
     pub demand: Demand,
-    pub start: Start,
+    pub start: SubmissionStart,
 }
 
 /// What the member must do with a submission.
@@ -99,7 +99,7 @@ pub enum Demand {
 
 /// How a submission is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Start {
+pub struct SubmissionStart {
     pub script: PathBuf,
     pub workdir: PathBuf,
     pub output: PathBuf,
@@ -136,9 +136,9 @@ impl MemberId {
 
     /// Returns the member with this folder name.
     pub fn of_folder(name: &str) -> Option<Self> {
-        let own = Self(name.to_owned());
-        let (job, restarts) = own.parts()?;
-        (Self::new(job, restarts) == own).then_some(own)
+        let member = Self(name.to_owned());
+        let (job, restarts) = member.parts()?;
+        (Self::new(job, restarts) == member).then_some(member)
     }
 
     /// Returns its Slurm job.

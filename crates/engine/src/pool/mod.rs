@@ -14,7 +14,8 @@ pub use self::files::PoolFiles;
 pub(crate) use self::files::{parse, write};
 pub use self::leader::{Leader, PoolSighting};
 pub use self::member::{
-    Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission,
+    Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, StartedSubmission,
+    SubmissionStart,
 };
 pub use self::worker::{Duty, Worker};
 

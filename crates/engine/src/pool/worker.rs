@@ -30,7 +30,7 @@ pub enum Duty {
 #[derive(Clone, Debug)]
 pub struct Worker<F> {
     files: F,
-    own: MemberId,
+    id: MemberId,
     report: PoolReport,
     /// The last demand for each submission.
     asked: Vec<(SubmissionKey, Demand)>,
@@ -47,14 +47,14 @@ impl<F: PoolFiles> Worker<F> {
     /// If the report cannot be written.
     pub fn join(files: F, member_id: MemberId, report: PoolReport) -> Result<Self, F::Error> {
         let (asked, claimed, forgotten) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut worker = Self { files, own: member_id, report, asked, claimed, forgotten };
+        let mut worker = Self { files, id: member_id, report, asked, claimed, forgotten };
         worker.beat()?;
         Ok(worker)
     }
 
     /// Returns its id.
     pub fn id(&self) -> &MemberId {
-        &self.own
+        &self.id
     }
 
     /// Returns the submissions that it started and the leader has not dropped.
@@ -78,7 +78,7 @@ impl<F: PoolFiles> Worker<F> {
     /// If orders cannot be read, or if a claim cannot be written and no other task exists; the next call
     /// tries again.
     pub fn duties(&mut self) -> Result<Vec<Duty>, F::Error> {
-        let orders = read_orders(&self.files, &self.own)?;
+        let orders = read_orders(&self.files, &self.id)?;
         let (mut duties, mut trouble) = (Vec::new(), None);
         let is_ordered = |of: &SubmissionKey| orders.orders.iter().any(|order| order.of == *of);
         for submission in &self.report.submissions {
@@ -95,7 +95,7 @@ impl<F: PoolFiles> Worker<F> {
                     Ok(duty) => duties.extend(duty),
                     Err(error) => trouble = trouble.or(Some(error)),
                 },
-                Some(own) if own.ended.is_none() => duties.extend(self.ask(&order)),
+                Some(submission) if submission.ended.is_none() => duties.extend(self.ask(&order)),
                 Some(_) => {}
             }
         }
@@ -119,15 +119,15 @@ impl<F: PoolFiles> Worker<F> {
         if self.forgotten.contains(&order.of) {
             return Ok(None);
         }
-        let (path, own) = (claim_path(&order.of), self.own.to_string());
+        let (path, id_text) = (claim_path(&order.of), self.id.to_string());
         if order.demand != Demand::Run || self.report.leaving {
             // A call that failed may have claimed it, so the leader waits for a report about it.
-            let is_own = self.claimed.contains(&order.of) && self.files.read(&path)? == Some(own);
+            let is_own = self.claimed.contains(&order.of) && self.files.read(&path)? == Some(id_text);
             return Ok(is_own.then_some(Duty::Decline(order.of)));
         }
         self.claimed.insert(order.of.clone());
         // If the claim is already this member's, a call that failed later had made it.
-        let is_own = self.files.claim(&path, &own)? || self.files.read(&path)? == Some(own);
+        let is_own = self.files.claim(&path, &id_text)? || self.files.read(&path)? == Some(id_text);
         Ok(is_own.then(|| Duty::Start(Box::new(order))))
     }
 
@@ -187,8 +187,8 @@ impl<F: PoolFiles> Worker<F> {
 
     fn note_end(&mut self, of: SubmissionKey, end: End, at: Time, refusal: Option<Answer>) {
         match self.report.submissions.iter_mut().find(|submission| submission.of == of) {
-            Some(own) if own.ended.is_some() => {}
-            Some(own) => own.ended = Some((end, at)),
+            Some(submission) if submission.ended.is_some() => {}
+            Some(submission) => submission.ended = Some((end, at)),
             None => {
                 let (job_id, ended) = (JobId(0), Some((end, at)));
                 self.report.submissions.push(StartedSubmission { of, job_id, since: at, ended, refusal });
@@ -202,7 +202,7 @@ impl<F: PoolFiles> Worker<F> {
     /// If the report cannot be written; the next one contains it.
     pub fn keep_nodes(&mut self, is_left: impl Fn(&MemberId, &str) -> bool) -> Result<(), F::Error> {
         for node in &mut self.report.nodes {
-            node.is_lost = !is_left(&self.own, MemberId::plain(&node.name).as_str());
+            node.is_lost = !is_left(&self.id, MemberId::plain(&node.name).as_str());
         }
         self.write()
     }
@@ -226,7 +226,7 @@ impl<F: PoolFiles> Worker<F> {
     }
 
     fn write(&mut self) -> Result<(), F::Error> {
-        let path = report_path(&self.own);
+        let path = report_path(&self.id);
         let text = write(&self.report).map_err(|what| self.files.damaged(&path, &what))?;
         self.files.replace(&path, &text)
     }

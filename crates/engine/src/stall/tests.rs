@@ -61,6 +61,7 @@ impl Story {
         job.phase = crate::Phase::Submitted(vec![Submission { attempt, stage: Stage::Running }]);
         let node = |number: usize| NodeSamples {
             node: NodeName::new(&format!("n{number}")).expect("a node"),
+            slots: 1,
             interval: Seconds(EVERY),
             written: None,
             samples: Vec::new(),

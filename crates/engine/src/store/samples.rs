@@ -40,6 +40,12 @@ struct SampleHeader {
     schema: String,
     node: String,
     interval_s: f64,
+    #[serde(default = "alone")]
+    slots: u32,
+}
+
+fn alone() -> u32 {
+    1
 }
 
 #[derive(Deserialize)]
@@ -122,6 +128,7 @@ fn node_samples(path: &Path, extent: Extent) -> Option<NodeSamples> {
     Some(NodeSamples {
         node: NodeName::new(&header.node).ok()?,
         interval: Seconds(header.interval_s),
+        slots: header.slots,
         written: modified(path),
         samples: lines.map(SampleLine::into_sample).collect(),
     })
@@ -169,8 +176,10 @@ mod tests {
             .expect("writes");
         fs::write(folder.path().join("samples/progress-2"), "12 step\n").expect("writes");
         let found = samples(folder.path(), Extent::Recent);
-        let [NodeSamples { node, interval, samples, .. }] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((node.as_str(), *interval), ("n1", Seconds(60.0)));
+        let [NodeSamples { node, interval, slots, samples, .. }] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!((node.as_str(), *interval, *slots), ("n1", Seconds(60.0), 1));
         let first = RankSample {
             rank: 2,
             state: Some('R'),

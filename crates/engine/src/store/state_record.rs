@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::store::state_before;
 use crate::store::state_file::{Claim, StateFile};
-use crate::{JobState, State};
+use crate::{JobState, NodeTimes, State};
 use hsched_model::{JobName, Time};
 
 /// A journal entry with the state stored at that time.
@@ -28,7 +28,10 @@ const KEYS: [&str; 2] = ["state", "change"];
 pub(super) struct StateDifference {
     #[serde(flatten)]
     claim: Claim,
-    /// The state with only its new or changed jobs.
+    /// How long ranks took on each node, if it has changed: it is long and only changes with epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node_times: Option<NodeTimes>,
+    /// The rest of the state with only its new or changed jobs.
     #[serde(flatten)]
     state: State,
     /// The names of removed jobs.
@@ -101,7 +104,9 @@ impl StateDifference {
         Self {
             claim: file.claim.clone(),
             forgotten: forgotten.map(|name| (*name).clone()).collect(),
-            state: State { jobs, ..file.state.clone() },
+            node_times: (earlier.state.node_times != file.state.node_times)
+                .then(|| file.state.node_times.clone()),
+            state: State { jobs, node_times: NodeTimes::default(), ..file.state.clone() },
         }
     }
 
@@ -115,7 +120,8 @@ impl StateDifference {
     }
 
     fn play(self, file: &mut StateFile) {
-        let Self { claim, mut state, forgotten } = self;
+        let Self { claim, node_times, mut state, forgotten } = self;
+        state.node_times = node_times.unwrap_or_else(|| std::mem::take(&mut file.state.node_times));
         let changed = std::mem::take(&mut state.jobs);
         let mut jobs = std::mem::take(&mut file.state.jobs);
         jobs.retain(|job| !forgotten.contains(&job.job.name));
@@ -138,6 +144,33 @@ fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &JobState)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_nodes_are_written_when_they_change_and_kept_until_then() {
+        let times = r#"[{"model": "m", "type": "t4", "batch": 8, "nodes": {"n1": [[1.0, 2.0]]}}]"#;
+        let file = |times: &str, decided: u64| {
+            let state = State {
+                node_times: serde_json::from_str(times).expect("times"),
+                decided: Some(decided),
+                ..State::default()
+            };
+            StateFile::new(&state, 1, Time(0.0), Claim::default())
+        };
+        let mut played = None;
+        let mut before: Option<StateFile> = None;
+        for (times, decided, is_written) in
+            [(times, 1, true), (times, 2, false), ("[]", 3, true), (times, 4, true)]
+        {
+            let file = file(times, decided);
+            let record = Record::of(&file, before.as_ref()).expect("a change");
+            let text = serde_json::to_string(&record).expect("JSON");
+            assert_eq!(text.contains("node_times"), is_written, "{text}");
+            let Value::Object(what) = serde_json::from_str(&text).expect("JSON") else { panic!() };
+            Record::read(what).expect("readable").expect("a record").play(&mut played, 1, Time(0.0));
+            assert_eq!(played.as_ref().map(|played| &played.state), Some(&file.state));
+            before = Some(file);
+        }
+    }
 
     #[test]
     fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {

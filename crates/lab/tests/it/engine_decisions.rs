@@ -171,8 +171,8 @@ fn a_job_whose_small_batch_is_divided_as_well_as_can_be_stays() {
         rank.batch = batch;
     }
     let mut tracked = running(job("a", "{v100: 100}", ", max_gpus: 4"), submission, 1);
-    let own = Job { epochs: 1000, global_batch: 5, ..(*tracked.job).clone() };
-    tracked.job = own.into();
+    let job = Job { epochs: 1000, global_batch: 5, ..(*tracked.job).clone() };
+    tracked.job = job.into();
     let done = take(state(vec![tracked]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&done.actions), [""; 0]);
 }

@@ -243,7 +243,7 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
             };
             let epochs =
                 (1..).zip(reports).filter(|(_, reported_at)| **reported_at <= at).map(report).collect();
-            let lost = QueueState::Ended { end: end.clone(), at: Some(Time(1000.0)) };
+            let lost = QueueState::Ended { end: end.clone(), at: Some(Time(1000.0)), since: None };
             let seen = Observation { epochs, ..look(at, vec![sighting(7, lost)]) };
             for event in &notice(&state, &seen) {
                 apply(&mut state, Time(at), event, &rules());
@@ -272,7 +272,7 @@ fn epochs_come_before_the_end_that_follows_them() {
             EpochReport { epoch, at: Time(9.0), length: None, ranks: Vec::new(), metrics: Vec::new() },
         )
     };
-    let end = QueueState::Ended { end: End::Saved, at: Some(Time(8.0)) };
+    let end = QueueState::Ended { end: End::Saved, at: Some(Time(8.0)), since: None };
     let seen =
         Observation { epochs: vec![report(1), report(2), report(3)], ..look(9.0, vec![sighting(7, end)]) };
     let word = |event: Event| match event {
@@ -283,6 +283,18 @@ fn epochs_come_before_the_end_that_follows_them() {
     };
     let words: Vec<String> = notice(&state(vec![tracked]), &seen).into_iter().map(word).collect();
     assert_eq!(words, ["queued", "epoch 2", "epoch 3", "ended"]);
+}
+
+#[test]
+fn a_submission_that_nobody_saw_run_has_started() {
+    let phase = phase(attempt("r", "v1", "v100", 1, 0), Stage::Pending);
+    let mut state = state(vec![JobState { phase, ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) }]);
+    let end = QueueState::Ended { end: End::Completed, at: Some(Time(8.0)), since: Some(Time(3.0)) };
+    for event in &notice(&state, &look(9.0, vec![sighting(7, end)])) {
+        apply(&mut state, Time(9.0), event, &rules());
+    }
+    let past = &state.jobs[0].past[0];
+    assert_eq!((past.attempt.started, past.ended), (Some(Time(3.0)), Time(8.0)));
 }
 
 #[test]

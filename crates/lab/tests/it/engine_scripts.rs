@@ -56,7 +56,7 @@ fn running() -> QueueState {
 }
 
 fn ended(end: End) -> QueueState {
-    QueueState::Ended { end, at: Some(Time(9.0)) }
+    QueueState::Ended { end, at: Some(Time(9.0)), since: None }
 }
 
 #[test]

@@ -6,9 +6,9 @@ use hsched_lab::registry;
 use hsched_lab::replay::{Figures, Hooks, Options, Trace, TraceJob, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, HeldPlacement, HoldStage, Horizon, HorizonParameters, JobModel,
-    Parameters, Placement, Policy, Problem, Repacking, Sharing, Slot, TraceBound, bound_of_prices,
-    trace_bound, verify,
+    Budget, Decision, HeldPlacement, HoldStage, Horizon, HorizonParameters, JobModel, Parameters, Placement,
+    Policy, Problem, Repacking, Sharing, Slot, TraceBound, TraceCertificate, bound_of_prices, trace_bound,
+    verify,
 };
 use proptest::prelude::*;
 
@@ -154,7 +154,7 @@ fn cost_by(
     problem: &Problem,
     job: &JobModel,
     bundles: &[(Vec<u32>, f64)],
-    certificate: &Certificate,
+    certificate: &TraceCertificate,
     end: f64,
 ) -> f64 {
     let begin = job.progress.arrival.0;
@@ -261,7 +261,7 @@ proptest! {
         let types = problem.gpu_types.len();
         let price = |interval: usize| (0..types).map(|ty| f64::from(prices[(interval * types + ty) % 12]) * 0.05).collect();
         let edges = vec![0.0, 300.0, 900.0, 2500.0, 6000.0];
-        let certificate = Certificate { prices: (0..4).map(price).chain([vec![0.0; types]]).collect(), edges };
+        let certificate = TraceCertificate { prices: (0..4).map(price).chain([vec![0.0; types]]).collect(), edges };
         let Some(found) = bound_of_prices(&problem, &certificate) else { return Ok(()) };
         let mut sum = 0.0;
         for (number, job) in problem.jobs.iter().enumerate() {

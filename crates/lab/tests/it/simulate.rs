@@ -174,7 +174,7 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     let at = FIRST.0 + 9.0 + 2.0 * epoch;
     let end = submitter.sighting("a").state;
     assert!(
-        matches!(end, QueueState::Ended { end: End::Completed, at: Some(time) } if near(time.0, at)),
+        matches!(end, QueueState::Ended { end: End::Completed, at: Some(time), .. } if near(time.0, at)),
         "{end:?}"
     );
 }
@@ -221,7 +221,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     submitter.world.pass(Seconds(0.02 * epoch));
     let saved = submitter.sighting("a").state;
     assert!(
-        matches!(saved, QueueState::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
+        matches!(saved, QueueState::Ended { end: End::Saved, at: Some(at), .. } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
     assert_eq!(submitter.reports("a").len(), 1);
     assert!(matches!(
@@ -269,7 +269,7 @@ fn a_walltime_warns_and_then_ends() {
         let mut submitter = Submitter::new(site, Vec::new());
         submitter.submit("r1", &job, 0);
         submitter.world.pass(Seconds(100.0));
-        let QueueState::Ended { end, at } = submitter.sighting("a").state else { panic!("it ended") };
+        let QueueState::Ended { end, at, .. } = submitter.sighting("a").state else { panic!("it ended") };
         (end, at.expect("a time").0 - FIRST.0)
     };
     let (end, at) = ended(Saving::AfterStep);

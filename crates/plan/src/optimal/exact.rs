@@ -5,7 +5,7 @@
 //! plan.
 
 use crate::dual::Dual;
-use crate::optimal::fit::{Piece, Ring, fit};
+use crate::optimal::fit::{FitPiece, Ring, fit};
 use crate::pricing::{Bundle, Pricer, holds, price};
 use crate::{JobModel, Objective, Problem, Slot, WorkerNode};
 
@@ -20,7 +20,7 @@ pub(super) struct SearchOutcome {
 
 /// A candidate bundle of one job.
 #[derive(Clone, Debug)]
-struct Way {
+struct JobWay {
     /// Replicas by type.
     counts: Vec<u32>,
     /// Units of each resource that it uses.
@@ -48,7 +48,7 @@ const ROUNDING: f64 = 1e-12;
 struct ExactSearch<'a> {
     problem: &'a Problem,
     /// Jobs in the order of decisions, with their candidates by ascending excess.
-    jobs: Vec<(usize, &'a JobModel, Vec<Way>)>,
+    jobs: Vec<(usize, &'a JobModel, Vec<JobWay>)>,
     weights: &'a [f64],
     /// The bound proven by the prices.
     bound: f64,
@@ -138,7 +138,7 @@ fn ways(
     prices: &[f64],
     least_value: f64,
     gap: f64,
-) -> Option<Vec<Way>> {
+) -> Option<Vec<JobWay>> {
     let limit = least_value + gap;
     let network = problem.network.bytes_per_second();
     let mut rates: Vec<f64> = problem.nodes.iter().map(|node| node.intra_node.bytes_per_second()).collect();
@@ -146,7 +146,13 @@ fn ways(
     rates.dedup();
     let way = |bundle: &Bundle, ring: Ring, cost: f64| {
         let excess = (cost + price(prices, &bundle.counts) - least_value).max(0.0);
-        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), uses: Vec::new(), ring, cost, excess })
+        (excess <= gap).then(|| JobWay {
+            counts: bundle.counts.clone(),
+            uses: Vec::new(),
+            ring,
+            cost,
+            excess,
+        })
     };
     let mut ways = Vec::new();
     let in_halls = pricer.inside_halls_within(prices, limit, MOST_WAYS)?;
@@ -219,14 +225,15 @@ impl<'a> ExactSearch<'a> {
         }
     }
 
-    fn chosen_ways(&self) -> impl Iterator<Item = (&'a JobModel, &Way)> {
+    fn chosen_ways(&self) -> impl Iterator<Item = (&'a JobModel, &JobWay)> {
         self.jobs.iter().zip(&self.chosen).map(|((_, job, ways), index)| (*job, &ways[*index]))
     }
 
     /// Returns whether the rings chosen so far that must each be on one node fit together.
     fn rings_fit(&mut self) -> bool {
         let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
-        let rings: Vec<Piece<'_>> = rings.map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
+        let rings: Vec<FitPiece<'_>> =
+            rings.map(|(job, way)| FitPiece::new(job, &way.counts, way.ring)).collect();
         // If the check takes too long, they are assumed to fit.
         fit(self.problem, &rings).map_or(true, |slots| slots.is_some())
     }
@@ -245,8 +252,8 @@ impl<'a> ExactSearch<'a> {
         if value >= self.best * (1.0 - ROUNDING) {
             return;
         }
-        let pieces: Vec<Piece<'_>> =
-            self.chosen_ways().map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
+        let pieces: Vec<FitPiece<'_>> =
+            self.chosen_ways().map(|(job, way)| FitPiece::new(job, &way.counts, way.ring)).collect();
         match fit(self.problem, &pieces) {
             Ok(Some(slots)) => {
                 let mut by_job = vec![Vec::new(); slots.len()];
@@ -263,6 +270,6 @@ impl<'a> ExactSearch<'a> {
 }
 
 /// Returns whether some of its GPUs must be on one node.
-fn is_tied(job: &JobModel, way: &Way) -> bool {
+fn is_tied(job: &JobModel, way: &JobWay) -> bool {
     matches!(way.ring, Ring::Inside { .. }) || job.needs_blocks()
 }

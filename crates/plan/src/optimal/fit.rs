@@ -24,7 +24,7 @@ pub(super) enum Ring {
 const PATIENCE: u32 = 20_000;
 
 /// A job's GPUs as they have to be placed.
-pub(super) struct Piece<'a> {
+pub(super) struct FitPiece<'a> {
     /// GPUs by type.
     gpus: Cow<'a, [u32]>,
     ring: Ring,
@@ -32,7 +32,7 @@ pub(super) struct Piece<'a> {
     blocks: Option<&'a JobModel>,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> FitPiece<'a> {
     /// Returns the piece for a job's replicas by type.
     pub(super) fn new(job: &'a JobModel, replicas: &'a [u32], ring: Ring) -> Self {
         let gpus =
@@ -52,7 +52,7 @@ struct WholeReplica {
 /// A packing under construction.
 struct Packing<'a> {
     problem: &'a Problem,
-    pieces: &'a [Piece<'a>],
+    pieces: &'a [FitPiece<'a>],
     free: Vec<Vec<u32>>,
     rates: Vec<f64>,
     slots: Vec<Vec<Slot>>,
@@ -65,7 +65,7 @@ struct Packing<'a> {
 ///
 /// # Errors
 /// If the search takes too many steps.
-pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
+pub(super) fn fit(problem: &Problem, pieces: &[FitPiece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
         pieces,
@@ -153,20 +153,20 @@ impl Packing<'_> {
     /// Places all replicas that need single nodes, type by type, then the rest.
     fn put_blocks(&mut self, order: &[usize]) -> bool {
         let is_block = |&&at: &&usize| self.class(at) == 1;
-        let own = order.iter().take_while(is_block).count();
-        let (own, rest) = order.split_at(own);
-        if self.is_picky(own, rest) {
-            let mut blocks = self.blocks(own);
+        let block_count = order.iter().take_while(is_block).count();
+        let (leading, rest) = order.split_at(block_count);
+        if self.is_picky(leading, rest) {
+            let mut blocks = self.blocks(leading);
             blocks.sort_by_key(|block| (Reverse(block.size), block.piece, block.gpu_type));
             if !self.put_one_by_one(&blocks, 0, rest) {
                 return false;
             }
-            for &at in own {
+            for &at in leading {
                 merge(&mut self.slots[at]);
             }
             return true;
         }
-        let (before, all) = (self.free.clone(), self.blocks(own));
+        let (before, all) = (self.free.clone(), self.blocks(leading));
         for gpu_type in 0..self.problem.gpu_types.len() {
             let own_blocks = all.iter().filter(|block| block.gpu_type == gpu_type);
             let (blocks, owners): (Vec<u32>, Vec<usize>) =
@@ -181,17 +181,17 @@ impl Packing<'_> {
                 }
                 found => {
                     self.doubts |= found == Stacked::Unknown;
-                    return self.without_blocks(own, before);
+                    return self.without_blocks(leading, before);
                 }
             }
         }
-        for &at in own {
+        for &at in leading {
             merge(&mut self.slots[at]);
         }
         if self.put(rest) {
             return true;
         }
-        self.without_blocks(own, before)
+        self.without_blocks(leading, before)
     }
 
     /// Returns whether it matters which of several nodes with equal room the replicas use.
@@ -204,10 +204,10 @@ impl Packing<'_> {
     }
 
     /// Returns the single-node replicas of these pieces.
-    fn blocks(&self, own: &[usize]) -> Vec<WholeReplica> {
+    fn blocks(&self, block_pieces: &[usize]) -> Vec<WholeReplica> {
         let mut blocks = Vec::new();
-        for &piece in own {
-            let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
+        for &piece in block_pieces {
+            let FitPiece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
             for (gpu_type, &count) in gpus.iter().enumerate() {
                 let size = job.size(gpu_type);
                 blocks.extend((0..count / size).map(|_| WholeReplica { piece, gpu_type, size }));

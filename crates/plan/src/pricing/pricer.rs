@@ -52,7 +52,7 @@ impl<'a> Pricer<'a> {
     ) -> Self {
         let usable: Vec<bool> = job.types.iter().map(Option::is_some).collect();
         let alone: Vec<bool> =
-            job.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
+            job.types.iter().map(|type_model| type_model.is_some_and(|model| model.single_rank)).collect();
         let limits = job.min_gpus..=job.max_gpus;
         let bundle = |(counts, ring): (Vec<u32>, f64)| {
             let ranks: u32 = counts.iter().sum();
@@ -86,9 +86,9 @@ impl<'a> Pricer<'a> {
 
     /// Returns the pricer with a cost for missing a deadline.
     pub(crate) fn due(mut self, due: Option<Due>) -> Self {
-        let Some(own) = due else { return self };
+        let Some(lateness) = due else { return self };
         for bundle in &mut self.inside {
-            bundle.cost = own.cost(bundle.cost);
+            bundle.cost = lateness.cost(bundle.cost);
         }
         for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
             rings.due = due;

@@ -17,11 +17,11 @@ use hsched_model::{GpuType, Job, Precision, Speed};
 /// can be merged without loss in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<Place, SpeedRecords>>,
+    models: BTreeMap<String, BTreeMap<SpeedPlace, SpeedRecords>>,
 }
 
 /// The conditions of a model's speed: a GPU type, a precision, and the GPUs of a replica.
-type Place = (GpuType, Option<Precision>, u32);
+type SpeedPlace = (GpuType, Option<Precision>, u32);
 
 /// Records by contributor.
 type SpeedRecords = BTreeMap<String, SpeedRecord>;

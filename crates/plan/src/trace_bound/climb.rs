@@ -2,8 +2,8 @@
 
 use crate::classes::Bundles;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::prices::{Certificate, Envelopes, Start, proven};
-use crate::trace_bound::trace::Trace;
+use crate::trace_bound::prices::{ClimbStart, Envelopes, TraceCertificate, proven};
+use crate::trace_bound::trace::BoundTrace;
 
 /// Maximum number of steps.
 const STEPS: u32 = 200;
@@ -31,7 +31,7 @@ const AIM: f64 = 0.5;
 const LEAST_WAY: f64 = 0.002;
 
 /// The bound at some prices from the listed bundles, and the jobs' usage.
-struct Seen {
+struct PriceEvaluation {
     value: f64,
     /// GPU-seconds by interval and type.
     used: Vec<Vec<f64>>,
@@ -39,7 +39,7 @@ struct Seen {
 
 /// A climb in progress.
 struct Climb<'a> {
-    trace: &'a Trace,
+    trace: &'a BoundTrace,
     /// The candidate bundles, by class.
     bundles: Vec<Bundles>,
     envelopes: Envelopes,
@@ -48,7 +48,11 @@ struct Climb<'a> {
 }
 
 /// Returns the best bound found, in seconds, with its prices; `None` if no bound can be proven.
-pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Option<(f64, Certificate)> {
+pub(super) fn climb(
+    trace: &BoundTrace,
+    start: &ClimbStart,
+    stop: &dyn Fn() -> bool,
+) -> Option<(f64, TraceCertificate)> {
     let leasts = vec![Least::default(); trace.jobs.len()];
     let mut climb = Climb { trace, bundles: trace.listed(), envelopes: Envelopes::default(), leasts };
     let mut now = start.certificate.clone();
@@ -83,28 +87,34 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
 }
 
 impl Climb<'_> {
-    fn look(&mut self, certificate: &Certificate) -> Option<Seen> {
+    fn look(&mut self, certificate: &TraceCertificate) -> Option<PriceEvaluation> {
         let Self { trace, bundles, envelopes, leasts } = self;
         let intervals = Intervals::new(&certificate.edges);
         envelopes.renew(bundles, certificate);
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(leasts) {
-            let own = envelopes.of_class(job.class);
-            sum += least.find(&intervals, own, job, ROUGH)?;
-            least.usage(&intervals, own, job, &mut |interval, bundle, seconds| {
+            let envelope = envelopes.of_class(job.class);
+            sum += least.find(&intervals, envelope, job, ROUGH)?;
+            least.usage(&intervals, envelope, job, &mut |interval, bundle, seconds| {
                 for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
                     *used += seconds * f64::from(count);
                 }
             });
         }
         let value = (sum - certificate.rent_of_all(&trace.offered)) / trace.count();
-        Some(Seen { value, used })
+        Some(PriceEvaluation { value, used })
     }
 
     /// Adjusts the prices: they rise where more is used than is available. All intervals move equally,
     /// regardless of length.
-    fn step(&self, now: &mut Certificate, direction: &mut [Vec<f64>], seen: &Seen, rise: f64) {
+    fn step(
+        &self,
+        now: &mut TraceCertificate,
+        direction: &mut [Vec<f64>],
+        seen: &PriceEvaluation,
+        rise: f64,
+    ) {
         let offered = &self.trace.offered;
         let gpu_types: Vec<usize> = (0..offered.len()).filter(|&gpu_type| offered[gpu_type] > 0).collect();
         let lengths: Vec<f64> = now.edges.windows(2).map(|pair| pair[1] - pair[0]).collect();

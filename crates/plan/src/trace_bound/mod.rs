@@ -22,7 +22,7 @@ mod trace;
 
 use crate::Problem;
 
-pub use self::prices::Certificate;
+pub use self::prices::TraceCertificate;
 
 /// A lower bound on the mean completion time.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct TraceBound {
     /// The bound of one machine as large as all GPUs with the shortest job first, in seconds.
     pub squashed: Option<f64>,
     /// The bound of prices over time, in seconds, with the prices.
-    pub priced: Option<(f64, Certificate)>,
+    pub priced: Option<(f64, TraceCertificate)>,
 }
 
 /// Relative reduction of a computed bound, so that rounding errors cannot make it too high.
@@ -45,7 +45,7 @@ const ROUNDING: f64 = 1e-9;
 ///
 /// The prices are improved until `stop` returns true or no progress is made.
 pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBound> {
-    let trace = trace::Trace::new(problem)?;
+    let trace = trace::BoundTrace::new(problem)?;
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
     let start = prices::start(&trace);
     let priced = start.as_ref().and_then(|start| climb::climb(&trace, start, stop));
@@ -56,7 +56,7 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
 
 /// Returns the lower bound proven by these prices, in seconds; `None` if they prove nothing, because they
 /// belong to another cluster or a job has too many bundles to enumerate.
-pub fn bound_of_prices(problem: &Problem, certificate: &Certificate) -> Option<f64> {
-    let trace = trace::Trace::new(problem)?;
+pub fn bound_of_prices(problem: &Problem, certificate: &TraceCertificate) -> Option<f64> {
+    let trace = trace::BoundTrace::new(problem)?;
     certificate.is_valid(trace.offered.len()).then(|| prices::proven(&trace, certificate)).flatten()
 }

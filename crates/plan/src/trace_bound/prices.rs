@@ -4,11 +4,11 @@ use crate::classes::{Bundles, Envelope};
 use crate::horizon::rehearse;
 use crate::trace_bound::ROUNDING;
 use crate::trace_bound::least::{Intervals, Least};
-use crate::trace_bound::trace::Trace;
+use crate::trace_bound::trace::BoundTrace;
 
 /// Prices of GPUs over time that prove a lower bound.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Certificate {
+pub struct TraceCertificate {
     /// Start of each interval, in seconds, ascending; no job arrives before the first. The last interval is
     /// unbounded.
     pub edges: Vec<f64>,
@@ -17,8 +17,8 @@ pub struct Certificate {
 }
 
 /// The starting point of the climb.
-pub(super) struct Start {
-    pub certificate: Certificate,
+pub(super) struct ClimbStart {
+    pub certificate: TraceCertificate,
     /// The mean completion time of a schedule that ignores nodes, in seconds.
     pub reached: f64,
 }
@@ -29,7 +29,7 @@ const INTERVALS: usize = 400;
 /// The shortest interval, in seconds.
 const SHORTEST: f64 = 1.0;
 
-impl Certificate {
+impl TraceCertificate {
     /// Returns whether it is valid for a cluster with this many GPU types.
     pub(super) fn is_valid(&self, types: usize) -> bool {
         let rising = self.edges.windows(2).all(|pair| pair[0] < pair[1]);
@@ -49,7 +49,7 @@ impl Certificate {
 }
 
 /// Returns the prices of `horizon` with free moves.
-pub(super) fn start(trace: &Trace) -> Option<Start> {
+pub(super) fn start(trace: &BoundTrace) -> Option<ClimbStart> {
     let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
     let reached = times.sum::<f64>() / trace.count();
@@ -60,7 +60,7 @@ pub(super) fn start(trace: &Trace) -> Option<Start> {
         .map(|pair| mean_prices(&run.prices, pair[0], pair[1], trace.offered.len()))
         .collect();
     prices.push(vec![0.0; trace.offered.len()]);
-    Some(Start { certificate: Certificate { edges, prices }, reached })
+    Some(ClimbStart { certificate: TraceCertificate { edges, prices }, reached })
 }
 
 /// Returns the edges of intervals, selected from these times.
@@ -92,7 +92,7 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> V
 }
 
 /// Returns the bound proven by prices from every bundle; `None` if there are too many bundles.
-pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
+pub(super) fn proven(trace: &BoundTrace, certificate: &TraceCertificate) -> Option<f64> {
     let bundles = trace.all()?;
     let intervals = Intervals::new(&certificate.edges);
     let mut envelopes = Envelopes::default();
@@ -116,7 +116,7 @@ pub(super) struct Envelopes {
 
 impl Envelopes {
     /// Recomputes them for these prices in the same memory, which a climb does 100,000 times.
-    pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &Certificate) {
+    pub(super) fn renew(&mut self, bundles: &[Bundles], certificate: &TraceCertificate) {
         self.by_class.resize(bundles.len(), Vec::new());
         for (bundles, envelopes) in bundles.iter().zip(&mut self.by_class) {
             envelopes.resize(certificate.prices.len(), Envelope::default());

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use crate::Problem;
 use crate::pricing::{Pricer, Rings};
-use crate::trace_bound::prices::Start;
-use crate::trace_bound::trace::Trace;
+use crate::trace_bound::prices::ClimbStart;
+use crate::trace_bound::trace::BoundTrace;
 use hsched_model::number::to_f64;
 
 /// Accuracy of a job's shortest time.
@@ -29,7 +29,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
 /// A GPU of type g counts `q_g`: a job's size is the minimum q·n seconds per step, and the machine processes
 /// Σ `q_g C_g` per second, always for the job with the least remaining work. That is valid for all q ≥ 0;
 /// several likely values are tried.
-pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
+pub(super) fn squashed(trace: &BoundTrace, start: Option<&ClimbStart>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();
     let mut counted = vec![vec![1.0; types]];
@@ -55,19 +55,19 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
 }
 
 /// Returns the mean completion time on one machine with these step sizes by class.
-fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
+fn shortest_first(trace: &BoundTrace, sizes: &[f64]) -> f64 {
     let mut left: BinaryHeap<Reverse<WorkLeft>> = BinaryHeap::new();
     let (mut now, mut sum) = (0.0_f64, 0.0);
     let mut jobs = trace.jobs.iter().peekable();
     loop {
         let next = jobs.peek().map_or(f64::INFINITY, |job| job.at);
         match left.pop() {
-            Some(Reverse(own)) if now + own.seconds <= next => {
-                now += own.seconds;
-                sum += now - own.arrived;
+            Some(Reverse(work)) if now + work.seconds <= next => {
+                now += work.seconds;
+                sum += now - work.arrived;
             }
-            Some(Reverse(own)) => {
-                left.push(Reverse(WorkLeft { seconds: own.seconds - (next - now), ..own }));
+            Some(Reverse(work)) => {
+                left.push(Reverse(WorkLeft { seconds: work.seconds - (next - now), ..work }));
                 now = next;
             }
             None if next.is_finite() => now = next,

@@ -6,14 +6,14 @@ use crate::horizon::TraceArrival;
 use hsched_model::number::to_f64;
 
 /// The jobs of a trace by arrival, their classes, and the GPUs.
-pub(super) struct Trace {
+pub(super) struct BoundTrace {
     pub classes: Classes,
     pub jobs: Vec<TraceArrival>,
     /// GPUs by type.
     pub offered: Vec<u32>,
 }
 
-impl Trace {
+impl BoundTrace {
     /// Returns the trace of a problem's jobs; `None` if there are none or one can never run.
     pub(super) fn new(problem: &Problem) -> Option<Self> {
         let types = problem.gpu_types.len();

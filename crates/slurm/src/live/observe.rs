@@ -104,6 +104,7 @@ fn seen(
         None => QueueState::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
+            since: begun(&first.nodes, first.start_time.as_deref()),
         },
     };
     let reason = reason(components).filter(|_| state == QueueState::Pending);
@@ -143,6 +144,11 @@ fn queue_state(
     QueueState::Running { since, gpus }
 }
 
+/// Returns when an ended job started. A job without nodes never did, although Slurm shows a start.
+fn begun(nodes: &str, start: Option<&str>) -> Option<Time> {
+    start.filter(|_| !nodes.is_empty()).and_then(time::unix).map(Time)
+}
+
 /// Returns how a submission ended that has left the queue, from Slurm's records of it.
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
@@ -155,7 +161,8 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
     let submit_time = record.submit_time.clone();
-    let queue_state = QueueState::Ended { end, at };
+    let since = begun(&record.nodes, record.start_time.as_deref());
+    let queue_state = QueueState::Ended { end, at, since };
     Some(Sighting { of, job_id: record.id, submit_time, state: queue_state, reason: None })
 }
 

@@ -149,7 +149,7 @@ impl Ends {
                 End::Tasks { failed: 1 + others.count() as u64, all, first: Box::new(first.clone()) }
             }
         };
-        Some(QueueState::Ended { end, at: self.at })
+        Some(QueueState::Ended { end, at: self.at, since: None })
     }
 }
 

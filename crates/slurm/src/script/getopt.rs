@@ -45,7 +45,7 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
         match end {
             OptionsEnd::Words => return all,
             OptionsEnd::Other(place) | OptionsEnd::Refused(place, _) => {
-                rest = rest.get(place + 1..).unwrap_or_default()
+                rest = rest.get(place + 1..).unwrap_or_default();
             }
         }
     }

@@ -7,7 +7,7 @@ mod model;
 mod turns;
 mod worker;
 
-use hsched_engine::pool::{Demand, MemberId, Order, Start};
+use hsched_engine::pool::{Demand, MemberId, Order, SubmissionStart};
 use hsched_engine::{Gpus, SubmissionKey};
 use hsched_model::{JobId, JobName, Seconds};
 
@@ -70,7 +70,7 @@ pub(super) fn key(job: usize, run: u32) -> SubmissionKey {
 }
 
 pub(super) fn order(of: &SubmissionKey) -> Order {
-    let start = Start {
+    let start = SubmissionStart {
         script: "s".into(),
         workdir: "w".into(),
         output: "o".into(),

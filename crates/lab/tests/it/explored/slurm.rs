@@ -111,7 +111,7 @@ impl Slurm {
                 Life::Coming(_) | Life::Forgotten => continue,
                 Life::Queued => QueueState::Pending,
                 Life::Running => QueueState::Running { since: None, gpus: None },
-                Life::Over(end) => QueueState::Ended { end: end.clone(), at: None },
+                Life::Over(end) => QueueState::Ended { end: end.clone(), at: None, since: None },
             };
             let (of, job_id) = (entry.of.clone(), entry.id);
             let sighting = Sighting { of, job_id, submit_time: None, state: queue_state, reason: None };

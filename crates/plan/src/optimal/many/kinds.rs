@@ -231,13 +231,13 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.is_loose().into(),
     ];
     key.extend((0..model.types.len()).map(|ty| u64::from(model.size(ty))));
-    for own in &model.types {
-        match own {
-            Some(own) => key.extend([
-                own.speed.alpha().to_bits(),
-                own.speed.beta().to_bits(),
-                own.max_batch.unwrap_or(u64::MAX),
-                own.single_rank.into(),
+    for type_model in &model.types {
+        match type_model {
+            Some(type_model) => key.extend([
+                type_model.speed.alpha().to_bits(),
+                type_model.speed.beta().to_bits(),
+                type_model.max_batch.unwrap_or(u64::MAX),
+                type_model.single_rank.into(),
             ]),
             None => key.push(u64::MAX),
         }

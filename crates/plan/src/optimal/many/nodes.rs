@@ -10,7 +10,7 @@ use crate::optimal::layout::{Layout, RingPlacement};
 use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
 use crate::optimal::many::kinds::{Choices, JobKind};
-use crate::optimal::many::rounding::Chosen;
+use crate::optimal::many::rounding::BundleChoices;
 use crate::pricing::Pricer;
 use crate::{JobModel, Problem};
 use hsched_model::number::{to_f64, to_usize};
@@ -47,7 +47,7 @@ const STRIDE: usize = 16;
 pub(crate) fn on_nodes<'a, 'b>(
     problem: &'a Problem,
     kinds: &'b JobKinds<'a>,
-    chosen: &Chosen,
+    chosen: &BundleChoices,
     dual: &'b Dual<'a>,
     prices: &'b [f64],
 ) -> Option<OnNodes<'a, 'b>> {

@@ -4,14 +4,14 @@ use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
 
 /// By kind: its chosen bundles by list index, with the number of jobs for each.
-pub(crate) type Chosen = Vec<Vec<(usize, u32)>>;
+pub(crate) type BundleChoices = Vec<Vec<(usize, u32)>>;
 
 /// Returns a bundle for each job so that their total use is close to that of the mix. About as many jobs of a
 /// kind get a bundle as its weight in the mix.
 ///
 /// Jobs with expensive bundles choose first; each takes the bundle that brings the total closest to that of
 /// the mix so far.
-pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> Chosen {
+pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> BundleChoices {
     let types = kinds.capacity.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
     let dearness = |kind: usize| {
@@ -21,7 +21,7 @@ pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64
     let mut order: Vec<(f64, usize)> = (0..kinds.all.len()).map(|kind| (dearness(kind), kind)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut missing = vec![0.0; types];
-    let mut chosen: Chosen = vec![Vec::new(); kinds.all.len()];
+    let mut chosen: BundleChoices = vec![Vec::new(); kinds.all.len()];
     for (_, kind) in order {
         let uses = |place: usize| kinds.uses(&kinds.all[kind], place);
         let mut options: Vec<(usize, f64)> = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::optimal::many::JobKinds;
 use crate::optimal::many::kinds::JobKind;
-use crate::optimal::many::rounding::Chosen;
+use crate::optimal::many::rounding::BundleChoices;
 
 /// Sequence of price factors for excess and idle GPUs; jobs that lose little by a switch switch first.
 const PRESSURES: [f64; 14] =
@@ -28,7 +28,12 @@ struct Balance {
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is assigned twice
 /// and few are idle. It does not stop before no GPU is assigned twice, because a plan from arbitrary
 /// remaining GPUs is far from the optimum.
-pub(crate) fn switch(kinds: &mut JobKinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
+pub(crate) fn switch(
+    kinds: &mut JobKinds<'_>,
+    chosen: &mut BundleChoices,
+    prices: &[f64],
+    stop: &dyn Fn() -> bool,
+) {
     kinds.cheapest(prices);
     let mut used = vec![0.0; prices.len()];
     for (kind, choices) in kinds.all.iter().zip(chosen.iter()) {

@@ -7,7 +7,7 @@ use hsched_model::number::to_u32;
 
 /// The examined part of a box: ranks, and seconds per step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+pub(super) struct BoxRange {
     pub ranks: (u32, u32),
     pub step: (f64, f64),
 }
@@ -22,7 +22,7 @@ const MOST_PARTS: u32 = 24;
 
 impl Across<'_> {
     /// Searches for bundles in the box between `low` and `high`.
-    pub(super) fn visit(&mut self, range: Range) {
+    pub(super) fn visit(&mut self, range: BoxRange) {
         self.search.visits += 1;
         let Some(mut range) = self.tighten(range) else { return };
         if self.volume() <= if self.linear { FEW } else { FEW_STEPWISE } {
@@ -49,7 +49,7 @@ impl Across<'_> {
 
     /// Returns the minimum samples per second for a ring to meet the latest time, and for a step to stay
     /// within the range.
-    pub(super) fn needed_rate(&self, range: Range) -> f64 {
+    pub(super) fn needed_rate(&self, range: BoxRange) -> f64 {
         let comm = self.comm * (1.0 - f64::from(range.ranks.0).recip());
         let left = self.search.latest - comm;
         // Slightly less, so that the bound stays valid.
@@ -70,7 +70,7 @@ impl Across<'_> {
     }
 
     /// Examines every bundle of the box in the range of ranks.
-    pub(super) fn look_at_all(&mut self, range: Range) {
+    pub(super) fn look_at_all(&mut self, range: BoxRange) {
         self.search.counts.clone_from(&self.search.low);
         loop {
             let ranks: u32 = self.search.counts.iter().sum();
@@ -89,7 +89,7 @@ impl Across<'_> {
     ///
     /// The problem uses each GPU's best rate over all steps of a range. If only that keeps the box, parts of
     /// the range are bounded separately; dividing the counts for each part would take many times as long.
-    fn bounded(&mut self, range: &mut Range) -> Option<Relaxed> {
+    fn bounded(&mut self, range: &mut BoxRange) -> Option<Relaxed> {
         if self.linear {
             let relaxed = self.relax(*range);
             return self.promising(relaxed.bound).then_some(relaxed);
@@ -100,7 +100,7 @@ impl Across<'_> {
         // As soon as one part may contain such a bundle, the box stays, regardless of the others.
         let (mut looks, mut stays) = (0, false);
         while let Some(step) = parts.pop() {
-            let part = Range { step, ..*range };
+            let part = BoxRange { step, ..*range };
             self.rate_within(step);
             let relaxed = self.relax(part);
             if !self.promising(relaxed.bound) {
@@ -152,7 +152,7 @@ impl Across<'_> {
     }
 
     /// Returns the range without parts that cannot be in the box; `None` if nothing is left.
-    fn tighten(&mut self, mut range: Range) -> Option<Range> {
+    fn tighten(&mut self, mut range: BoxRange) -> Option<BoxRange> {
         let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
         range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));
         if range.ranks.0 > range.ranks.1 {
@@ -203,7 +203,7 @@ impl Across<'_> {
     }
 
     /// Divides the box where its bound is loosest, and visits the more promising part first.
-    fn divide(&mut self, range: Range, relaxed: &Relaxed) {
+    fn divide(&mut self, range: BoxRange, relaxed: &Relaxed) {
         let (first, last) = range.ranks;
         let at = |ranks: f64| self.comm * (1.0 - ranks.recip());
         let chord = |ranks: f64| {
@@ -218,8 +218,10 @@ impl Across<'_> {
             self.divide_counts(range, relaxed.fractional);
         } else if comm_gap > worth {
             let middle = to_u32((f64::from(first) * f64::from(last)).sqrt()).clamp(first, last - 1);
-            let parts =
-                [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
+            let parts = [
+                BoxRange { ranks: (first, middle), ..range },
+                BoxRange { ranks: (middle + 1, last), ..range },
+            ];
             let right = relaxed.ranks > f64::from(middle) + 0.5;
             self.visit(parts[usize::from(right)]);
             self.visit(parts[usize::from(!right)]);
@@ -229,7 +231,7 @@ impl Across<'_> {
     }
 
     /// Returns how much of the bound is lost by using each GPU's best rate over all steps of the range.
-    fn step_gap(&self, range: Range, relaxed: &Relaxed) -> f64 {
+    fn step_gap(&self, range: BoxRange, relaxed: &Relaxed) -> f64 {
         if self.linear {
             return 0.0;
         }
@@ -241,7 +243,7 @@ impl Across<'_> {
         if rate > 0.0 { self.compute / rate - self.compute / relaxed.rate } else { f64::INFINITY }
     }
 
-    fn divide_counts(&mut self, range: Range, fractional: Option<usize>) {
+    fn divide_counts(&mut self, range: BoxRange, fractional: Option<usize>) {
         let search = &self.search;
         let width = |ty: &usize| search.high[*ty] - search.low[*ty];
         let Some(ty) = fractional.or_else(|| (0..search.low.len()).max_by_key(width)) else { return };

@@ -34,9 +34,9 @@ impl Across<'_> {
         }
         let compute = if self.linear {
             let (mut rate, mut slowest) = (0.0, f64::INFINITY);
-            for (&own, &count) in self.rates.iter().zip(counts).filter(|(_, count)| **count > 0) {
-                rate += own * f64::from(count);
-                slowest = slowest.min(own);
+            for (&type_rate, &count) in self.rates.iter().zip(counts).filter(|(_, count)| **count > 0) {
+                rate += type_rate * f64::from(count);
+                slowest = slowest.min(type_rate);
             }
             let legal = slowest * self.batch >= quantum(self.job) * rate * (1.0 - cost::SHARE_TOLERANCE);
             legal.then_some(self.compute / rate)?

@@ -15,8 +15,8 @@ pub(crate) use self::table::StepTimes;
 
 use self::costs::{most_rate, quantum};
 use crate::pricing::Bundle;
-use crate::pricing::across::boxes::Range;
-use crate::pricing::across::table::Table;
+use crate::pricing::across::boxes::BoxRange;
+use crate::pricing::across::table::RingTable;
 use crate::pricing::{holds, price};
 use crate::steps::Steps;
 use crate::{Due, JobModel, Sharing, TypeModel, cost};
@@ -49,7 +49,7 @@ pub(super) struct Across<'a> {
     /// Step times by counts of these types.
     steps: Steps,
     /// All legal rings, if they are few and slow to evaluate.
-    table: Option<Table>,
+    table: Option<RingTable>,
     pub due: Option<Due>,
     /// Number of boxes after which a search ends and returns the remaining bound.
     pub patience: u32,
@@ -148,7 +148,7 @@ impl<'a> Across<'a> {
             patience: PATIENCE,
             search: BundleSearch::default(),
         };
-        across.table = (!across.linear).then(|| Table::new(&across, kept)).flatten();
+        across.table = (!across.linear).then(|| RingTable::new(&across, kept)).flatten();
         Some(across)
     }
 
@@ -239,7 +239,7 @@ impl<'a> Across<'a> {
     /// Searches all rings up to `high`, in the table if there is one.
     fn search(&mut self) {
         let Some(table) = self.table.take() else {
-            self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+            self.visit(BoxRange { ranks: self.ranks, step: (0.0, f64::INFINITY) });
             return;
         };
         match self.search.goal {
@@ -250,7 +250,7 @@ impl<'a> Across<'a> {
     }
 
     /// Searches the rings that no smaller ring beats, until none of the remaining ones can be the cheapest.
-    fn search_least(&mut self, table: &Table) {
+    fn search_least(&mut self, table: &RingTable) {
         for (cost, counts) in table.worth_having() {
             if cost >= self.search.best || cost > self.search.latest {
                 break;
@@ -262,7 +262,7 @@ impl<'a> Across<'a> {
         }
     }
 
-    fn search_within(&mut self, table: &Table) {
+    fn search_within(&mut self, table: &RingTable) {
         for (cost, counts) in table.all() {
             let value = cost + price(&self.search.prices, counts);
             let wanted = value <= self.search.best && cost <= self.search.latest;

@@ -1,6 +1,6 @@
 //! The convex problem that bounds a box from below, solved by a sweep over the types.
 
-use crate::pricing::across::boxes::Range;
+use crate::pricing::across::boxes::BoxRange;
 use crate::pricing::across::{Across, BundleSearch};
 
 /// The solution of the convex problem.
@@ -13,7 +13,7 @@ pub(super) struct Relaxed {
 
 impl Across<'_> {
     /// Solves the convex problem of the box.
-    pub(super) fn relax(&mut self, range: Range) -> Relaxed {
+    pub(super) fn relax(&mut self, range: BoxRange) -> Relaxed {
         let (first, last) = range.ranks;
         let at = |ranks: u32| self.comm * (1.0 - f64::from(ranks).recip());
         let slope = if first == last { 0.0 } else { (at(last) - at(first)) / f64::from(last - first) };
@@ -33,7 +33,7 @@ impl Across<'_> {
     /// bound; the best one is found by doubling and halving.
     fn toll(
         &mut self,
-        range: Range,
+        range: BoxRange,
         slope: f64,
         constant: f64,
         limit: f64,
@@ -64,7 +64,7 @@ impl Across<'_> {
 
     /// Minimises compute / rate + Σ (price + toll) n over real counts in the box: the GPUs with the most
     /// samples for their price come first, as long as one more is worthwhile.
-    fn fill(&mut self, range: Range, toll: f64) -> Relaxed {
+    fn fill(&mut self, range: BoxRange, toll: f64) -> Relaxed {
         let needed = self.needed_rate(range);
         let BundleSearch { prices, low, high, point, rates, order, .. } = &mut self.search;
         let pays = |ty: usize| prices[ty] + toll;

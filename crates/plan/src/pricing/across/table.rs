@@ -8,8 +8,8 @@ use crate::pricing::across::Across;
 
 /// The rings of a job with their costs, in seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
-    rings: Rc<Rings>,
+pub(super) struct RingTable {
+    rings: Rc<JobRings>,
     /// Cost of one second per step, and of exchanging gradients among infinitely many ranks.
     by_step: f64,
     comm: f64,
@@ -17,7 +17,7 @@ pub(super) struct Table {
 
 /// All legal rings of jobs that differ only in their epochs.
 #[derive(Debug)]
-struct Rings {
+struct JobRings {
     /// Number of the job's types.
     types: usize,
     /// Counts by the job's types, ring by ring.
@@ -36,7 +36,7 @@ pub(crate) struct StepTimes {
     /// Step times by all of their inputs, in the order of counts; infinite for illegal rings.
     times: RefCell<HashMap<Vec<u64>, Rc<[f64]>>>,
     /// Rings by the same key and the costs of a step and an exchange in one epoch.
-    rings: RefCell<HashMap<Vec<u64>, Rc<Rings>>>,
+    rings: RefCell<HashMap<Vec<u64>, Rc<JobRings>>>,
 }
 
 /// Maximum number of entries of each kind, at most 128 KiB each.
@@ -47,12 +47,12 @@ const MOST: u64 = 4096;
 
 impl StepTimes {
     /// Returns the rings of a job.
-    fn rings(&self, across: &Across<'_>) -> Rc<Rings> {
+    fn rings(&self, across: &Across<'_>) -> Rc<JobRings> {
         let (key, unit) = (across.key(), across.unit_costs());
         let with_costs = [key.as_slice(), &unit.map(f64::to_bits)].concat();
         known(&self.rings, with_costs, || {
             let times = known(&self.times, key, || step_times(across).into());
-            Rc::new(Rings::new(across, &times, unit))
+            Rc::new(JobRings::new(across, &times, unit))
         })
     }
 }
@@ -95,21 +95,21 @@ fn next(counts: &mut [u32], caps: &[u32]) -> bool {
     true
 }
 
-impl Table {
+impl RingTable {
     /// Evaluates all rings of a job; `None` if there are too many.
     pub(super) fn new(across: &Across<'_>, kept: Option<&StepTimes>) -> Option<Self> {
         let volume = across.caps.iter().fold(1_u64, |all, &cap| all.saturating_mul(u64::from(cap) + 1));
         if volume > MOST {
             return None;
         }
-        let anew = || Rc::new(Rings::new(across, &step_times(across), across.unit_costs()));
+        let anew = || Rc::new(JobRings::new(across, &step_times(across), across.unit_costs()));
         let rings = kept.map_or_else(anew, |kept| kept.rings(across));
         Some(Self { rings, by_step: across.compute / across.batch, comm: across.comm })
     }
 
     /// Returns a ring's cost and its counts.
     fn ring(&self, ring: usize) -> (f64, &[u32]) {
-        let Rings { types, counts, steps, hops, .. } = &*self.rings;
+        let JobRings { types, counts, steps, hops, .. } = &*self.rings;
         let cost = self.by_step * steps[ring] + self.comm * hops[ring];
         (cost, &counts[ring * types..][..*types])
     }
@@ -126,7 +126,7 @@ impl Table {
     }
 }
 
-impl Rings {
+impl JobRings {
     /// Returns the rings of a job with these step times, for these costs of a second per step and of an
     /// exchange in one epoch.
     fn new(across: &Across<'_>, times: &[f64], [by_step, comm]: [f64; 2]) -> Self {
