@@ -218,7 +218,9 @@ impl SimulatedSubmission {
             SimulatedStage::Running(running) => {
                 QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
-            SimulatedStage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at), since: None },
+            SimulatedStage::Ended { end, at } => {
+                QueueState::Ended { end: end.clone(), at: Some(*at), since: None }
+            }
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
