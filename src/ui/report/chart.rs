@@ -208,7 +208,7 @@ impl Series {
                 _ => write!(path, "L{x:.1} {y:.1}"),
             };
         }
-        if self.shape == Shape::Steps {
+        if self.shape == PointStyle::Steps {
             let _ = write!(path, "H{:.1}", WIDTH - ROOM.2);
         }
         let _ = writeln!(
