@@ -202,7 +202,7 @@ pub(super) fn points(runs: &[Simulated]) -> Vec<PolicyPoint<'_>> {
         match known {
             Some(point) => point.runs.push(run),
             None => {
-                points.push(PolicyPoint { policy: &run.policy, values: &run.cell.values, runs: vec![run] })
+                points.push(PolicyPoint { policy: &run.policy, values: &run.cell.values, runs: vec![run] });
             }
         }
     }
