@@ -18,7 +18,7 @@ fn sandbox(jobs: String) -> Sandbox {
 
 /// Returns how many runs a dry run would start.
 fn started(told: &str) -> usize {
-    told.lines().filter(|line| line.contains("to be submitted on 1 a100")).count()
+    told.lines().filter(|line| line.contains("to be started on 1 a100")).count()
 }
 
 #[test]
