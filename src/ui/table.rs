@@ -200,7 +200,7 @@ mod tests {
         table.row(["bert-large-squad-0137", "completed", "1234.56"].map(str::to_owned));
         assert_eq!(
             table.render(32, false),
-            "JOB           STATE        HOURS\nbert…quad-0137  completed  1234.56\n"
+            "JOB           STATE        HOURS\nbert…ad-0137  completed  1234.56\n"
         );
         let narrow = table.render(24, false);
         assert!(narrow.contains("1234.56") && !narrow.contains("completed"), "{narrow}");
