@@ -13,7 +13,7 @@ use crate::formats::problem::ValueError;
 use crate::formats::reader::ReaderValue;
 use crate::formats::size::parse_size;
 use crate::number::to_f64;
-use crate::{ByType, ErrorId, GpuType, Job, Replica, Sharing};
+use crate::{ByType, Bytes, ErrorId, GpuType, Job, Replica, Sharing};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -133,9 +133,19 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
     }
 }
 
-/// Refuses keys that count single GPUs, replicas of several slices, and efficiencies for types without a
-/// size.
+/// Refuses replicas without a size, keys that count single GPUs, replicas of several slices, and efficiencies
+/// for types without a size.
 fn check_replica(draft: &mut JobDraft<'_>) {
+    let Some(value) = draft.get("replica") else { return };
+    let lacks_gpus = value.is_map() && !value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
+    if lacks_gpus {
+        let error = ValueError::new("is missing the required key gpus".to_owned()).id(ErrorId::MissingKey);
+        let memory = draft.job.replica.as_ref().and_then(|replica| replica.memory);
+        value.report(match memory {
+            Some(memory) => error.hint(proposal(&known_types(&draft.job), memory)),
+            None => error,
+        });
+    }
     let Some(replica) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
         if let Some(value) = draft.get(key) {
@@ -143,8 +153,9 @@ fn check_replica(draft: &mut JobDraft<'_>) {
             value.report(error.hint("use min_replicas and max_replicas"));
         }
     }
-    let Some(value) = draft.get("replica") else { return };
-    check_memory(draft, &replica, value);
+    if let Some(memory) = replica.memory.filter(|_| !lacks_gpus) {
+        check_memory(&known_types(&draft.job), &replica.gpus, memory, value);
+    }
     if draft.job.launch.copies.is_some() {
         value.report(
             ValueError::new("cannot stand beside copies, which have one GPU each".to_owned())
@@ -165,43 +176,48 @@ fn check_replica(draft: &mut JobDraft<'_>) {
     }
 }
 
-/// Refuses a replica without a size, with a suggestion if its memory is known, and sizes whose memory is too
-/// small.
-fn check_memory(draft: &JobDraft<'_>, replica: &Replica, value: &ReaderValue<'_>) {
-    let has_gpus = value.entries_quietly().iter().any(|(key, _)| *key == "gpus");
-    let job = &draft.job;
-    let named = job.throughput.keys().chain(job.gpu_types.iter().flatten()).collect::<BTreeSet<&GpuType>>();
-    let known = named.iter().filter_map(|gpu_type| Some((*gpu_type, recognise(gpu_type.as_str())?)));
-    let known: Vec<(&GpuType, Recognised)> = known.collect();
-    let Some(memory) = replica.memory else {
-        if !has_gpus && value.is_map() {
-            value.report(
-                ValueError::new("is missing the required key gpus".to_owned()).id(ErrorId::MissingKey),
-            );
-        }
-        return;
+/// Returns the GPU types that a job names and that the table of GPUs knows.
+fn known_types(job: &Job) -> Vec<(&GpuType, Recognised)> {
+    let sized = match job.replica.as_ref().map(|replica| &replica.gpus) {
+        Some(ByType::Each(sizes)) => sizes.keys().collect(),
+        _ => Vec::new(),
     };
-    let gb = to_f64(memory.0) / 1e9;
-    let sizes = known.iter().filter_map(|(gpu_type, known)| Some((*gpu_type, known.count_for(memory)?)));
+    let named: BTreeSet<&GpuType> =
+        job.throughput.keys().chain(job.gpu_types.iter().flatten()).chain(sized).collect();
+    named.into_iter().filter_map(|gpu_type| Some((gpu_type, recognise(gpu_type.as_str())?))).collect()
+}
+
+/// Returns the sizes of a replica that hold so much memory, by the table of GPUs.
+fn proposal(types: &[(&GpuType, Recognised)], memory: Bytes) -> String {
+    let sizes = types.iter().filter_map(|(gpu_type, known)| Some((*gpu_type, known.count_for(memory)?)));
     let sizes: Vec<String> = sizes.map(|(gpu_type, count)| format!("{gpu_type}: {count}")).collect();
-    let proposal = if sizes.is_empty() {
-        format!("hsched gpus --fits {gb}GB lists how many GPUs of each model hold that")
+    if sizes.is_empty() {
+        format!("hsched gpus --fits {}GB lists how many GPUs of each model hold that", gigabytes(memory))
     } else {
         format!("by the table of GPUs: replica: {{gpus: {{{}}}}}", sizes.join(", "))
-    };
-    if !has_gpus {
-        let error = ValueError::new("is missing the required key gpus".to_owned()).id(ErrorId::MissingKey);
-        value.report(error.hint(proposal));
-        return;
     }
+}
+
+/// Refuses sizes of a replica whose GPUs hold too little together.
+fn check_memory(
+    types: &[(&GpuType, Recognised)],
+    sizes: &ByType<u32>,
+    memory: Bytes,
+    value: &ReaderValue<'_>,
+) {
     let lacks = |(gpu_type, known): &&(&GpuType, Recognised)| {
         let holds = |gpus: u32| known.most_memory().0.saturating_mul(u64::from(gpus)) >= memory.0;
-        replica.gpus.of(gpu_type).is_some_and(|gpus| !holds(gpus))
+        sizes.of(gpu_type).is_some_and(|gpus| !holds(gpus))
     };
-    if let Some((gpu_type, _)) = known.iter().find(lacks) {
-        let message = format!("a replica on {gpu_type} has too little memory: it needs {gb} GB");
-        value.report(ValueError::new(message).id(ErrorId::Replicas).hint(proposal));
+    if let Some((gpu_type, _)) = types.iter().find(lacks) {
+        let needed = gigabytes(memory);
+        let message = format!("a replica on {gpu_type} has too little memory: it needs {needed} GB");
+        value.report(ValueError::new(message).id(ErrorId::Replicas).hint(proposal(types, memory)));
     }
+}
+
+fn gigabytes(memory: Bytes) -> f64 {
+    to_f64(memory.0) / 1e9
 }
 
 fn settle_least(draft: &mut JobDraft<'_>) {

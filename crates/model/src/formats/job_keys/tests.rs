@@ -144,8 +144,13 @@ fn the_memory_of_a_replica_proposes_sizes_and_refuses_small_ones() {
             && proposed.contains("replica: {gpus: {a100: 2, h100: 1}}"),
         "{proposed}"
     );
-    let nothing = problem("{same_node: true}").expect("a problem");
-    assert!(nothing.contains("missing the required key gpus"), "{nothing}");
+    for replica in ["{same_node: true}", "{}"] {
+        let nothing = problem(replica).expect("a problem");
+        assert!(nothing.contains("missing the required key gpus"), "{nothing}");
+    }
+    // A type that has a size alone is checked, too.
+    let slow = problem("{memory: 60GB, gpus: {p100: 2, a100: 1}}").expect("a problem");
+    assert!(slow.contains("a replica on p100 has too little memory"), "{slow}");
     // An a100 may have 80 GB, so 60 GB are not known to be too much.
     assert_eq!(problem("{memory: 60GB, gpus: 1}"), None);
     let small = problem("{memory: 100GB, gpus: {a100: 2, h100: 1}}").expect("a problem");
