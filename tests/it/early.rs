@@ -160,6 +160,27 @@ fn runs_of_another_bracket_are_judged_a_rung_later_and_compared_with_their_own()
 }
 
 #[test]
+fn a_run_that_is_added_again_stays_in_its_bracket_and_another_sweep_begins_anew() {
+    let run = |name: &str, model: &str| {
+        let goal = format!(
+            "model: {model}, target: {{metric: loss, mode: min}}, stop: {{rule: halving, brackets: 2}}"
+        );
+        job(name, "{v100: 100}", &format!(", {goal}"))
+    };
+    let jobs = ["a", "b", "c", "d"].map(|name| JobState::new(run(name, "m"), Time(0.0))).to_vec();
+    let waiting = jobs[3].phase.clone();
+    let mut begun = take(state(jobs), 300.0, &lab(), &how(Moves::Never)).state;
+    begun.jobs[3].phase = waiting;
+    let mut place_after = |added| {
+        let event = Event::Added { job: Box::new(added), restart: false };
+        apply(&mut begun, Time(301.0), &event, &rules());
+        begun.jobs[3].place
+    };
+    assert_eq!(place_after(run("d", "m")), Some(3));
+    assert_eq!(place_after(run("d", "other")), None);
+}
+
+#[test]
 fn in_the_simulated_world_the_rule_saves_epochs() {
     let line = |name: &str, more: &str| {
         format!(

@@ -105,8 +105,10 @@ impl JobState {
     /// Replaces the job with the one that its owner added again, keeping its past; epochs count if the new
     /// job resumes after them.
     fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
+        // In the same sweep it keeps its position, and with it its bracket.
+        let place = self.place.filter(|_| self.halved() == fresh.halved());
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));
-        let fresh = Self { stray, past, ..fresh };
+        let fresh = Self { stray, past, place, ..fresh };
         *self = match beginning {
             ResumePoint::Anew { .. } => fresh,
             ResumePoint::First | ResumePoint::After { .. } => Self {

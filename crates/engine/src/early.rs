@@ -164,7 +164,7 @@ impl State {
 impl JobState {
     /// Returns the sweep of a job with a halving rule, by model and metric: its runs are compared with each
     /// other.
-    fn halved(&self) -> Option<(&str, &str)> {
+    pub(super) fn halved(&self) -> Option<(&str, &str)> {
         let target = self.job.target.as_ref().filter(|_| self.job.stop.rule == StopRule::Halving)?;
         Some((&self.job.model, &target.metric))
     }
