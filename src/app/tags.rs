@@ -25,6 +25,26 @@ impl TagArgs {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
     }
 
+    /// Refuses tags beside the name of a script, which has none.
+    ///
+    /// # Errors
+    /// If the command line names tags.
+    pub(crate) fn refuse_scripts(&self) -> Result<(), Failure> {
+        if self.tags.is_empty() {
+            return Ok(());
+        }
+        let message = "scripts have no tags: --tag cannot stand beside the name of one";
+        Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict).hint("leave out --tag"))
+    }
+
+    /// Returns the error for named jobs of which none has the tags.
+    pub(crate) fn none_of_names(&self) -> Failure {
+        let tags = self.tags.iter().map(|tag| format!("{tag:?}")).collect::<Vec<_>>().join(" or ");
+        Failure::new(Exit::Usage, format!("none of the named jobs has the tag {tags}"))
+            .id(ErrorId::UnknownJob)
+            .hint("leave out --tag, or the names")
+    }
+
     /// Refuses a tag that no job has.
     ///
     /// # Errors

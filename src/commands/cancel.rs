@@ -70,6 +70,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let scripts = cancel_scripts::meant(context, &self.jobs)?;
         if !scripts.is_empty() {
+            self.tags.refuse_scripts()?;
             return cancel_scripts::cancel(context, &scripts, self.dry_run, self.format);
         }
         let Some(directory) = state::open_at_once(context)? else {
@@ -155,7 +156,7 @@ impl Args {
         }
         let mut seen = BTreeSet::new();
         names.retain(|name| self.tags.mean(tags_of(name)) && seen.insert(name.clone()));
-        Ok(names)
+        if names.is_empty() { Err(self.tags.none_of_names()) } else { Ok(names) }
     }
 
     /// Prints the result for each job, and the command that carries it out.

@@ -96,6 +96,9 @@ impl Subcommand for Args {
                 || job_names.iter().any(|name| **name == script.name.as_str())
         };
         let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
+        if !(scripts.is_empty() && followed.is_empty()) {
+            self.tags.refuse_scripts()?;
+        }
         let output = |script: &ScriptJob| {
             script_output(script, None).ok().and_then(|files| Some(files.first()?.display().to_string()))
         };

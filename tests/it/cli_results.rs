@@ -147,6 +147,8 @@ fn cancel_ends_the_jobs_of_a_tag_alone() {
     assert_eq!(sandbox.run("cancel --tag old").succeeds(), "vgg19: cancelled (was waiting)\n");
     assert_eq!(sandbox.run("cancel --tag old").succeeds(), "all jobs have already ended\n");
     sandbox.run("cancel").fails(2);
+    let told = sandbox.run("cancel resnet18 --tag old").fails(2);
+    assert!(told.contains("none of the named jobs has the tag \"old\""), "{told}");
     let json = sandbox.run("status --format json").json();
     assert_eq!(
         (&json["jobs"][0]["state"], &json["jobs"][1]["state"]),

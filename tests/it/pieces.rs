@@ -208,6 +208,10 @@ fn a_script_is_followed_and_cancelled_by_its_name() {
         text.starts_with("SCRIPT    STATE    JOB  PIECES  ID\ntrain.sh  running    8       1  "),
         "{text}"
     );
+    for command in ["cancel train.sh --tag old", "status train.sh --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("no job has the tag") || told.contains("scripts have no tags"), "{told}");
+    }
     let would = sandbox.run("cancel train.sh --dry-run").exits(0).stdout;
     assert_eq!(
         (would.as_str(), sandbox.calls("scancel").len()),
@@ -231,6 +235,10 @@ fn a_chain_without_a_job_is_closed_without_slurm() {
     let wrapper = wrapper(&sandbox, "");
     let report = report(&wrapper);
     std::fs::write(report.join("queued"), "").expect("written");
+    for command in ["cancel train.sh --tag old", "status train.sh --tag old"] {
+        let told = sandbox.run(command).fails(2);
+        assert!(told.contains("no job has the tag") || told.contains("scripts have no tags"), "{told}");
+    }
     let would = sandbox.run("cancel train.sh --dry-run").exits(0).stdout;
     assert_eq!(would, "train.sh: no Slurm job to cancel; the chain would be closed\n");
     let said = sandbox.run("cancel train.sh").exits(0).stdout;
