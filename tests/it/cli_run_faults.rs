@@ -134,7 +134,7 @@ fn what_has_left_a_guard_that_was_killed_is_ended_before_the_job_starts_again() 
     drop(bench.end(session));
     assert_ne!(bench.processes(), Vec::<String>::new());
     let before = bench.saved("a").len();
-    // Two trainings at a time fail, and there is no retry.
+    // Pairs of concurrent jobs fail, and there is no retry.
     bench.run("run --devices cpu:1").exits(0);
     bench.did_each_epoch_once("a", 30);
     assert!(before < 30, "the training ended before it could be found");

@@ -1,4 +1,4 @@
-//! Trainings that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
+//! Jobs that wait for their turn: at the gate, parked, with their tensors on the host, and stopped there.
 
 use crate::python::{run, with_torch};
 

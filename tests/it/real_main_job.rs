@@ -1,4 +1,4 @@
-//! The main job: three trainings over five nodes, from the inventory to the last epoch.
+//! The main use: three jobs on five nodes, from the inventory to the last epoch.
 
 use std::collections::BTreeMap;
 use std::fs;

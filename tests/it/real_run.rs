@@ -204,7 +204,7 @@ const FOUR: [&str; 4] = ["one", "two", "three", "wide"];
 /// More than they can do before Slurm notices a loss.
 const EPOCHS: u32 = 60;
 
-/// Four trainings for both nodes: one on each node with its V100, one on a T4, and one that spans both. An epoch takes what
+/// Four jobs for both nodes: one on each node with its V100, one on a T4, and one that spans both. An epoch takes what
 /// the file `pace` says.
 fn four(epochs: u32) -> String {
     let one = |(name, types, gpus): (&str, &str, u32)| {
@@ -221,7 +221,7 @@ fn four(epochs: u32) -> String {
 }
 
 impl<'a> Together<'a> {
-    /// Submits the four trainings, which do not end before [`Self::hurry`].
+    /// Submits the four jobs, which do not end before [`Self::hurry`].
     fn of_four(user: TestUser<'a>, more: &[&str]) -> Self {
         user.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
         user.write("pace", "1");
@@ -245,7 +245,7 @@ impl<'a> Together<'a> {
         (ends.map(ToOwned::to_owned).collect(), job["failures"].as_u64().expect("a number"))
     }
 
-    /// Checks that trainings have done all their epochs once, and that no lost node cost a retry.
+    /// Checks that jobs have done all their epochs once, and that no lost node cost a retry.
     #[track_caller]
     fn are_done(&self, names: &[&str]) {
         for name in names {
