@@ -14,7 +14,7 @@ use hsched_model::formats::nearest;
 /// Show the help of a command, a page of the documentation, or what an error means
 ///
 /// `hsched help plan` shows the help of a command, `hsched help job-file` a page, `hsched help error time-unit` what an error
-/// means. `hsched help topics` lists the pages, `hsched help errors` the errors. Where a command and a page have the same
+/// means. `hsched help topics` lists the pages, `hsched help errors` the errors. If a command and a page have the same
 /// name, `hsched help topic NAME` shows the page.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

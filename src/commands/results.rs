@@ -22,7 +22,7 @@ use hsched_plan::curve::MetricKind;
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
-/// One row per run, also of jobs that ended long ago: `hsched status` forgets a job 30 days after its end, results are kept.
+/// One row per run, including jobs that ended long ago: `hsched status` forgets a job 30 days after its end, but its results are kept.
 /// BEST and LAST are of the metric that --sort names, else of the job's target, else of its loss. Metrics come from
 /// the reports of rank 0. Does not call Slurm.
 #[derive(Debug, clap::Args)]
