@@ -237,8 +237,9 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {
         let names = sweeps.into_iter().collect::<Vec<_>>().join(", ");
-        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several")
-            .id(ErrorId::SeveralMeant);
+        let failure =
+            Failure::new(Exit::Usage, "--best needs the name of one sweep, because there are several")
+                .id(ErrorId::SeveralMeant);
         return Err(failure.hint(format!("they are: {names}")));
     }
     let metrics: BTreeSet<&str> =
@@ -246,7 +247,7 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     if metrics.len() > 1 {
         let names = metrics.into_iter().collect::<Vec<_>>().join(", ");
         let failure =
-            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics")
+            Failure::new(Exit::Usage, "--best needs --sort METRIC, because the runs have different metrics")
                 .id(ErrorId::OptionNeeds);
         return Err(failure.hint(format!("they are: {names}")));
     }

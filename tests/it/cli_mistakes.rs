@@ -106,19 +106,19 @@ fn values_that_nobody_replaced_never_reach_slurm() {
     let sandbox = sandbox.file("jobs.yaml", &jobs);
     let told = sandbox.run("submit jobs.yaml --cluster cluster.yaml").fails(78);
     assert_snapshot!(told, @r#"
-    error: jobs.yaml:7: samples_per_epoch still has the example value of hsched init
-    jobs.yaml:8: epochs still has the example value of hsched init
-    jobs.yaml:9: global_batch still has the example value of hsched init
-    jobs.yaml:10: model_size still has the example value of hsched init
-    jobs.yaml:11: throughput still has the example value of hsched init
-    jobs.yaml:13: command still has the example value of hsched init
+    error: jobs.yaml:8: samples_per_epoch still has the example value of hsched init
+    jobs.yaml:9: epochs still has the example value of hsched init
+    jobs.yaml:10: global_batch still has the example value of hsched init
+    jobs.yaml:11: model_size still has the example value of hsched init
+    jobs.yaml:12: throughput still has the example value of hsched init
+    jobs.yaml:14: command still has the example value of hsched init
     hint: replace the example values; to keep one, remove its comment # REPLACE
     "#);
     for command in ["add jobs.yaml", "probe jobs.yaml", "submit --together jobs.yaml --gpus v100:1 --time 1h"]
     {
         let told = sandbox.run(command).fails(78);
         assert!(
-            told.contains("jobs.yaml:8: epochs still has the example value of hsched init"),
+            told.contains("jobs.yaml:9: epochs still has the example value of hsched init"),
             "{command}: {told}"
         );
     }
