@@ -370,7 +370,7 @@ def write(out, results):
     sooner = [own for own in followed if own["advised_min"] is not None
               and (own["alone_min"] is None or own["advised_min"] < own["alone_min"])]
     with open(f"{out}/table.md", "w", encoding="utf-8") as file:
-        file.write("| reason | kind | named rightly | limit, in use | change | left alone, starts after | with the change, after |\n"
+        file.write("| reason | kind | named rightly | limit, in use | change | starts unchanged after | starts changed after |\n"
                    "|---|---|---|---|---|---|---|\n")
         file.writelines(own["line"] + "\n" for own in results)
         file.write(f"\n{sum(own['right'] for own in results)} of {len(results)} named rightly; with a change, {len(sooner)} of "

@@ -30,7 +30,7 @@ use hsched_model::{ErrorId, JobName};
 pub(super) struct Args {
     /// Names of jobs or scripts, or ids of scripts that run in pieces. A * matches any text, as in 'sweep-*', but only in
     /// names of jobs that have not ended.
-    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::jobs())]
+    #[arg(value_name = "JOB", required_unless_present_any = ["all", "tags"], conflicts_with = "all", add = completions::open_jobs())]
     jobs: Vec<String>,
     #[command(flatten)]
     tags: TagArgs,

@@ -41,6 +41,25 @@ fn names_of_jobs_and_sweeps_are_offered() {
 }
 
 #[test]
+fn cancel_is_offered_open_jobs_and_options_the_tags_of_jobs() {
+    let tagged = JOBS.replacen("model_size: 0,", "model_size: 0, tags: [baseline],", 1);
+    let sandbox = Sandbox::with_slurm().file("jobs.yaml", tagged);
+    sandbox.run("add jobs.yaml").succeeds();
+    sandbox.run("cancel vgg19").succeeds();
+    assert_eq!(offered(&sandbox, &["cancel", ""]), ["resnet18"]);
+    assert_eq!(offered(&sandbox, &["status", "vgg"]), ["vgg19"]);
+    assert_eq!(offered(&sandbox, &["results", "--tag", ""]), ["baseline"]);
+}
+
+#[test]
+fn help_is_offered_commands_and_pages() {
+    let sandbox = Sandbox::new();
+    assert_eq!(offered(&sandbox, &["help", "sim"]), ["simulate"]);
+    assert_eq!(offered(&sandbox, &["help", "exit"]), ["exit-codes"]);
+    assert_eq!(offered(&sandbox, &["help", "err"]), ["error", "errors"]);
+}
+
+#[test]
 fn policies_types_settings_and_accounts_are_offered() {
     let sandbox = sandbox().program("sacctmgr", "printf 'c|def-me|\\nc|rrg-lab|\\n'");
     assert_eq!(offered(&sandbox, &["plan", "--policy", "opti"]), ["optimal", "optimus", "optimus-lb"]);
