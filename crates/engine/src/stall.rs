@@ -123,11 +123,7 @@ impl Course<'_> {
         let limit = self.limit();
         let quiet = |track: &Track<'_>| {
             let since = track.quiet_since()?;
-            let is_known = track.last().gpu.is_some();
-            // Without utilisation, an epoch proves that the ranks worked until its report.
-            let worked = self.tracked.epoch_at.filter(|at| !is_known && at.0 > since.0);
-            let since = worked.unwrap_or(since);
-            let is_due = is_known || self.is_overdue(limit);
+            let is_due = track.last().gpu.is_some() || self.is_overdue(limit);
             (track.end().since(since).0 >= limit && is_due).then_some((track.rank, since))
         };
         let quiet_ranks: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
