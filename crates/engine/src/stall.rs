@@ -174,8 +174,7 @@ impl Course<'_> {
         let busy =
             |track: &Track<'_>| track.points.iter().any(|(_, candidate)| candidate.is_idle() == Some(false));
         let stepped = |track: &Track<'_>| track.last().steps.is_some_and(|steps| steps > 0);
-        self.has_reported()
-            || self.tracks.iter().any(|track| busy(track) || stepped(track))
+        self.has_reported() || self.tracks.iter().any(|track| busy(track) || stepped(track))
     }
 
     /// Returns a condition of one rank that explains why all others wait.
