@@ -98,6 +98,7 @@ mod real_fence;
 mod real_interrupted;
 mod real_jobs;
 mod real_main_job;
+mod real_nodes;
 mod real_pieces;
 mod real_pool;
 mod real_probe;
