@@ -1,10 +1,10 @@
-//! Completions ask the program: it offers the names that it knows, and says nothing else.
+//! Completions ask the program, which offers the names that it knows and prints nothing else.
 
 use std::fs;
 
 use crate::sandbox::{JOBS, Sandbox};
 
-/// Returns what bash is offered for the last of some words, without options.
+/// Returns the offers to bash for the last of some words, without options.
 fn offered(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let arguments = [&["--", "hsched"], words].concat();
     let mut command = sandbox.command(&arguments);
@@ -73,7 +73,7 @@ fn policies_types_settings_and_accounts_are_offered() {
     assert!(offered(&sandbox, &[""]).iter().all(|name| name != "write-docs" && name != "guard"));
 }
 
-/// Where nothing is known, or a setting is wrong, a shell gets no names and no messages.
+/// If nothing is known or a setting is wrong, a shell gets no names and no messages.
 #[test]
 fn what_cannot_be_read_offers_nothing() {
     let sandbox = Sandbox::new().variable("HSCHED_TIME_MARGIN", "nonsense");
