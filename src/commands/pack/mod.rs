@@ -14,7 +14,7 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions, replicas, slurm};
+use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
@@ -113,7 +113,6 @@ impl PackArgs {
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
-        replicas::refuse_spread(&jobs)?;
         if !dry_run {
             file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
