@@ -43,6 +43,7 @@ mod cli_review;
 mod cli_run;
 mod cli_run_faults;
 mod cli_run_parking;
+mod cli_run_words;
 mod cli_scripts;
 mod cli_simulate;
 mod cli_site;
