@@ -102,8 +102,49 @@ fn what_does_not_know_replicas_refuses_them() {
         assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
     }
     let ran = sandbox.run("submit large.yaml --pack --gpus a100:2 --nodes 4 --time 1h --dry-run").exits(78);
-    let reason = "a replica of llm needs 4 GPUs on one node, and a node of each Slurm job has 2";
+    let reason = "a replica of llm needs 8 a100 on one node, and a node of each Slurm job has 2 a100";
     assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+}
+
+/// `llm` needs replicas of 2 a100 or of 1 h100.
+#[test]
+fn a_pool_has_room_for_each_job_on_its_own_types() {
+    let many = JOBS.replace("h100: 1}}", "h100: 1}}, min_replicas: 5");
+    let other = JOBS.replace("replica:", "gpu_types: [h100], replica:");
+    let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other);
+    let refused = |file: &str, gpus: &str, why: &str| {
+        let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
+        let ran = sandbox.run(&pack);
+        match why {
+            "" => assert!(!ran.stderr.contains("llm"), "{pack}: {}", ran.stderr),
+            why => {
+                let told = ran.exits(78).stderr;
+                assert!(told.contains(why), "{pack}: {told}");
+            }
+        }
+    };
+    refused("jobs.yaml", "a100:2", "");
+    refused("jobs.yaml", "h100:1", "");
+    refused(
+        "jobs.yaml",
+        "a100:1",
+        "a replica of llm needs 2 a100 on one node, and a node of each Slurm job has 1 a100",
+    );
+    refused(
+        "jobs.yaml",
+        "t4:8",
+        "llm can run on no GPU of a Slurm job (t4: not among the sizes of the job's replica)",
+    );
+    refused("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
+    refused("jobs.yaml", "1", "");
+    refused(
+        "other.yaml",
+        "a100:2",
+        "llm can run on no GPU of a Slurm job (a100: not among the job's gpu_types)",
+    );
+    refused("many.yaml", "a100:4,h100:3", "");
+    refused("many.yaml", "a100:4,h100:2", "llm needs 5 replicas, and each Slurm job has room for 4");
+    refused("many.yaml", "a100:5 --nodes 2", "llm needs 5 replicas, and each Slurm job has room for 4");
 }
 
 #[test]
