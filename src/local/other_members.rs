@@ -173,8 +173,8 @@ impl OtherMembers {
             PoolSighting::Ordered => seen(own_id, running(None)),
             PoolSighting::Running { since, .. } => seen(own_id, running(since)),
             PoolSighting::Refused(answer) => seen(own_id, QueueState::NotStarted(answer)),
-            PoolSighting::Ended { end, at } => {
-                seen(own_id, QueueState::Ended { end, at: Some(at), since: None })
+            PoolSighting::Ended { end, since, at } => {
+                seen(own_id, QueueState::Ended { end, at: Some(at), since })
             }
             // Its script may have recorded its end under the process id of its guard.
             PoolSighting::NeverStarted | PoolSighting::Lost => {
