@@ -20,9 +20,14 @@ fn knowing(job: Job) -> State {
 
 /// What is told of samples of a rate at a batch, one after the other; `fresh` is a new process for each.
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
-    let mut state = knowing(job("a", "{t4: 100}", ""));
-    let mut story = Story::default();
-    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
+    learnt_of("", fresh, samples)
+}
+
+/// The same of a job with these keys more.
+fn learnt_of(more: &str, fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
+    let job = job("a", "{t4: 100}", more);
+    let key = SpeedKey::of(&job, &gpu("t4"));
+    let (mut state, mut story) = (knowing(job), Story::default());
     let mut lines = Vec::new();
     for &(batch, rate) in samples {
         #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -52,6 +57,13 @@ fn the_first_speed_and_notable_changes_are_told_once() {
     // With two batch sizes the speed holds for others, too.
     let sizes = [(10, 150.0), (40, 200.0), (40, 201.0)];
     assert_eq!(learnt(true, &sizes)[1..], ["measured t4 200/s (before: 150/s)"]);
+}
+
+#[test]
+fn the_speed_of_a_replica_is_compared_with_that_of_a_replica() {
+    let told = |speed: f64| learnt_of(", replica: {gpus: 4, efficiency: 0.75}", false, &[(10, speed)]);
+    assert_eq!(told(310.0), Vec::<String>::new());
+    assert_eq!(told(400.0), ["measured 4 t4 400/s at batch 10 (job file: 300/s)"]);
 }
 
 /// What is told when these are seen, one after the other; and the job after that.
