@@ -10,7 +10,7 @@ use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
 use hsched_fixtures::engine_states::{
-    answered, attempt, gpu, job, key, look, name, phase, rules, running, sighting, state,
+    answered, attempt, cluster, gpu, job, key, look, name, phase, rules, running, sighting, state,
 };
 
 /// A state that knows one job, which waits.
@@ -78,6 +78,21 @@ fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }
     (lines, state.jobs.remove(0))
+}
+
+#[test]
+fn a_node_that_left_is_not_back() {
+    let nodes = |nodes: &[(&str, &str)]| {
+        let nodes: Vec<_> = nodes.iter().map(|&(name, state)| (name, "v100", 1, 0, state)).collect();
+        Observation { cluster: cluster(&nodes), ..look(9.0, Vec::new()) }
+    };
+    let looks = vec![
+        nodes(&[("v1", "down"), ("v2", "idle"), ("v3.job7", "down")]),
+        nodes(&[("v1", "down"), ("v2", "idle")]),
+        nodes(&[("v1", "idle"), ("v2", "idle")]),
+    ];
+    let (lines, _) = seen(JobState::new(job("a", "{v100: 100}", ""), Time(0.0)), looks);
+    assert_eq!(lines, ["nodes v1,v3.job7 are down", "node v1 is back"]);
 }
 
 /// A job of ten epochs that runs; its time limit is a minute.
