@@ -1,6 +1,6 @@
 //! Jobs with replicas of several GPUs on the command line: what their ranks see, and who refuses them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
@@ -170,4 +170,18 @@ fn requests_are_of_whole_replicas() {
     let told: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let text = told.to_string();
     assert!(text.contains("\"gpus\":4") && !text.contains("\"gpus\":2,"), "{text}");
+}
+
+#[test]
+fn a_probe_says_of_how_many_gpus_a_speed_is() {
+    let nodes =
+        ["b1|gpu*|1:00:00|idle|gpu:a100:4,gpu:h100:1|gpu:a100:0,gpu:h100:0|0/8/0/8|64000|0|(null)|none"];
+    let jobs = JOBS.replace("throughput: {a100: 100, h100: 100}, ", "");
+    let sandbox = sandbox().file("jobs.yaml", jobs).printing("sinfo", &nodes);
+    let planned = sandbox.run("probe jobs.yaml --all --dry-run --format json").exits(0).json();
+    let of = |place: usize| (&planned["probes"][place]["gpu_type"], &planned["probes"][place]["gpus"]);
+    assert_eq!(of(0), (&json!("a100"), &json!(2)), "{planned:#}");
+    assert_eq!(of(1), (&json!("h100"), &Value::Null), "{planned:#}");
+    let table = sandbox.run("probe jobs.yaml --all --dry-run").succeeds();
+    assert!(table.contains("2 a100"), "{table}");
 }
