@@ -1,6 +1,5 @@
 //! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::complaint::Complaints;
 use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
@@ -200,7 +200,7 @@ impl<'a> LocalRun<'a> {
                 .id(ErrorId::TimeTooShort)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
-        let (mut trouble, mut sizing) = (BTreeSet::new(), Sizing::default());
+        let (mut trouble, mut sizing) = (Complaints::default(), Sizing::default());
         loop {
             let turned = self.turn_or_trouble(work, &mut trouble)?;
             if work.session.state.is_over() {
@@ -235,25 +235,21 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes a turn. A temporary failure of the disk ends only the turn, not the jobs: the turn is repeated,
-    /// and each message is printed once until a turn succeeds. That turn first records all answers of the
+    /// and each message is repeated at growing intervals until a turn succeeds. That turn first records all answers of the
     /// world since the last successful one.
-    fn turn_or_trouble(
-        &self,
-        work: &mut RunTurns<'_>,
-        trouble: &mut BTreeSet<String>,
-    ) -> Result<Turned, Failure> {
+    fn turn_or_trouble(&self, work: &mut RunTurns<'_>, trouble: &mut Complaints) -> Result<Turned, Failure> {
         self.look_at_nodes(work);
         self.look_at_members(work);
         let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(work, &[]) };
         match kept.and_then(|()| self.take_in(work)).and_then(|()| self.turn(work)) {
             Ok(turned) => {
-                if !std::mem::take(trouble).is_empty() {
+                if trouble.end() {
                     self.telling.log.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
-                if trouble.insert(failure.message.clone()) {
+                if trouble.is_due(&failure.message, self.context.clock.elapsed()) {
                     self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
                 Ok(Turned { at: work.session.world.here.now(), asked: false })
