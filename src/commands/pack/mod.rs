@@ -21,6 +21,7 @@ use crate::commands::pack::gpus::NodeGpus;
 use crate::commands::pack::room::{Room, suits};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::local::NOTICE_BEFORE;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
@@ -59,10 +60,6 @@ pub(super) struct PackArgs {
 
 /// Name of the script in the state directory, of the Slurm job, and of its output.
 pub(super) const NAME: &str = "hsched-run";
-
-/// How long before its end Slurm signals the script, in addition to the jobs' time to save. hsched also knows
-/// the end.
-const NOTICE_S: f64 = 25.0;
 
 /// Returns the path of the first script of a state directory.
 pub(super) fn script(root: &Path) -> PathBuf {
@@ -219,7 +216,7 @@ impl PackSubmission<'_> {
     fn notice(&self) -> f64 {
         let defaults = &self.context.settings.jobs;
         let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
-        grace.fold(0.0, f64::max) + NOTICE_S
+        grace.fold(0.0, f64::max) + NOTICE_BEFORE.0
     }
 
     fn check_time(&self) -> Result<(), Failure> {

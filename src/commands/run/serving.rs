@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::commands::run::closing::MARGIN;
+use crate::commands::run::closing::{MARGIN, stronger};
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
 use crate::exit::Exit;
@@ -100,7 +100,7 @@ impl LocalRun<'_> {
             match wake {
                 Wake::Ended(of, status) => here.ended(&of, status),
                 Wake::Signal(signal) if self.comes_early(signal, here.now()) => {}
-                Wake::Signal(signal) => *leaving = Some(signal),
+                Wake::Signal(signal) => *leaving = Some(stronger(*leaving, signal)),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }

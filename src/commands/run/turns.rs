@@ -1,5 +1,6 @@
 //! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::closing::stronger;
 use crate::commands::run::complaint::Complaints;
 use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
@@ -33,6 +35,8 @@ pub(super) struct LocalRun<'a> {
     pub(super) target: ExecutionTarget,
     pub(super) waker: Waker,
     pub(super) telling: Telling<'a>,
+    /// Whether Slurm seems to have announced the end of this allocation.
+    pub(super) is_announced: Cell<bool>,
 }
 
 /// The mutable data of `hsched run`.
@@ -103,7 +107,7 @@ impl<'a> LocalRun<'a> {
         rules.most_gpus = target.devices.has_slots().then_some(1);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);
-        Ok(Self { args, context, directory, rules, target, waker, telling })
+        Ok(Self { args, context, directory, rules, target, waker, telling, is_announced: Cell::new(false) })
     }
 
     /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
@@ -320,7 +324,7 @@ impl<'a> LocalRun<'a> {
             match wake {
                 Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
                 Wake::Signal(signal) if self.comes_early(signal, now) => {}
-                Wake::Signal(signal) => ending = Some(signal),
+                Wake::Signal(signal) => ending = Some(stronger(ending, signal)),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }

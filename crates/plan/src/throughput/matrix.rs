@@ -204,7 +204,8 @@ impl SpeedKnowledge<'_> {
             return measured.get(name).map(|&measured| (measured.speed, SpeedOrigin::Measured(measured)));
         }
         let sizes = job.replica.as_ref().map(|replica| &replica.gpus);
-        let is_same = |name: &&GpuType| sizes.and_then(|sizes| sizes.of(name)).is_none_or(|size| size == gpus);
+        let is_same =
+            |name: &&GpuType| sizes.and_then(|sizes| sizes.of(name)).is_none_or(|size| size == gpus);
         if let Some(&name) = other_names(job.throughput.keys().filter(is_same), gpu_type, cluster).first() {
             remarks.push(same(name));
             return job.throughput.get(name).map(|&speed| (speed, SpeedOrigin::OtherName(name.clone())));
