@@ -16,7 +16,7 @@ const MANY_GPUS: u32 = 4;
 /// What was foretold of the submissions of a recording, and what became of them.
 #[derive(Default)]
 pub struct Score {
-    told: Vec<Told>,
+    told: Vec<ScoredStart>,
     /// Submissions that started and got no number, and those that a limit would never have allowed.
     unanswered: usize,
     refused: usize,
@@ -33,7 +33,7 @@ struct Never {
 }
 
 /// A start that was foretold, in seconds after the look.
-struct Told {
+struct ScoredStart {
     gpus: u32,
     waited: f64,
     held: bool,
@@ -47,7 +47,7 @@ impl Score {
     pub fn add(&mut self, submission: &Submission, start: &Start) {
         match (submission.waited_s, start) {
             (Some(waited), Start::Estimated(forecast)) => {
-                self.told.push(Told::of(submission, waited, forecast));
+                self.told.push(ScoredStart::of(submission, waited, forecast));
             }
             (Some(_), Start::Unknown(_)) => self.unanswered += 1,
             (Some(_), Start::Refused(_) | Start::Never) => self.refused += 1,
@@ -91,7 +91,7 @@ impl Never {
     }
 }
 
-impl Told {
+impl ScoredStart {
     fn of(submission: &Submission, waited: f64, forecast: &Forecast) -> Self {
         let foretold = &forecast.start;
         let asks = &submission.request.asks;
@@ -114,8 +114,8 @@ fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
     Some(error - mean(pairs.collect())? / 2.0)
 }
 
-fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
-    let told: Vec<&Told> = told.collect();
+fn line<'a>(name: &str, told: impl Iterator<Item = &'a ScoredStart>) {
+    let told: Vec<&ScoredStart> = told.collect();
     let held = told.iter().filter(|start| start.held).count();
     let (median, mean) = errors(told.iter().map(|start| start.error).collect());
     let (_, crps) = errors(told.iter().map(|start| start.crps).collect());

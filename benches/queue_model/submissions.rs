@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    Asks, Ended, FurtherOptions, GpuAsk, GpuCount, NodeHolding, QueueAccount, QueueJob, QueueNode,
+    Asks, EndedJob, FurtherOptions, GpuAsk, GpuCount, NodeHolding, QueueAccount, QueueJob, QueueNode,
     QueuePartition, Request, RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
@@ -88,10 +88,10 @@ impl Submission {
         snapshot
     }
 
-    fn ended(&self, now: f64) -> Option<Ended> {
+    fn ended(&self, now: f64) -> Option<EndedJob> {
         let started = self.at + self.waited_s?;
         let ended = started + self.run.min(self.lim) * 60.0;
-        (ended <= now).then(|| Ended {
+        (ended <= now).then(|| EndedJob {
             user: None,
             account: None,
             partition: Some("gpu".to_owned()),

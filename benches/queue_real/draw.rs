@@ -17,7 +17,7 @@ const SHORT: u32 = 180;
 pub struct Draw(Pcg64Mcg);
 
 /// What is asked for, for how many minutes, and how many of them are used.
-pub struct Drawn {
+pub struct DrawnRequest {
     pub asks: Asks,
     pub partition: String,
     pub account: Option<String>,
@@ -37,7 +37,7 @@ impl Draw {
     }
 
     /// Returns a request that some nodes of the cluster can hold.
-    pub fn next(&mut self, snapshot: &Snapshot) -> Drawn {
+    pub fn next(&mut self, snapshot: &Snapshot) -> DrawnRequest {
         let mut types: BTreeMap<&GpuType, (u32, u32)> = BTreeMap::new();
         for stock in snapshot.nodes.iter().flat_map(|node| &node.gpus) {
             let (nodes, most) = types.entry(&stock.gpu_type).or_default();
@@ -64,7 +64,7 @@ impl Draw {
         let account = (!accounts.is_empty()).then(|| self.pick(&accounts));
         let gpus = vec![GpuAsk { gpu_type: Some(gpu_type.clone()), count: per_node }];
         let cpus = u64::from(per_node) * 4;
-        Drawn {
+        DrawnRequest {
             asks: Asks {
                 nodes,
                 gpus,

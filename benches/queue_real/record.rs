@@ -13,7 +13,7 @@ use hsched_slurm::{CommandLine, Runner, System, TestOnlyAnswer, name_types, sbat
 
 use crate::Submission;
 use crate::clock::ClusterClock;
-use crate::draw::{Draw, Drawn};
+use crate::draw::{Draw, DrawnRequest};
 
 /// How often the history is asked for, in seconds of the cluster's clock.
 const HISTORY: f64 = 4.0 * 3600.0;
@@ -182,7 +182,7 @@ impl Site {
     }
 
     /// Asks `--test-only`, and submits; `None` where Slurm refuses.
-    fn submit(&self, drawn: Drawn, seen: Snapshot) -> Option<Submission> {
+    fn submit(&self, drawn: DrawnRequest, seen: Snapshot) -> Option<Submission> {
         let order = Order {
             asks: &drawn.asks,
             partition: &drawn.partition,

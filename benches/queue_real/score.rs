@@ -17,7 +17,7 @@ const WAITED: f64 = 600.0;
 const SAMPLES: usize = 60;
 
 /// A start that was foretold, in seconds after the look.
-struct Told {
+struct ScoredStart {
     gpus: u32,
     waited: f64,
     estimate: Estimate,
@@ -41,7 +41,7 @@ pub fn score(files: &[&str], each: bool) {
         let submissions: Vec<Submission> =
             text.lines().map(|line| serde_json::from_str(line).expect("a submission")).collect();
         let started = submissions.iter().filter(|submission| submission.start.is_some()).count();
-        let told: Vec<Told> = submissions.iter().filter_map(told).collect();
+        let told: Vec<ScoredStart> = submissions.iter().filter_map(told).collect();
         let lines =
             submissions.iter().filter(|submission| submission.start.is_some()).zip(&told).filter(|_| each);
         lines.for_each(|(submission, told)| one(submission, told));
@@ -76,7 +76,7 @@ pub fn picture(files: &[&str]) {
 }
 
 /// Prints what was foretold of a start and what came of it.
-fn one(submission: &Submission, told: &Told) {
+fn one(submission: &Submission, told: &ScoredStart) {
     let [low, median, high] =
         [told.estimate.low, told.estimate.median, told.estimate.high].map(|wait| wait.0 / 3600.0);
     let waiting = submission.snapshot.jobs.iter().filter(|job| job.running.is_none()).count();
@@ -94,7 +94,7 @@ fn one(submission: &Submission, told: &Told) {
     );
 }
 
-fn told(submission: &Submission) -> Option<Told> {
+fn told(submission: &Submission) -> Option<ScoredStart> {
     let waited = submission.start? - submission.snapshot.taken_at.0;
     let request = Request {
         id: RequestId::default(),
@@ -118,10 +118,10 @@ fn told(submission: &Submission) -> Option<Told> {
     let error = (foretold.start.median.0 - waited).abs();
     let gpus = submission.asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * submission.asks.nodes;
     let (point, at) = (point_of(&starts, waited), submission.snapshot.taken_at.0);
-    Some(Told { gpus, waited, error, test_only, point, estimate: foretold.start, starts, at })
+    Some(ScoredStart { gpus, waited, error, test_only, point, estimate: foretold.start, starts, at })
 }
 
-fn report(told: &[Told]) {
+fn report(told: &[ScoredStart]) {
     line("all", told.iter());
     line("waited over 10 min", told.iter().filter(|start| start.waited > WAITED));
     for gpus in [1, 2, 4, 8] {
@@ -137,25 +137,25 @@ fn report(told: &[Told]) {
 }
 
 /// Reports the intervals as `when` would have corrected them by the starts that were known by then, from 30 on.
-fn recalibrated(told: &[Told]) {
+fn recalibrated(told: &[ScoredStart]) {
     // Of starts at once every point is as right.
-    let waits = |start: &&Told| start.waited > WAITED || start.estimate.median.0 > WAITED;
-    let corrected: Vec<Told> = told
+    let waits = |start: &&ScoredStart| start.waited > WAITED || start.estimate.median.0 > WAITED;
+    let corrected: Vec<ScoredStart> = told
         .iter()
         .filter(waits)
         .filter_map(|start| {
             let before = told.iter().filter(waits).filter(|other| other.at + other.waited < start.at);
             let points: Vec<f64> = before.map(|other| other.point).collect();
             let estimate = Estimate::of(&start.starts, Some(Calibration::of(&points)?));
-            Some(Told { estimate, starts: Vec::new(), ..*start })
+            Some(ScoredStart { estimate, starts: Vec::new(), ..*start })
         })
         .collect();
     line("corrected", corrected.iter());
 }
 
-fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
-    let told: Vec<&Told> = told.collect();
-    let holds = |start: &&&Told| {
+fn line<'a>(name: &str, told: impl Iterator<Item = &'a ScoredStart>) {
+    let told: Vec<&ScoredStart> = told.collect();
+    let holds = |start: &&&ScoredStart| {
         start.waited >= start.estimate.low.0 - TOLERANCE && start.waited <= start.estimate.high.0 + TOLERANCE
     };
     let held = told.iter().filter(holds).count();

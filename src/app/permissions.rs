@@ -4,7 +4,7 @@ use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::{ErrorId, Job};
-use hsched_slurm::permission::{self, Associations, Wanted};
+use hsched_slurm::permission::{self, Associations, PermissionRequest};
 use hsched_slurm::site::{self, Config, PartitionLimits};
 use hsched_slurm::{CommandError, Runner};
 
@@ -78,9 +78,9 @@ fn troubles(
 }
 
 /// Returns a job's request, with the defaults of the settings.
-fn wanted<'a>(context: &'a Context, job: &'a Job) -> Wanted<'a> {
+fn wanted<'a>(context: &'a Context, job: &'a Job) -> PermissionRequest<'a> {
     let (launch, defaults) = (&job.launch, &context.settings.jobs);
-    Wanted {
+    PermissionRequest {
         account: launch.account.as_ref().or(defaults.account.as_ref()).map(String::as_str),
         partition: launch.partition.as_ref().or(defaults.partition.as_ref()).map(String::as_str),
         qos: launch.qos.as_ref().or(defaults.qos.as_ref()).map(String::as_str),

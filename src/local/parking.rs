@@ -14,7 +14,7 @@ const TO_END: Seconds = Seconds(10.0);
 
 /// A parked training.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(super) struct ParkedTraining {
     pub guarded: Guarded,
     pub lease: Lease,
     /// Completed epochs when it was parked.
@@ -41,7 +41,7 @@ enum ParkingHold {
 /// All parked trainings by the submission for which their processes were started.
 #[derive(Debug, Default)]
 pub(super) struct Parking {
-    parked: BTreeMap<SubmissionKey, Parked>,
+    parked: BTreeMap<SubmissionKey, ParkedTraining>,
     peaks: BTreeMap<JobName, Peak>,
     /// Jobs that failed beside others on their devices: they get devices without parked trainings.
     alone: BTreeSet<JobName>,
@@ -50,7 +50,7 @@ pub(super) struct Parking {
 /// A message for people about a parked training, with the job's name.
 pub(super) type ParkingNotes = (JobName, String);
 
-impl Parked {
+impl ParkedTraining {
     /// Returns a training whose ranks have all reported that they are parked.
     pub(super) fn new(
         guarded: Guarded,
@@ -92,7 +92,7 @@ impl Parked {
 }
 
 impl Parking {
-    pub(super) fn enter(&mut self, parked: Parked) {
+    pub(super) fn enter(&mut self, parked: ParkedTraining) {
         self.peaks.insert(parked.job().clone(), Peak::of(&parked.memory));
         self.parked.insert(parked.guarded.origin.clone(), parked);
     }
@@ -103,8 +103,8 @@ impl Parking {
 
     /// Returns a parked training that can continue a submission: one of the same job with the same work and
     /// the same completed epochs.
-    pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&Parked> {
-        let is_it = |parked: &&Parked| {
+    pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&ParkedTraining> {
+        let is_it = |parked: &&ParkedTraining| {
             is_of(&parked.guarded.origin, of)
                 && parked.guarded.work == work
                 && parked.epochs == epochs
@@ -114,13 +114,13 @@ impl Parking {
     }
 
     /// Removes a training that continues or whose processes have ended.
-    pub(super) fn leave(&mut self, origin: &SubmissionKey) -> Option<Parked> {
+    pub(super) fn leave(&mut self, origin: &SubmissionKey) -> Option<ParkedTraining> {
         self.parked.remove(origin)
     }
 
     /// Returns how many trainings are parked on a device.
     pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
-        let waits = |parked: &&Parked| {
+        let waits = |parked: &&ParkedTraining| {
             parked.lease.devices.iter().any(|(name, place)| name == node && *place == device)
         };
         self.parked.values().filter(waits).count()
@@ -128,7 +128,7 @@ impl Parking {
 
     /// Returns the host memory that the parked trainings of a node have reported to need.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
-        let needs = |parked: &Parked| {
+        let needs = |parked: &ParkedTraining| {
             let ranks = parked.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
             ranks * parked.lease.needs.memory
         };
@@ -192,11 +192,12 @@ impl Parking {
             return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
-            let there: Vec<(&Parked, &RankMemory)> =
+            let there: Vec<(&ParkedTraining, &RankMemory)> =
                 self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
-            let held =
-                |(parked, memory): &(&Parked, &RankMemory)| if parked.is_moved() { 0 } else { memory.held };
+            let held = |(parked, memory): &(&ParkedTraining, &RankMemory)| {
+                if parked.is_moved() { 0 } else { memory.held }
+            };
             SharedDevice { total, held: there.iter().map(held).collect() }
         };
         let devices: Vec<SharedDevice> = lease.devices.iter().map(shared).collect();
@@ -248,7 +249,7 @@ impl Parking {
     /// Returns whether trainings parked on the same devices may have caused a failure; this is assumed once
     /// per job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
-        let is_there = |parked: &Parked| {
+        let is_there = |parked: &ParkedTraining| {
             lease.devices.iter().any(|place| parked.held(place).is_some_and(|memory| memory.device.is_some()))
         };
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
@@ -261,7 +262,7 @@ impl Parking {
 
     /// Returns the next deadline of a parked training.
     pub(super) fn due(&self) -> Option<Time> {
-        let until = |parked: &Parked| {
+        let until = |parked: &ParkedTraining| {
             if let ParkingHold::Ending { until } = parked.hold { Some(until) } else { None }
         };
         self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))

@@ -7,7 +7,7 @@ use std::io;
 
 use crate::local::devices::Lease;
 use crate::local::gate::{Gate, GateRequest, RankWord, Stand};
-use crate::local::parking::Parked;
+use crate::local::parking::ParkedTraining;
 use crate::local::running::{LocalSubmission, SubmissionStep};
 use crate::local::world::LocalWorld;
 use crate::probe;
@@ -181,7 +181,7 @@ impl LocalWorld<'_> {
         let epochs = last.map_or(running.epochs, |last| last.epoch);
         self.said
             .push((of.job.clone(), format!("parked after epoch {epochs}: its processes stay in memory")));
-        self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
+        self.parking.enter(ParkedTraining::new(guarded, lease, (epochs, epoch), words));
     }
 
     /// Starts held submissions that wait for none any more.

@@ -1,7 +1,7 @@
 //! `hsched run` through what goes wrong: killed, deaf, failing and leftover processes, a full disk, many ends at once.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -34,6 +34,26 @@ fn a_second_interrupt_ends_all_at_once() {
     assert!(line.contains("Ctrl-C again"), "{line}");
     session.signal(Signal::SIGINT);
     bench.end(session).exits(130);
+    assert_eq!(bench.processes(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "waits for half a minute or more: tests/long runs it"]
+fn a_rank_that_is_stopped_is_told_within_90_seconds() {
+    let command = "\"echo $BASHPID >pid-$RANK; exec sleep 600\"";
+    let bench = Bench::new(&[job("a", 2, "min_gpus: 2").replace("[bash, train.sh]", command)]);
+    let mut session = bench.start("run jobs.yaml --devices cpu:2");
+    let output = session.0.as_mut().expect("runs").stdout.take().expect("a pipe");
+    let rank = || fs::read_to_string(bench.sandbox.work("pid-1")).ok()?.trim().parse().ok();
+    bench.await_that("rank 1", || rank().is_some());
+    kill(Pid::from_raw(rank().expect("a process")), Signal::SIGSTOP).expect("is there");
+    let stopped = Instant::now();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(output)).map_while(Result::ok);
+    let told = lines.find(|line| line.contains("a: rank 1 was stopped by a signal"));
+    assert!(told.is_some() && stopped.elapsed() < Duration::from_secs(90), "{told:?} {stopped:?}");
+    session.signal(Signal::SIGTERM);
+    let _ = lines.count();
+    drop(bench.end(session));
     assert_eq!(bench.processes(), Vec::<String>::new());
 }
 

@@ -147,6 +147,11 @@ impl Cluster {
         assert!(output.status.success(), "node {action} {name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Returns what the daemon of a node has logged.
+    pub fn log_of_node(&self, name: &str) -> String {
+        fs::read_to_string(self.directory().join(format!("log/slurmd-{name}.log"))).unwrap_or_default()
+    }
+
     /// Returns a new directory that goes with the cluster.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.root.join(name);

@@ -123,7 +123,7 @@ impl Course<'_> {
         let limit = self.limit();
         let quiet = |track: &Track<'_>| {
             let since = track.quiet_since()?;
-            let is_due = track.last().gpu.is_some() || self.is_overdue();
+            let is_due = track.last().gpu.is_some() || self.is_overdue(limit);
             (track.end().since(since).0 >= limit && is_due).then_some((track.rank, since))
         };
         let quiet_ranks: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
@@ -148,9 +148,8 @@ impl Course<'_> {
 
     /// Returns that no epoch was reported for too long, if no rank counts its steps.
     fn without_epoch(&self) -> Option<Stall> {
-        let reports = self.tracked.epochs_done > self.attempt.epochs_before;
         let counts = self.tracks.iter().any(|track| track.last().steps.is_some());
-        let since = self.tracked.epoch_at.filter(|_| reports && !counts)?;
+        let since = self.tracked.epoch_at.filter(|_| self.has_reported() && !counts)?;
         // An epoch that is longer than others may contain a pause.
         let is_long = self.now.since(since).0 > self.limit() + EPOCHS * self.epoch().0;
         is_long.then(|| self.stall(StallKind::NoEpoch, since, [], None))
@@ -175,8 +174,7 @@ impl Course<'_> {
         let busy =
             |track: &Track<'_>| track.points.iter().any(|(_, candidate)| candidate.is_idle() == Some(false));
         let stepped = |track: &Track<'_>| track.last().steps.is_some_and(|steps| steps > 0);
-        self.tracked.epochs_done > self.attempt.epochs_before
-            || self.tracks.iter().any(|track| busy(track) || stepped(track))
+        self.has_reported() || self.tracks.iter().any(|track| busy(track) || stepped(track))
     }
 
     /// Returns a condition of one rank that explains why all others wait.
@@ -193,8 +191,7 @@ impl Course<'_> {
 
     /// Returns the reported or else the predicted length of an epoch.
     fn epoch(&self) -> Seconds {
-        let reports = self.tracked.epochs_done > self.attempt.epochs_before;
-        self.tracked.epoch.filter(|_| reports).unwrap_or(self.attempt.epoch)
+        self.tracked.epoch.filter(|_| self.has_reported()).unwrap_or(self.attempt.epoch)
     }
 
     /// Returns the time since the last epoch of this submission, or since its start.
@@ -204,8 +201,16 @@ impl Course<'_> {
         self.now.since(Time(last))
     }
 
-    fn is_overdue(&self) -> bool {
-        self.silence().0 > 1.5 * self.epoch().0 + 60.0
+    /// Returns whether an epoch is late; `pause` is how long a pause in it may be.
+    fn is_overdue(&self, pause: f64) -> bool {
+        // Before the first report, a rank that uses no CPU is more likely to hang than to evaluate.
+        let allowed = if self.has_reported() { pause } else { 60.0 };
+        self.silence().0 > 1.5 * self.epoch().0 + allowed
+    }
+
+    /// Returns whether this submission has reported an epoch.
+    fn has_reported(&self) -> bool {
+        self.tracked.epochs_done > self.attempt.epochs_before
     }
 
     fn stall(

@@ -11,7 +11,7 @@ use crate::{
 };
 use hsched_model::number::to_f64;
 use hsched_model::{
-    Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, NodeName, Seconds, Time,
+    Access, Cluster, GoalMode, GpuType, HeldResources, Holdings, Job, JobName, NodeName, Seconds, Time,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
@@ -135,7 +135,7 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
         let needs = access.needs(number);
         for submission in tracked.shown() {
             for (node, gpu_type, count) in submission.attempt.gpus.iter() {
-                let on_node: &mut Held = held.entry(node.clone()).or_default();
+                let on_node: &mut HeldResources = held.entry(node.clone()).or_default();
                 if submission.is_running() {
                     *on_node.gpus.entry(gpu_type.clone()).or_default() += count;
                     on_node.cpus += u64::from(count) * needs.cpus;

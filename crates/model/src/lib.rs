@@ -45,7 +45,7 @@ pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;
 pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
-pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
+pub use self::offer::{HeldResources, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
 pub use self::replica::{ByType, Replica, Sharing};
 pub use self::request::{

@@ -25,11 +25,11 @@ pub struct RankNeeds {
 
 /// Resources held by the user's running jobs, by node, which can count as free if those jobs are planned
 /// again.
-pub type Holdings = BTreeMap<NodeName, Held>;
+pub type Holdings = BTreeMap<NodeName, HeldResources>;
 
 /// Resources held on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldResources {
     pub gpus: BTreeMap<GpuType, u32>,
     pub cpus: u64,
     /// Memory in bytes.

@@ -10,7 +10,7 @@ use crate::queue_model::QueueModel;
 use crate::ranks::Whose;
 use crate::shape::Shapes;
 use crate::snapshot_jobs::NumberingContext;
-use crate::{Ended, Snapshot};
+use crate::{EndedJob, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 
 /// How far back submissions are counted.
@@ -157,7 +157,7 @@ impl PastJob {
         list
     }
 
-    fn ended(snapshot: &Snapshot, job: &Ended, partitions: &[String], shape: usize, habit: usize) -> Self {
+    fn ended(snapshot: &Snapshot, job: &EndedJob, partitions: &[String], shape: usize, habit: usize) -> Self {
         let limit = snapshot.limit_in(job.limit_s.map(|limit| limit.0), job.partition.as_deref());
         let priority = job.priority.map(to_f64);
         Self {

@@ -70,7 +70,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ended, FurtherOptions, GpuAsk, RequestId};
+    use crate::{EndedJob, FurtherOptions, GpuAsk, RequestId};
     use hsched_model::{GpuType, Seconds};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn snapshot(waits: &[(Asks, f64)]) -> Snapshot {
-        let ended = |(asks, wait): &(Asks, f64)| Ended {
+        let ended = |(asks, wait): &(Asks, f64)| EndedJob {
             user: None,
             account: None,
             partition: None,

@@ -59,7 +59,7 @@ pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_bla
 pub use self::score::{Score, StartPrediction};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AgeWeight, Billing, Ended, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
+    AgeWeight, Billing, EndedJob, GpuCount, NodeHolding, NodeUse, QueueAccount, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;

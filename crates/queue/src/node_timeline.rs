@@ -26,7 +26,7 @@ pub(super) struct NodeTimeline<'a> {
     /// Openings in this pass by shape, set of nodes and length.
     openings: BTreeMap<(usize, usize, u64), Openings>,
     /// Nodes reserved in a pass for jobs that must wait, in order of their begin.
-    kept: Vec<Vec<Kept>>,
+    kept: Vec<Vec<ReservedPeriod>>,
     kept_nodes: Vec<u32>,
 }
 
@@ -92,7 +92,7 @@ struct Ready {
 
 /// A period for which a pass reserves a node.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct ReservedPeriod {
     start: f64,
     end: f64,
     whose: Viewer,
@@ -343,7 +343,7 @@ impl<'a> NodeTimeline<'a> {
             }
             let list = &mut self.kept[node as usize];
             let place = list.partition_point(|kept| kept.start <= slot.at);
-            list.insert(place, Kept { start: slot.at, end: slot.at + length, whose });
+            list.insert(place, ReservedPeriod { start: slot.at, end: slot.at + length, whose });
             self.changes[node as usize] += 1;
         }
     }

@@ -43,7 +43,7 @@ pub struct Snapshot {
     pub shares: Option<Shares>,
     /// Ended jobs of the last days; `None` if the site hides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<Ended>>,
+    pub history: Option<Vec<EndedJob>>,
     /// From when on the history is complete, by submit time; `None` means seven days ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
@@ -319,7 +319,7 @@ pub struct QueueAccount {
 
 /// A job that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -64,7 +64,7 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<JobCh
 struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
     table: &'a QueueTable,
-    drawn: Vec<Drawn<'a>>,
+    drawn: Vec<DrawnFuture<'a>>,
     /// Index of each job's first request in the table.
     first: Vec<usize>,
     /// The request chosen for each job.
@@ -72,7 +72,7 @@ struct JointSearch<'a> {
 }
 
 /// A future, with the other jobs in it.
-struct Drawn<'a> {
+struct DrawnFuture<'a> {
     future: Future,
     others: Option<Others<'a>>,
 }
@@ -99,7 +99,7 @@ impl<'a> JointSearch<'a> {
     fn new(jobs: &'a Jobs<'a>, table: &'a QueueTable, first: Vec<usize>) -> Self {
         let draw = |sample: usize| {
             let future = Future::of(&table.model, jobs.seed.wrapping_add(sample as u64));
-            Drawn { others: Others::new(&table.model, &future), future }
+            DrawnFuture { others: Others::new(&table.model, &future), future }
         };
         let drawn = (0..jobs.samples).map(draw).collect();
         Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
@@ -132,7 +132,7 @@ impl<'a> JointSearch<'a> {
         let entries: Vec<RequestEntry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
-            let Drawn { future, others } = &mut self.drawn[sample];
+            let DrawnFuture { future, others } = &mut self.drawn[sample];
             let ours = Ours { entries: &entries, viewer: Viewer::Member };
             let starts = play(&self.table.model, part, future, others.as_mut(), ours, stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{Gres, QueuedJob, Tres};
-use hsched_model::{Cluster, GpuType, Held, Holdings, NodeName, hostlist};
+use hsched_model::{Cluster, GpuType, HeldResources, Holdings, NodeName, hostlist};
 
 /// Returns the resources that `jobs` hold by node, and notes on jobs for which they are unknown.
 ///
@@ -45,7 +45,10 @@ pub(super) struct PrintedHoldings<'a> {
 }
 
 /// Returns what one job holds on each of its nodes, or why that is unknown.
-pub(super) fn held_by(job: &PrintedHoldings<'_>, cluster: &Cluster) -> Result<Vec<(NodeName, Held)>, String> {
+pub(super) fn held_by(
+    job: &PrintedHoldings<'_>,
+    cluster: &Cluster,
+) -> Result<Vec<(NodeName, HeldResources)>, String> {
     let unreadable = |_| format!("its nodes {:?} cannot be read", job.nodes);
     let names = hostlist::expand(job.nodes).map_err(unreadable)?;
     let names = names.iter().map(|name| NodeName::new(name)).collect::<Result<Vec<_>, _>>();
@@ -60,7 +63,7 @@ pub(super) fn held_by(job: &PrintedHoldings<'_>, cluster: &Cluster) -> Result<Ve
             let gpus = typed(&gpus, &name, cluster)?;
             let cpus = share(tres.cpus.or(job.cpus));
             let memory = share(tres.memory.map(|bytes| bytes.0));
-            Ok((name, Held { gpus, cpus, memory }))
+            Ok((name, HeldResources { gpus, cpus, memory }))
         })
         .collect()
 }
@@ -115,7 +118,7 @@ fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<Gpu
     Ok(held)
 }
 
-fn add(sum: &mut Held, held: Held) {
+fn add(sum: &mut HeldResources, held: HeldResources) {
     for (gpu_type, count) in held.gpus {
         let total = sum.gpus.entry(gpu_type).or_insert(0);
         *total = total.saturating_add(count);

@@ -28,7 +28,7 @@ struct Association {
 
 /// A job's request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct PermissionRequest<'a> {
     pub account: Option<&'a str>,
     /// One partition, or several separated by commas.
     pub partition: Option<&'a str>,
@@ -90,7 +90,7 @@ impl Associations {
     }
 
     /// Returns why Slurm would refuse such a job or never start it, one sentence each; empty if unknown.
-    pub fn troubles(&self, wanted: Wanted<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
+    pub fn troubles(&self, wanted: PermissionRequest<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named =
             |association: &&Association| wanted.account.is_none_or(|name| name == association.account);
@@ -159,7 +159,7 @@ fn gpu_limit(text: &str) -> Option<u64> {
 }
 
 /// Returns why a partition accepts no such job, if it does not.
-fn refusal(partition: &PartitionLimits, wanted: Wanted<'_>) -> Option<String> {
+fn refusal(partition: &PartitionLimits, wanted: PermissionRequest<'_>) -> Option<String> {
     let name = &partition.name;
     let refused = |allowed: &[String], denied: &[String], text: &str| {
         let is = |list: &[String]| list.iter().any(|other| other.eq_ignore_ascii_case(text));
@@ -243,7 +243,7 @@ mod tests {
         crate::site::partitions(&line).remove(0)
     }
 
-    fn check(wanted: Wanted<'_>, expected: &[&str]) {
+    fn check(wanted: PermissionRequest<'_>, expected: &[&str]) {
         let associations = Associations::parse(ASSOC, Some("main"));
         let partitions = [
             partition("gpu", ["ALL", "", "ALL"]),
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_slurm_would_refuse_is_known_before() {
-        let wanted = |account, partition, qos, gpus| Wanted { account, partition, qos, gpus };
+        let wanted = |account, partition, qos, gpus| PermissionRequest { account, partition, qos, gpus };
         check(wanted(None, None, None, 1), &[]);
         check(wanted(Some("def-me"), Some("gpu"), Some("long"), 64), &[]);
         check(

@@ -3,7 +3,7 @@
 use crate::commands::doctor::check::Check;
 use hsched_model::JobDefaults;
 use hsched_slurm::CommandError;
-use hsched_slurm::permission::{Associations, Wanted};
+use hsched_slurm::permission::{Associations, PermissionRequest};
 use hsched_slurm::site::PartitionLimits;
 
 const NAME: &str = "accounts";
@@ -17,7 +17,7 @@ pub(super) fn check(
         Ok(associations) => associations,
         Err(error) => return Check::note(NAME, format!("cannot read your accounts: {error}")),
     };
-    let wanted = Wanted {
+    let wanted = PermissionRequest {
         account: chosen.account.as_deref(),
         partition: chosen.partition.as_deref(),
         qos: chosen.qos.as_deref(),

@@ -1,7 +1,7 @@
 //! The end of `hsched run`: all jobs save, and their ends are recorded.
 
 use crate::app::slurm;
-use crate::commands::run::turns::{LocalRun, RunTurns, Woken};
+use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{BEFORE_END, NOTICE_BEFORE};
@@ -28,7 +28,7 @@ impl LocalRun<'_> {
         work.session.world.here.close();
         while work.session.world.here.left() > 0 {
             let due = work.session.world.here.due();
-            let is_asked = matches!(self.wait(work, due), Woken::Ending(_));
+            let is_asked = matches!(self.wait(work, due), WakeReason::Ending(_));
             if is_asked || due.is_some_and(|due| work.session.world.here.now() >= due) {
                 work.session.world.here.kill();
             }
@@ -102,7 +102,7 @@ impl LocalRun<'_> {
             let due = (!is_killed).then_some(deadline);
             // The end of the allocation may be known before Slurm announces it; this must not reduce the
             // jobs' time.
-            let again = matches!(self.wait(work, due), Woken::Ending(signal) if signal != NOTICE);
+            let again = matches!(self.wait(work, due), WakeReason::Ending(signal) if signal != NOTICE);
             if !is_killed && (again || work.session.world.here.now() >= deadline) {
                 is_killed = true;
                 work.session.world.here.kill();

@@ -4,7 +4,7 @@
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::commands::run::turns::{LocalRun, RunTurns, Woken, earliest};
+use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
@@ -103,7 +103,7 @@ impl LocalRun<'_> {
             }
             let at = turn.seen.at;
             let next = self.due(state, at).or(Some(at.after(Seconds(LIMIT.0 / 10.0))));
-            if let Woken::Ending(signal) =
+            if let WakeReason::Ending(signal) =
                 self.wait(work, earliest([next, self.next_look(at, &work.session.world)]))
             {
                 return Ok(Some(signal));

@@ -46,14 +46,14 @@ pub(super) struct RunTurns<'s> {
 }
 
 /// The result of a turn.
-struct Turned {
+struct TurnResult {
     at: Time,
     /// Whether the turn gave commands to the world.
     asked: bool,
 }
 
 /// Why a session stops waiting.
-pub(super) enum Woken {
+pub(super) enum WakeReason {
     /// Something has happened or is due.
     Turn,
     /// A signal asks it to end.
@@ -229,8 +229,8 @@ impl<'a> LocalRun<'a> {
             }
             let due = earliest([due, self.next_look(turned.at, &work.session.world), last, again]);
             let ending = match self.wait(work, due) {
-                Woken::Ending(signal) => Some(signal),
-                Woken::Turn => last.filter(|last| work.session.world.here.now() >= *last).map(|_| 0),
+                WakeReason::Ending(signal) => Some(signal),
+                WakeReason::Turn => last.filter(|last| work.session.world.here.now() >= *last).map(|_| 0),
             };
             if let Some(signal) = ending {
                 return self.end(work, signal);
@@ -239,9 +239,13 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes a turn. A temporary failure of the disk ends only the turn, not the jobs: the turn is repeated,
-    /// and each message is repeated at growing intervals until a turn succeeds. That turn first records all answers of the
+    /// and each message at growing intervals until a turn succeeds. That turn first records all answers of the
     /// world since the last successful one.
-    fn turn_or_trouble(&self, work: &mut RunTurns<'_>, trouble: &mut Complaints) -> Result<Turned, Failure> {
+    fn turn_or_trouble(
+        &self,
+        work: &mut RunTurns<'_>,
+        trouble: &mut Complaints,
+    ) -> Result<TurnResult, Failure> {
         self.look_at_nodes(work);
         self.look_at_members(work);
         let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(work, &[]) };
@@ -256,7 +260,7 @@ impl<'a> LocalRun<'a> {
                 if trouble.is_due(&failure.message, self.context.clock.elapsed()) {
                     self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
-                Ok(Turned { at: work.session.world.here.now(), asked: false })
+                Ok(TurnResult { at: work.session.world.here.now(), asked: false })
             }
             Err(failure) => Err(failure),
         }
@@ -309,7 +313,7 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Waits until something happens, at most until the given time.
-    pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> Woken {
+    pub(super) fn wait(&self, work: &mut RunTurns<'_>, due: Option<Time>) -> WakeReason {
         let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
@@ -328,11 +332,11 @@ impl<'a> LocalRun<'a> {
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }
-        ending.map_or(Woken::Turn, Woken::Ending)
+        ending.map_or(WakeReason::Turn, WakeReason::Ending)
     }
 
     /// Takes a turn.
-    fn turn(&self, work: &mut RunTurns<'_>) -> Result<Turned, Failure> {
+    fn turn(&self, work: &mut RunTurns<'_>) -> Result<TurnResult, Failure> {
         let RunTurns { session, policy } = work;
         let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         session.state.planned_by = Some(self.args.policy.words());
@@ -340,7 +344,7 @@ impl<'a> LocalRun<'a> {
             self.planned(policy.as_mut(), |planner| session.turn(planner, &self.telling.log, notes))?;
         let turn = turn?;
         let asked = turn.step.is_some_and(|step| step.actions.iter().any(hsched_engine::Action::is_request));
-        Ok(Turned { at: turn.seen.at, asked })
+        Ok(TurnResult { at: turn.seen.at, asked })
     }
 
     /// Prints what the first turn would do.

@@ -47,7 +47,7 @@ struct TurnOutage {
 }
 
 /// The result of a turn.
-struct Left {
+struct TurnResult {
     /// Whether any job has not ended.
     busy: bool,
     /// Whether any job has failed or was cancelled.
@@ -172,7 +172,7 @@ impl<'a> Watch<'a> {
         ))
     }
 
-    fn turn(&self) -> Result<Left, Failure> {
+    fn turn(&self) -> Result<TurnResult, Failure> {
         self.with_session(|session, planner| {
             if let Some(note) = self.change_policy(&mut session.state) {
                 self.context.note(&note);
@@ -201,7 +201,7 @@ impl<'a> Watch<'a> {
                 || state.scripts.iter().filter(has_failed).any(|script| self.follows_script(script));
             let busy = !state.is_over();
             let table = (!busy).then(|| self.table(state));
-            Ok(Left { busy, failed, summary: summary(state), table })
+            Ok(TurnResult { busy, failed, summary: summary(state), table })
         })
     }
 

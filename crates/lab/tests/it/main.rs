@@ -26,6 +26,7 @@ mod explored;
 mod full_disk;
 mod horizon;
 mod micro_policies;
+mod queue_changes;
 mod queue_deaths;
 mod queue_watch;
 mod replay;

@@ -9,7 +9,7 @@ const FACTOR: u64 = 3;
 
 /// A job that is not among the best of its sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Behind {
+pub struct RungRank {
     /// The epoch of the rung.
     pub rung: u64,
     /// Its rank among the jobs that have reached the rung, from 1.
@@ -29,7 +29,7 @@ pub fn behind(
     others: &[&[CurvePoint]],
     mode: GoalMode,
     (epochs, not_before): (u64, u64),
-) -> Option<Behind> {
+) -> Option<RungRank> {
     let last = reports.last()?.epoch;
     let rung = rungs(epochs, not_before).find(|rung| *rung <= last)?;
     let value = best_until(reports, rung, mode)?;
@@ -41,7 +41,7 @@ pub fn behind(
     let (place, of) = (there.iter().filter(is_better).count() + 1, there.len() + 1);
     let factor = usize::try_from(FACTOR).unwrap_or(usize::MAX);
     let kept = of.div_ceil(factor);
-    (of >= factor && place > kept).then_some(Behind { rung, place, of, kept })
+    (of >= factor && place > kept).then_some(RungRank { rung, place, of, kept })
 }
 
 /// Returns the rungs, the last one first.
@@ -97,9 +97,9 @@ mod tests {
         let others: Vec<&[CurvePoint]> = others.iter().map(Vec::as_slice).collect();
         let behind_with = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
         assert_eq!(behind_with(10, 2.5), None);
-        assert_eq!(behind_with(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));
+        assert_eq!(behind_with(10, 3.5), Some(RungRank { rung: 10, place: 4, of: 9, kept: 3 }));
         // All other jobs also count at an earlier rung, and before the first rung none is judged.
-        assert_eq!(behind_with(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
+        assert_eq!(behind_with(3, 9.0), Some(RungRank { rung: 3, place: 9, of: 9, kept: 3 }));
         let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
         assert_eq!((late(9), late(10).map(|behind| behind.rung)), (None, Some(10)));
     }

@@ -10,7 +10,7 @@ mod kind;
 mod movement;
 mod predict;
 
-pub use self::halving::{Behind, behind, bracket, first_rung};
+pub use self::halving::{RungRank, behind, bracket, first_rung};
 pub use self::judge::{CurveVerdict, Goal, StopReason, Unsettled, judge, judge_running};
 pub use self::kind::MetricKind;
 pub use self::predict::{CurvePoint, Prediction, predict, predict_at};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hsched_model::formats;
 use hsched_model::{
-    Access, Cluster, Estimates, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds,
-    Usage,
+    Access, Cluster, Estimates, GpuStock, GpuType, HeldResources, Holdings, Node, NodeName, NodeState,
+    RankNeeds, Usage,
 };
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, ClusterView, Problem};
@@ -77,7 +77,7 @@ fn free_counts_only_what_a_rank_can_be_put_beside() {
 
 #[test]
 fn what_is_mine_counts_as_free() {
-    let held = Held { gpus: BTreeMap::from([(v100(), 1)]), cpus: 4, memory: 0 };
+    let held = HeldResources { gpus: BTreeMap::from([(v100(), 1)]), cpus: 4, memory: 0 };
     let problem = problem(&Holdings::from([(NodeName::new("a").expect("a name"), held)]));
     assert!(are(&counts(&problem, Basis::Free)[..1], &[("a", 4)]));
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::learnt::queue_figures::figures;
 use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob, WaitStart};
-use crate::{Ended, Estimate, QueueJob, Snapshot};
+use crate::{EndedJob, Estimate, QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 use hsched_waits::QueueFigures;
@@ -137,7 +137,7 @@ impl SiteLog {
 
     /// Returns the look before a job was submitted; `None` if another look came before it ended, or if the
     /// look is too old.
-    fn between_looks(&self, record: &Ended) -> Option<Time> {
+    fn between_looks(&self, record: &EndedJob) -> Option<Time> {
         let next = self.looks.partition_point(|look| *look <= record.submitted);
         let look = *self.looks.get(next.checked_sub(1)?)?;
         let is_seen = self.looks.get(next).is_some_and(|next| *next < record.ended);
@@ -216,7 +216,7 @@ fn seen(job: &QueueJob, snapshot: &Snapshot, number: NumberOf) -> SeenJob {
     }
 }
 
-fn size_of(record: &Ended, snapshot: &Snapshot, number: NumberOf) -> RequestSize {
+fn size_of(record: &EndedJob, snapshot: &Snapshot, number: NumberOf) -> RequestSize {
     // If others are hidden, all records belong to the user.
     let user = record.user.as_deref().or(snapshot.user.as_deref().filter(|_| snapshot.others_hidden));
     let partition = record.partition.as_deref();
@@ -226,7 +226,7 @@ fn size_of(record: &Ended, snapshot: &Snapshot, number: NumberOf) -> RequestSize
 }
 
 /// Returns a job from the records that came and went between two looks.
-fn of_record(record: &Ended, size: RequestSize, started: Time, look: Time, number: NumberOf) -> SeenJob {
+fn of_record(record: &EndedJob, size: RequestSize, started: Time, look: Time, number: NumberOf) -> SeenJob {
     let times = [record.submitted, started, record.ended];
     SeenJob {
         job: number(&format!("{size:?} {times:?}")),

@@ -203,14 +203,19 @@ fn recording(seed: u64, hides_others: bool) -> (Vec<Look>, Vec<Job>) {
 type Player<'a> = &'a dyn Fn(&Job, f64) -> Option<Estimate>;
 
 /// The estimates for a job of the third week, and its actual wait in seconds.
-struct Told {
+struct EstimatedWait {
     learnt: Estimate,
     wait: f64,
 }
 
 /// Returns estimates for the third week, from a model trained on at least two weeks of looks, and the last
 /// model.
-fn estimates(looks: &[Look], jobs: &[Job], player: Player, relearnt_after: f64) -> (Vec<Told>, SiteModel) {
+fn estimates(
+    looks: &[Look],
+    jobs: &[Job],
+    player: Player,
+    relearnt_after: f64,
+) -> (Vec<EstimatedWait>, SiteModel) {
     let keys: BTreeMap<u64, usize> = jobs.iter().map(|job| (number(&job.id.to_string()), job.id)).collect();
     let (mut log, mut settled): (SiteLog, Vec<SeenJob>) = (SiteLog::default(), Vec::new());
     let (mut model, mut next_lesson): (Option<SiteModel>, f64) = (None, 21.0 * DAY);
@@ -233,7 +238,7 @@ fn estimates(looks: &[Look], jobs: &[Job], player: Player, relearnt_after: f64) 
         let job = &jobs[*job];
         let model = model.as_ref().expect("two weeks teach enough");
         let learnt = model.estimates(snapshot, &[request(job)], &[player(job, now)], &number)[0];
-        list.push(Told { learnt, wait: job.started.expect("it started") - job.submitted });
+        list.push(EstimatedWait { learnt, wait: job.started.expect("it started") - job.submitted });
     }
     (list, model.expect("two weeks teach enough"))
 }
@@ -245,7 +250,8 @@ fn the_interval_holds_where_other_users_jobs_are_hidden() {
         let (looks, jobs) = recording(seed, true);
         let (list, _) = estimates(&looks, &jobs, &|_, _| None, 3.5 * DAY);
         // A pass occurs every ten minutes.
-        let is_held = |told: &&Told| (told.learnt.low.0 - STEP..=told.learnt.high.0).contains(&told.wait);
+        let is_held =
+            |told: &&EstimatedWait| (told.learnt.low.0 - STEP..=told.learnt.high.0).contains(&told.wait);
         held += u32::try_from(list.iter().filter(is_held).count()).expect("few");
         all += u32::try_from(list.len()).expect("few");
     }

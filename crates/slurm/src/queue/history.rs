@@ -8,7 +8,7 @@ use crate::record::{FIELD_END, excerpt, unreadable, value};
 use crate::{CommandLine, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::number::to_f64;
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
-use hsched_queue::{Asks, Ended, GpuAsk};
+use hsched_queue::{Asks, EndedJob, GpuAsk};
 
 /// The requested fields; Slurm 20.11 and later have them all, and none is free text.
 pub(crate) const FIELDS: [&str; 13] = [
@@ -57,7 +57,7 @@ fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> Comman
 ///
 /// # Errors
 /// If nothing at all can be read although something was printed.
-pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>), ParseError> {
+pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<EndedJob>, Vec<String>), ParseError> {
     let (mut ended, mut unread) = (Vec::new(), Vec::new());
     let mut lines = 0_usize;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -85,14 +85,14 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>),
 /// Returns from when on the history requested at `at` has all submissions: no earlier than its first job.
 ///
 /// Jobs submitted before that period are included only if they ran long enough.
-pub(super) fn since(ended: &[Ended], at: Time) -> Time {
+pub(super) fn since(ended: &[EndedJob], at: Time) -> Time {
     let asked = at.0 - to_f64(DAYS) * 86400.0;
     let first = ended.iter().map(|job| job.submitted.0).fold(f64::INFINITY, f64::min);
     Time(if first.is_finite() { first.max(asked) } else { asked })
 }
 
 /// Returns a job that has ended; `None` if it has not.
-fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
+fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<EndedJob> {
     let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] =
         *fields;
     if !SlurmState::parse(state).is_final() {
@@ -105,7 +105,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     let given = Tres::parse(if value(given).is_some() { given } else { asked });
     let count = given.nodes.or_else(|| amount::count(nodes)).unwrap_or(1).max(1);
     let cpus = given.cpus.or_else(|| amount::count(cpus));
-    Some(Ended {
+    Some(EndedJob {
         user: owned(user),
         account: owned(account),
         partition: owned(partition),
@@ -154,7 +154,7 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes").0
     }
 
-    fn read(text: &str) -> (Vec<Ended>, Vec<String>) {
+    fn read(text: &str) -> (Vec<EndedJob>, Vec<String>) {
         parse(&text.replace('|', "\u{1f}"), &cluster()).expect("readable")
     }
 
@@ -176,7 +176,7 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         assert!((one.ended.0 - one.started.expect("a start").0 - 3609.0).abs() < 1e-9);
         assert_eq!((one.asks.gpus[0].count, one.asks.cpus, one.asks.memory_mib), (1, Some(8), Some(28800)));
         let typed =
-            |job: &Ended| job.asks.gpus[0].gpu_type.as_ref().map(|gpu_type| gpu_type.as_str().to_owned());
+            |job: &EndedJob| job.asks.gpus[0].gpu_type.as_ref().map(|gpu_type| gpu_type.as_str().to_owned());
         assert_eq!((typed(one).as_deref(), typed(two).as_deref()), (Some("t4"), Some("v100")));
         assert_eq!((two.asks.nodes, two.asks.gpus[0].count, two.asks.memory_mib), (2, 4, Some(4096)));
         assert_eq!((never.started, never.limit_s, never.asks.gpus[0].count), (None, None, 2));

@@ -279,7 +279,7 @@ fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
 }
 
-fn of_share(node: NodeName, held: hsched_model::Held) -> NodeHolding {
+fn of_share(node: NodeName, held: hsched_model::HeldResources) -> NodeHolding {
     let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
     NodeHolding { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
 }

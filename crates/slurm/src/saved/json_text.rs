@@ -24,13 +24,13 @@ pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<R
     let after = first + text[..end].matches('\n').count() + 1;
     let around = lines[..first].iter().chain(lines.get(after..).unwrap_or_default()).chain(noise);
     Some(match shown(values, &text[..end]) {
-        Ok(Shown::Nodes(value)) => {
+        Ok(JsonContent::Nodes(value)) => {
             let mut gathering = NodeStatements::default();
             json_nodes::read(&value, &mut gathering);
             around.for_each(|line| gathering.leave_out(line.number, &line.text, ""));
             gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))
         }
-        Ok(Shown::Other(saved)) => Ok(saved),
+        Ok(JsonContent::Other(saved)) => Ok(saved),
         Err(error) => Err(error),
     })
 }
@@ -57,38 +57,38 @@ fn unreadable(text: &str, is_whole: bool, error: &serde_json::Error) -> Option<R
 }
 
 /// The content of JSON.
-enum Shown {
+enum JsonContent {
     Nodes(Value),
     Other(Saved),
 }
 
 /// Returns the content of consecutive values; `text` is their source.
-fn shown(mut values: Vec<Value>, text: &str) -> Result<Shown, SavedError> {
+fn shown(mut values: Vec<Value>, text: &str) -> Result<JsonContent, SavedError> {
     if values.iter().all(json_nodes::is_node) {
-        return Ok(Shown::Nodes(Value::Array(values)));
+        return Ok(JsonContent::Nodes(Value::Array(values)));
     }
     let value = values.swap_remove(0);
     if let Some(schema) = value.get("schema").and_then(Value::as_str) {
         return match schema.split_once('/') {
-            Some(("hsched.inventory", _)) => Ok(Shown::Other(Saved::Inventory(text.to_owned()))),
+            Some(("hsched.inventory", _)) => Ok(JsonContent::Other(Saved::Inventory(text.to_owned()))),
             _ => Err(refusal::of_schema(schema, text)),
         };
     }
     if let Some(node) = value.get("node").filter(|node| json_nodes::is_node(node)) {
-        return Ok(Shown::Nodes(Value::Array(vec![node.clone()])));
+        return Ok(JsonContent::Nodes(Value::Array(vec![node.clone()])));
     }
     let nodes = value.get("nodes").or(Some(&value)).and_then(Value::as_array);
     let answered = ["meta", "last_update", "errors"].iter().any(|key| value.get(*key).is_some());
     let is_list = nodes.is_some_and(|nodes| nodes.iter().any(json_nodes::is_node));
     let is_answer = answered && nodes.is_some() && value.get("jobs").is_none();
     if is_list || is_answer || value.get("sinfo").is_some_and(Value::is_array) {
-        return Ok(Shown::Nodes(value));
+        return Ok(JsonContent::Nodes(value));
     }
     let is_own = |node: &Value| {
         node.get("name").is_some() && node.get("hostname").is_none() && !json_nodes::is_foreign(node)
     };
     if value.get("nodes").is_some() && nodes.is_some_and(|nodes| nodes.iter().all(is_own)) {
-        return Ok(Shown::Other(Saved::ClusterFile));
+        return Ok(JsonContent::Other(Saved::ClusterFile));
     }
     Err(refusal::of_json(&value, text))
 }
