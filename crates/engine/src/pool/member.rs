@@ -60,7 +60,7 @@ pub struct MemberDevice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartedSubmission {
     pub of: SubmissionKey,
-    /// The process id of its guard; [`Self::NEVER`] if its member did not start it.
+    /// The process id of its guard; 0 if its member did not start it.
     pub job_id: JobId,
     /// When it began; else when its member said so.
     pub since: Time,
