@@ -1,6 +1,6 @@
 //! Jobs with replicas of several GPUs on the command line: what their ranks see, and who refuses them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
@@ -110,8 +110,49 @@ fn what_does_not_know_replicas_refuses_them() {
     let reason = "a replica needs 8 a100 or 4 h100 on one node; the largest has 5 a100 or 2 h100";
     assert!(ran.stdout.contains(reason), "{}", ran.stdout);
     let ran = sandbox.run("submit large.yaml --pack --gpus a100:2 --nodes 4 --time 1h --dry-run").exits(78);
-    let reason = "a replica of llm needs 4 GPUs on one node, and a node of each Slurm job has 2";
+    let reason = "a replica of llm needs 8 a100 on one node, and a node of each Slurm job has 2 a100";
     assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+}
+
+/// `llm` needs replicas of 2 a100 or of 1 h100.
+#[test]
+fn a_pool_has_room_for_each_job_on_its_own_types() {
+    let many = JOBS.replace("h100: 1}}", "h100: 1}}, min_replicas: 5");
+    let other = JOBS.replace("replica:", "gpu_types: [h100], replica:");
+    let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other);
+    let refused = |file: &str, gpus: &str, why: &str| {
+        let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
+        let ran = sandbox.run(&pack);
+        match why {
+            "" => assert!(!ran.stderr.contains("llm"), "{pack}: {}", ran.stderr),
+            why => {
+                let told = ran.exits(78).stderr;
+                assert!(told.contains(why), "{pack}: {told}");
+            }
+        }
+    };
+    refused("jobs.yaml", "a100:2", "");
+    refused("jobs.yaml", "h100:1", "");
+    refused(
+        "jobs.yaml",
+        "a100:1",
+        "a replica of llm needs 2 a100 on one node, and a node of each Slurm job has 1 a100",
+    );
+    refused(
+        "jobs.yaml",
+        "t4:8",
+        "llm can run on no GPU of a Slurm job (t4: not among the sizes of the job's replica)",
+    );
+    refused("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
+    refused("jobs.yaml", "1", "");
+    refused(
+        "other.yaml",
+        "a100:2",
+        "llm can run on no GPU of a Slurm job (a100: not among the job's gpu_types)",
+    );
+    refused("many.yaml", "a100:4,h100:3", "");
+    refused("many.yaml", "a100:4,h100:2", "llm needs 5 replicas, and each Slurm job has room for 4");
+    refused("many.yaml", "a100:5 --nodes 2", "llm needs 5 replicas, and each Slurm job has room for 4");
 }
 
 #[test]
@@ -137,4 +178,18 @@ fn requests_are_of_whole_replicas() {
     let told: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let text = told.to_string();
     assert!(text.contains("\"gpus\":4") && !text.contains("\"gpus\":2,"), "{text}");
+}
+
+#[test]
+fn a_probe_says_of_how_many_gpus_a_speed_is() {
+    let nodes =
+        ["b1|gpu*|1:00:00|idle|gpu:a100:4,gpu:h100:1|gpu:a100:0,gpu:h100:0|0/8/0/8|64000|0|(null)|none"];
+    let jobs = JOBS.replace("throughput: {a100: 100, h100: 100}, ", "");
+    let sandbox = sandbox().file("jobs.yaml", jobs).printing("sinfo", &nodes);
+    let planned = sandbox.run("probe jobs.yaml --all --dry-run --format json").exits(0).json();
+    let of = |place: usize| (&planned["probes"][place]["gpu_type"], &planned["probes"][place]["gpus"]);
+    assert_eq!(of(0), (&json!("a100"), &json!(2)), "{planned:#}");
+    assert_eq!(of(1), (&json!("h100"), &Value::Null), "{planned:#}");
+    let table = sandbox.run("probe jobs.yaml --all --dry-run").succeeds();
+    assert!(table.contains("2 a100"), "{table}");
 }
