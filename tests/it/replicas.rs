@@ -147,7 +147,7 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     refused("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
     refused("jobs.yaml", "1", "");
     refused("spread.yaml", "a100:1 --nodes 2", "");
-    refused("spread.yaml", "a100:1", "llm needs 1 replicas, and each Slurm job has room for 0");
+    refused("spread.yaml", "a100:1", "llm needs 1 replica, and each Slurm job has room for 0");
     refused(
         "other.yaml",
         "a100:2",

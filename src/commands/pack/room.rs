@@ -3,7 +3,7 @@
 use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::{ErrorId, Estimates, GpuType, Job};
+use hsched_model::{ErrorId, Estimates, GpuType, Job, formats};
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
 
 /// The GPUs of each Slurm job of a pool.
@@ -47,7 +47,8 @@ impl Room<'_> {
             let message = format!("a replica of {name} needs {size} on one node, and {node}");
             (message, ErrorId::Replicas, "--gpus")
         } else {
-            let message = format!("{name} needs {least} replicas, and each Slurm job has room for {room}");
+            let replicas = formats::counted(least as usize, "replica");
+            let message = format!("{name} needs {replicas}, and each Slurm job has room for {room}");
             (format!("{message}: a job runs in one of them"), ErrorId::Replicas, "--gpus or --nodes")
         };
         Err(Failure::new(Exit::BadInput, message)
