@@ -120,7 +120,8 @@ fn what_does_not_know_replicas_refuses_them() {
 fn a_pool_has_room_for_each_job_on_its_own_types() {
     let many = JOBS.replace("h100: 1}}", "h100: 1}}, min_replicas: 5");
     let other = JOBS.replace("replica:", "gpu_types: [h100], replica:");
-    let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other);
+    let spread = JOBS.replace("h100: 1}}", "h100: 1}, same_node: false}");
+    let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other).file("spread.yaml", spread);
     let refused = |file: &str, gpus: &str, why: &str| {
         let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
         let ran = sandbox.run(&pack);
@@ -146,6 +147,8 @@ fn a_pool_has_room_for_each_job_on_its_own_types() {
     );
     refused("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
     refused("jobs.yaml", "1", "");
+    refused("spread.yaml", "a100:1 --nodes 2", "");
+    refused("spread.yaml", "a100:1", "llm needs 1 replica, and each Slurm job has room for 0");
     refused(
         "other.yaml",
         "a100:2",
