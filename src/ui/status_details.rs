@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
+use crate::ui::metric::{JobMetric, metric};
 use crate::ui::quantity::duration;
-use crate::ui::status::{JobSummary, SubmissionFiles, ago, metric, nodes};
+use crate::ui::status::{JobSummary, SubmissionFiles, ago, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
@@ -14,7 +15,7 @@ use hsched_model::{Seconds, Time};
 /// reports, each with a label.
 pub fn status_details(
     summary: JobSummary<'_>,
-    named_metric: Option<&(String, f64)>,
+    known: Option<&JobMetric>,
     files: &SubmissionFiles,
     now: Time,
     terminal: Terminal,
@@ -30,8 +31,8 @@ pub fn status_details(
     }
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
-    if let Some(named_metric) = named_metric {
-        line("metric", &metric(named_metric));
+    if let Some(known) = known {
+        line("metric", &metric(&known.name, known.last));
     }
     if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));
