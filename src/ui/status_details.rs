@@ -7,9 +7,16 @@ use crate::ui::metric::{JobMetric, metric};
 use crate::ui::quantity::duration;
 use crate::ui::status::{JobSummary, SubmissionFiles, ago, nodes};
 use crate::ui::terminal::harmless;
+use crate::ui::text::{wrap, wrap_cut};
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
 use hsched_model::{Seconds, Time};
+
+/// Space in the lines below a label.
+const LABEL: &str = "             ";
+
+/// A value that does not exist yet.
+const NONE: &str = "-";
 
 /// Returns all data about a job, with a metric that it has reported; `files` are its script, output and
 /// reports, each with a label.
@@ -23,7 +30,8 @@ pub fn status_details(
     let tracked = summary.tracked;
     let mut text = format!("{}: {}\n", tracked.job.name, tracked.phase.word());
     let mut line = |what: &str, value: &str| {
-        let _ = writeln!(text, "  {what:<11}{}", harmless(value));
+        let words = wrap(&harmless(value), terminal.width().saturating_sub(LABEL.len()), "");
+        let _ = writeln!(text, "  {what:<11}{}", words.replace('\n', &format!("\n{LABEL}")));
     };
     line("last", &summary.last(now));
     if !tracked.job.tags.is_empty() {
@@ -63,17 +71,22 @@ pub fn status_details(
     if let Some(odd) = summary.attempt.and_then(|attempt| attempt.odd.as_ref()) {
         line("reports", odd);
     }
-    let runs = runs(summary, now);
-    if !runs.is_empty() {
+    let rows = runs(summary, now);
+    if !rows.is_empty() {
         text.push('\n');
-        text.push_str(&runs.show(terminal));
+        text.push_str(&runs_text(rows, terminal));
     }
     text
 }
 
-/// Returns the submissions, the current one last.
-fn runs(summary: JobSummary<'_>, now: Time) -> Table {
-    let tracked = summary.tracked;
+/// Returns the submissions as a table or, in a terminal that is too narrow for it, as paragraphs.
+fn runs_text(rows: Vec<[String; 7]>, terminal: Terminal) -> String {
+    let mut text = String::new();
+    for [run, id, gpus, nodes, epochs, ran, end] in &rows {
+        let ran = if ran == NONE { String::new() } else { format!(", epochs: {epochs} in {ran}") };
+        let words = format!("{run} (job {id}): {gpus} on {nodes}{ran}; {end}");
+        let _ = writeln!(text, "{}", wrap_cut(&words, terminal.width(), "  "));
+    }
     let mut table = Table::new(&[
         ("RUN", Align::Left),
         ("JOB ID", Align::Right),
@@ -83,15 +96,25 @@ fn runs(summary: JobSummary<'_>, now: Time) -> Table {
         ("RAN", Align::Left),
         ("END", Align::Left),
     ]);
+    for row in rows {
+        table.row(row);
+    }
+    if table.fits(terminal) { table.show(terminal) } else { text }
+}
+
+/// Returns a row for each submission, the current one last.
+fn runs(summary: JobSummary<'_>, now: Time) -> Vec<[String; 7]> {
+    let tracked = summary.tracked;
+    let mut rows = Vec::new();
     let mut row = |attempt: &SubmissionRecord, epochs: u64, until: Time, end: String| {
         let ran: Option<Seconds> = attempt.started.map(|started| until.since(started));
-        table.row([
+        rows.push([
             attempt.run.clone(),
-            attempt.job_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+            attempt.job_id.map_or_else(|| NONE.to_owned(), |id| id.to_string()),
             attempt.gpus.to_string(),
             nodes(attempt.gpus.0.keys()),
             epochs.to_string(),
-            ran.map_or_else(|| "-".to_owned(), duration),
+            ran.map_or_else(|| NONE.to_owned(), duration),
             end,
         ]);
     };
@@ -102,5 +125,5 @@ fn runs(summary: JobSummary<'_>, now: Time) -> Table {
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
         row(attempt, epochs, now, stage.word().to_owned());
     }
-    table
+    rows
 }

@@ -66,6 +66,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Returns whether the table fits a terminal with one line for each row.
+    pub(super) fn fits(&self, terminal: Terminal) -> bool {
+        let widths = self.whole_widths();
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= terminal.width()
+    }
+
     /// Returns the table for a terminal. In a pipe or a file, words are never cut, so that programs find
     /// whole words.
     pub fn show(&self, terminal: Terminal) -> String {
@@ -132,11 +138,7 @@ impl Table {
     /// Returns the widths of the columns: the widest are narrowed until all fit, first between words, and
     /// then within words if these may be cut.
     fn widths(&self, total: usize, cuts: bool) -> Vec<usize> {
-        let column = |(index, (heading, _)): (usize, &(String, Align))| {
-            let cells = self.rows.iter().map(|row| length(&row[index]));
-            cells.max().unwrap_or(0).max(length(heading))
-        };
-        let mut widths: Vec<usize> = self.headings.iter().enumerate().map(column).collect();
+        let mut widths = self.whole_widths();
         let room = total.saturating_sub(GAP * widths.len().saturating_sub(1));
         let headings: Vec<usize> =
             self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
@@ -162,6 +164,15 @@ impl Table {
             }
         }
         widths
+    }
+
+    /// Returns the widths of the columns without line breaks.
+    fn whole_widths(&self) -> Vec<usize> {
+        let column = |(index, (heading, _)): (usize, &(String, Align))| {
+            let cells = self.rows.iter().map(|row| length(&row[index]));
+            cells.max().unwrap_or(0).max(length(heading))
+        };
+        self.headings.iter().enumerate().map(column).collect()
     }
 
     /// Returns the length of the longest word of a column that cannot be broken.

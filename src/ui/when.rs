@@ -59,9 +59,9 @@ const BESIDE: usize = 64;
 const NARROW: usize = 72;
 
 /// The meaning of the picture's blocks.
-const LEGEND: &str = "· waits, ░ may start, █ runs, ▒ may run; STARTS IN: median, DONE IN: mean";
-const SORTED: &str = " (sorts the rows)";
-const INTERVAL: &str = ", 80 % interval in brackets";
+const LEGEND: &str =
+    "· waits, ░ may start, █ runs, ▒ may run; STARTS IN, DONE IN: median, 80 % interval in brackets";
+const SORTED: &str = "; rows in order of the mean of DONE IN";
 
 /// The meaning of a time without an interval.
 const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
@@ -84,7 +84,7 @@ pub fn when_legend(when: &When) -> Vec<String> {
     if rows().next().is_none() {
         return Vec::new();
     }
-    let legend = format!("{LEGEND}{}{INTERVAL}", if when.is_sorted { SORTED } else { "" });
+    let legend = format!("{LEGEND}{}", if when.is_sorted { SORTED } else { "" });
     let is_by_limits = |row: &WhenRow| matches!(row.start, Start::Estimated(_)) && !is_sampled(row.start);
     let by_limits = rows().any(is_by_limits).then(|| BY_LIMITS.to_owned());
     let cost = when.unit.map(|unit| format!("cost in {unit}"));
@@ -115,7 +115,11 @@ fn one_job(when: &When, terminal: Terminal) -> String {
     if !job.rows.is_empty() {
         text.push_str(&table(when, terminal.width()).show(terminal));
     }
-    let chosen = job.chosen.map(|(row, why)| format!("* {}: {why} (estimated)", job.rows[row].gpus));
+    let chosen = job.chosen.map(|(row, why)| {
+        let row = &job.rows[row];
+        let mean = row.done.map_or(String::new(), |done| format!("mean {}, ", about(done.mean)));
+        format!("* {}: {why} ({mean}estimated)", row.gpus)
+    });
     for line in chosen.iter().chain(&job.notes) {
         let _ = writeln!(text, "{}", wrap(line, terminal.width(), "  "));
     }
@@ -227,7 +231,7 @@ fn table(when: &When, width: usize) -> Table {
 
 /// Returns the cells from LIMIT to COST.
 fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
-    let done = row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.start)));
+    let done = row.done.map_or(String::new(), |done| span(&done, is_sampled(row.start)));
     let cost = row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}"));
     let mut cells = vec![clock(row.limit), start(row.start), about(row.run), done];
     cells.extend(has_costs.then_some(cost));
@@ -238,7 +242,7 @@ fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
 fn reach(when: &When) -> f64 {
     let best = |job: &WhenJob| {
         let done = job.rows.iter().filter_map(|row| row.done);
-        done.map(|done| done.mean.0).fold(f64::INFINITY, f64::min)
+        done.map(|done| done.median.0).fold(f64::INFINITY, f64::min)
     };
     match when.jobs.as_slice() {
         [job] => REACH * best(job),
@@ -257,20 +261,20 @@ fn is_sampled(start: &Start) -> bool {
 pub fn start(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) if forecast.start.median.0 >= FARTHEST => "> 30 d".to_owned(),
-        Start::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(start)),
+        Start::Estimated(forecast) => span(&forecast.start, is_sampled(start)),
         Start::Unknown(_) => "unknown".to_owned(),
         Start::Never | Start::Refused(_) => "never".to_owned(),
     }
 }
 
-/// Returns one number of an estimate with its interval, such as `1.2 h (0.3–4.0)`; an estimate by time limits
+/// Returns the median of an estimate with its interval, such as `1.2 h (0.3–4.0)`; an estimate by time limits
 /// has no interval and says so.
-fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
+fn span(estimate: &Estimate, is_sampled: bool) -> String {
     if is_sampled && estimate.high.0 < 60.0 {
         return "now".to_owned();
     }
     if !is_sampled {
-        return format!("~{} by limits", about(middle));
+        return format!("~{} by limits", about(estimate.median));
     }
     let (unit, name) = match estimate.high.0 {
         high if high < 7200.0 => (60.0, "min"),
@@ -281,9 +285,7 @@ fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
         let value = time.0 / unit;
         if unit > 60.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
     };
-    // A mean may be outside of the 80 % interval; the interval is then extended to it.
-    let (low, high) = (estimate.low.0.min(middle.0), estimate.high.0.max(middle.0));
-    format!("{} {name} ({}–{})", number(middle), number(Seconds(low)), number(Seconds(high)))
+    format!("{} {name} ({}–{})", number(estimate.median), number(estimate.low), number(estimate.high))
 }
 
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.

@@ -147,7 +147,7 @@ fn the_table_marks_the_choice_and_what_is_estimated() {
     let chosen = text.lines().find(|line| line.starts_with("*  ")).expect("a choice");
     assert!(chosen.contains("4 a100") && chosen.contains('█'), "{text}");
     for words in
-        ["no job is pending for the same nodes", "finishes first on average (estimated)", "priority unknown"]
+        ["no job is pending for the same nodes", "finishes first on average (mean ", "priority unknown"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -277,7 +277,7 @@ fn similar_jobs_share_a_table_and_a_time_scale() {
     assert!(["train-lr1", "train-lr5", "other"].iter().all(|job| text.contains(job)), "{text}");
     assert_eq!(text.matches("chosen together with the other jobs of the file").count(), 1, "{text}");
     // Its rows are in the order of the jobs.
-    assert!(text.contains("DONE IN: mean, 80 %"), "{text}");
+    assert!(text.contains("STARTS IN, DONE IN: median, 80 %"), "{text}");
 }
 
 #[test]
@@ -288,7 +288,8 @@ fn a_plan_of_one_job_speaks_of_no_others_and_both_commands_name_the_age_of_the_q
     };
     let (plan, when) = (said("plan --queue"), said("when"));
     assert!(plan.contains("train: the chosen request") && !plan.contains("other jobs"), "{plan}");
-    let when_in_order = when.split_whitespace().collect::<Vec<_>>().join(" ").contains("(sorts the rows)");
+    let when_in_order =
+        when.split_whitespace().collect::<Vec<_>>().join(" ").contains("rows in order of the mean");
     assert!(!plan.contains("in this order") && when_in_order, "{plan}{when}");
     let age = |text: &str| {
         let line = text.lines().find(|line| line.contains(": queue seen ")).expect("a note");

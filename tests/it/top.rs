@@ -106,6 +106,12 @@ fn jobs_are_shown_as_they_go_on_and_keys_are_obeyed() {
     tmux.tmux(&["resize-window", "-t", "t", "-x", "40", "-y", "10"]);
     let narrow = tmux.sees("l logs e explain c cancel q quit");
     assert!(narrow.lines().all(|line| line.chars().count() <= 40) && !narrow.contains("METRIC"), "{narrow}");
+    tmux.tmux(&["resize-window", "-t", "t", "-x", "40", "-y", "40"]);
+    tmux.keys(&["e"]);
+    let explained = tmux.sees("press Enter to go back");
+    let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("): 1 cpu on ") && !words.contains("JOB ID"), "{explained}");
+    tmux.keys(&["Enter"]);
     tmux.tmux(&["resize-window", "-t", "t", "-x", "100", "-y", "24"]);
     tmux.sees("GPUS");
     tmux.keys(&["e"]);

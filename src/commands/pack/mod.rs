@@ -15,10 +15,10 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions, replicas, slurm};
+use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
-use crate::commands::pack::room::{Room, suits};
+use crate::commands::pack::room::Room;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::NOTICE_BEFORE;
@@ -112,7 +112,6 @@ impl PackArgs {
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
-        replicas::refuse_spread(&jobs)?;
         if !dry_run {
             file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
@@ -243,13 +242,13 @@ impl PackSubmission<'_> {
             NodeGpus::Typed(counts) if counts.len() > 1 => return none(),
             NodeGpus::Typed(_) | NodeGpus::Any(_) => {}
         }
+        let room = self.room();
         let may_have = |gpu_type: &GpuType, types: &[GpuType]| match gpus.only_type() {
             Some(wanted) => wanted == gpu_type,
-            None => suits(&self.jobs, gpu_type, gpus.count(), types),
+            None => room.suits(&self.jobs, gpu_type, types),
         };
         let time = self.args.time.unwrap_or_default();
-        let shape =
-            PoolShape { gpus: self.room().capacity(), may_have: &may_have, time, sbatch: self.sbatch };
+        let shape = PoolShape { gpus: room.capacity(), may_have: &may_have, time, sbatch: self.sbatch };
         match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
             Ok(choices) => choices,
             Err(failure) => {

@@ -3,7 +3,7 @@
 use crate::commands::pack::gpus::NodeGpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::{ErrorId, Estimates, GpuType, Job};
+use hsched_model::{ErrorId, Estimates, GpuType, Job, formats};
 use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
 
 /// The GPUs of each Slurm job of a pool.
@@ -25,8 +25,14 @@ impl Room<'_> {
     /// Refuses a job that can never run here.
     pub(super) fn check(&self, job: &Job) -> Result<(), Failure> {
         let offers = self.offers(job)?;
+        let is_spread = may_spread(job);
         let per_node: u32 = offers.iter().map(|offer| offer.count / offer.size).sum();
-        let room = per_node.saturating_mul(self.nodes);
+        let over_nodes = |offer: &Offer| offer.count.saturating_mul(self.nodes) / offer.size;
+        let room = if is_spread {
+            offers.iter().map(over_nodes).fold(0, u32::saturating_add)
+        } else {
+            per_node.saturating_mul(self.nodes)
+        };
         if room >= job.least_workers() {
             return Ok(());
         }
@@ -35,18 +41,30 @@ impl Room<'_> {
             let usable = if room < self.capacity() { " that it can use" } else { "" };
             let message = format!("{name} needs {least} GPUs, and each Slurm job has {room}{usable}");
             (format!("{message}: a job runs in one of them"), ErrorId::KeysConflict, "--gpus or --nodes")
-        } else if per_node == 0 {
+        } else if per_node == 0 && !is_spread {
             let (size, count) = (words(&offers, |offer| offer.size), words(&offers, |offer| offer.count));
             let node = format!("a node of each Slurm job has {count}");
             let message = format!("a replica of {name} needs {size} on one node, and {node}");
             (message, ErrorId::Replicas, "--gpus")
         } else {
-            let message = format!("{name} needs {least} replicas, and each Slurm job has room for {room}");
+            let replicas = formats::counted(least as usize, "replica");
+            let message = format!("{name} needs {replicas}, and each Slurm job has room for {room}");
             (format!("{message}: a job runs in one of them"), ErrorId::Replicas, "--gpus or --nodes")
         };
         Err(Failure::new(Exit::BadInput, message)
             .id(id)
             .hint(format!("increase {more}, or submit {name} without --pack")))
+    }
+
+    /// Returns whether jobs can all run if the GPUs are of this type; `types` are those of the cluster.
+    pub(super) fn suits(&self, jobs: &[Job], gpu_type: &GpuType, types: &[GpuType]) -> bool {
+        let place = types.iter().position(|known| known == gpu_type);
+        let fits = |job: &Job| {
+            let size = worker_sizes(job, types).swap_remove(place?).ok()?;
+            let count = if may_spread(job) { self.capacity() } else { self.gpus.count() };
+            (size <= count).then_some(())
+        };
+        jobs.iter().all(|job| fits(job).is_some())
     }
 
     /// Returns the number of devices of a Slurm job.
@@ -83,14 +101,9 @@ impl Room<'_> {
     }
 }
 
-/// Returns whether jobs can all run on a node with this many GPUs of a type; `types` are those of the cluster.
-pub(super) fn suits(jobs: &[Job], gpu_type: &GpuType, count: u32, types: &[GpuType]) -> bool {
-    let place = types.iter().position(|known| known == gpu_type);
-    let fits = |job: &Job| {
-        let size = worker_sizes(job, types).swap_remove(place?).ok()?;
-        (size <= count).then_some(())
-    };
-    jobs.iter().all(|job| fits(job).is_some())
+/// Returns whether the GPUs of a replica may be on several nodes.
+fn may_spread(job: &Job) -> bool {
+    job.replica.as_ref().is_some_and(|replica| !replica.same_node)
 }
 
 /// Returns the GPUs of each worker of a job on each type, or why it cannot use the type. Its speed does not

@@ -9,7 +9,7 @@ use crate::app::input::{self, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
 use crate::app::probing::{ProbeResult, Prober};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::app::{file_kind, replicas, slurm, speeds, submission};
+use crate::app::{file_kind, slurm, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -79,7 +79,6 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;
-        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
         }

@@ -22,7 +22,6 @@ use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
-use crate::app::replicas;
 use crate::app::speeds::EstimateArgs;
 use crate::app::start_estimates;
 use crate::app::state;
@@ -105,7 +104,6 @@ impl Subcommand for Args {
             Some(path) => input::jobs(&input::text(path)?, path)?,
             None => Vec::new(),
         };
-        replicas::refuse_spread(&jobs)?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
