@@ -33,7 +33,8 @@ pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<(String, f64)
     let of = |attempt: &SubmissionRecord| reports::metrics(&folder(root, tracked, attempt));
     let metrics = current.chain(past).map(of).find(|metrics| !metrics.is_empty())?;
     let target = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-    let name = shown_metric(metrics.keys().map(String::as_str), target)?;
+    let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+    let name = shown_metric(&names, target)?;
     Some((name.to_owned(), *metrics.get(name)?))
 }
 

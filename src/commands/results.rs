@@ -179,7 +179,8 @@ pub(super) fn meant(
 /// Returns the metric that a run shows by default.
 pub(super) fn shown_metric(run: &RunResult) -> Option<&str> {
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
-    ui::shown_metric(run.metrics.keys().map(String::as_str), target)
+    let names: Vec<&str> = run.metrics.keys().map(String::as_str).collect();
+    ui::shown_metric(&names, target)
 }
 
 /// Returns a run with the metric to show: the one asked for, else that of [`shown_metric`].

@@ -29,13 +29,10 @@ impl JobMetric {
 }
 
 /// Returns which of a job's metrics to show: that of its target, else its loss, else the first.
-pub fn shown_metric<'a>(
-    names: impl Iterator<Item = &'a str> + Clone,
-    target: Option<&str>,
-) -> Option<&'a str> {
-    let named = |wanted: &str| names.clone().find(|name| *name == wanted);
+pub fn shown_metric<'a>(names: &[&'a str], target: Option<&str>) -> Option<&'a str> {
+    let named = |wanted: &str| names.iter().find(|name| **name == wanted);
     let usual = target.into_iter().chain(["val_loss", "loss"]).find_map(named);
-    usual.or_else(|| names.clone().find(|name| name.contains("loss"))).or_else(|| names.clone().next())
+    usual.or_else(|| names.iter().find(|name| name.contains("loss"))).or(names.first()).copied()
 }
 
 /// Returns whether a metric should fall or rise: as the target of one of the jobs says, else by its name;
