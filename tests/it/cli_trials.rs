@@ -115,6 +115,25 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
 }
 
 #[test]
+fn an_ask_that_waits_for_another_says_so() {
+    let sandbox = sandbox();
+    ask(&sandbox, &[(0, "2")]).exits(0);
+    let lock = std::fs::OpenOptions::new().append(true).open(sandbox.state("add.lock")).expect("a file");
+    lock.lock().expect("a lock");
+    let mut command = sandbox.command(&["ask", "job.yaml"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut asking = command.spawn().expect("starts");
+    let line = b"{\"trial\": 1, \"parameters\": {\"lr\": 3}}\n";
+    asking.stdin.take().expect("its input").write_all(line).expect("it reads");
+    let mut said = String::new();
+    BufReader::new(asking.stderr.take().expect("its errors")).read_line(&mut said).expect("a line");
+    assert_eq!(said, "note: waiting for another hsched that adds jobs to this state directory\n");
+    drop(lock);
+    let output = asking.wait_with_output().expect("ends");
+    assert_eq!(lines(&String::from_utf8_lossy(&output.stdout))[0]["state"], "added");
+}
+
+#[test]
 fn an_optimiser_that_is_killed_asks_again_and_loses_nothing() {
     let sandbox = sandbox();
     let mut command = sandbox.command(&["ask", "job.yaml"]);

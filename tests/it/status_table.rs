@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hsched::ui::{JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
+use hsched::ui::{JobMetric, JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -141,7 +141,8 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = SubmissionRecord { epochs_before: 4, ..attempt() };
     let job = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(JobSummary::new(&job), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
+    let metric = JobMetric { name: "val_loss".to_owned(), last: 0.3, range: None };
+    assert_snapshot!(status_details(JobSummary::new(&job), Some(&metric), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago
@@ -164,7 +165,10 @@ fn metrics_have_a_column_and_the_best_is_named() {
     let job = |name: &str| tracked(name, ended(60.0, Outcome::Completed), (60.0, "completed"));
     let mut state = State { jobs: ["a", "b", "c"].map(job).into(), ..State::default() };
     state.jobs.iter_mut().for_each(|job| "net".clone_into(&mut Arc::make_mut(&mut job.job).model));
-    let metric = |name: &str, value: f64| (JobName::new(name).expect("a name"), ("loss".to_owned(), value));
+    let metric = |name: &str, last: f64| {
+        let known = JobMetric { name: "loss".to_owned(), last, range: None };
+        (JobName::new(name).expect("a name"), known)
+    };
     let metrics = Metrics::from([metric("a", 0.123_456), metric("b", 12.0)]);
     let text = status_table(&state, &metrics, NOW, plain());
     let cells = |name: &str| {
