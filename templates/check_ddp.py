@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 RANKS = 4
 LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "extra passes": 1e-6, "shared statistics": 1e-6, "order of samples": 0.0,
           "stopped and resumed": 1e-9}
-"""The largest relative error (for the order: number of differences) that is right."""
+"""The largest acceptable relative error (for the order, the number of differences)."""
 PLAIN = "plain DDP"
 """The control: the same batches without weights, where an error must show."""
 PLAIN_AT_LEAST = 1e-2

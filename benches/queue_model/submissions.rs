@@ -10,7 +10,7 @@ use hsched_queue::{
 };
 use serde::Deserialize;
 
-/// One submission as it was recorded.
+/// A recorded submission.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Submission {
     /// The GPU type.

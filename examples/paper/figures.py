@@ -239,7 +239,7 @@ def fig17(player: Player) -> None:
 
 
 def fig18(player: Player) -> None:
-    """Gavel's mean JCT in seconds by the GPUs that one job asks for; the others ask for five."""
+    """Gavel's mean JCT in seconds by the number of GPUs that one job requests; the others request five."""
     player.cluster(even(15))
     rows = []
     for job, name in enumerate(itertools.islice(MODELS, 4)):

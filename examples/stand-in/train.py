@@ -135,7 +135,7 @@ class Ring:
                     if fact.get("stand-in") != self.me.run:
                         raise ConnectionError("not a rank of this run")
                 except (OSError, ValueError, AttributeError):
-                    peer.close()  # somebody else who tried the port
+                    peer.close()  # another process that tried the port
                     continue
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if fact["rank"] in self.peers or fact["rank"] == 0:
@@ -334,7 +334,7 @@ def main() -> int:
         return SAVED
     blocks = block_sizes(me, arguments.samples_per_epoch, arguments.steps_per_epoch)
     first_epoch, first_step = load(me)
-    ring.meet(False)  # nobody replaces the checkpoint before all have read it
+    ring.meet(False)  # no rank replaces the checkpoint before all have read it
     for epoch in range(first_epoch, me.epochs + 1):
         if arguments.fail_at_epoch == epoch and me.rank == me.world_size - 1:
             sys.exit("stand-in: rank %d fails in epoch %d, as it was told" % (me.rank, epoch))

@@ -55,7 +55,7 @@ claim_directory() {
   chmod 755 "$DIR"
 }
 
-# Removes the directory, but for the logs when $1 is "keep".
+# Removes the directory, except the logs if $1 is "keep".
 remove_directory() {
   [[ -e $DIR/.dev-cluster ]] || return 0
   if [[ $1 == keep ]]; then

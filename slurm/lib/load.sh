@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Other people's jobs on the running cluster, and programs that go by its clock.
+# Jobs of other users on the running cluster, and programs that use its clock.
 # shellcheck disable=SC2153 # dev-cluster sets the names in capitals
 
 # Submits until it is stopped, or for --hours of the cluster's clock; `down` ends it, too.

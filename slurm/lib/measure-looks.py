@@ -1,4 +1,4 @@
-"""Looks at a running cluster each hour of its clock, submits, and compares what `hsched when` foretold with what became of it.
+"""Reads the queue of a running cluster each hour of its clock, submits jobs, and compares the estimates of `hsched when` with the actual starts.
 
 usage: measure-looks.py record CLUSTER_DIR OUT_FILE HOURS SEED HSCHED
        measure-looks.py table OUT_FILE...

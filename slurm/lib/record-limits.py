@@ -1,4 +1,4 @@
-"""Submits to a running cluster with limits, and writes down the queue before each submission and what became of it.
+"""Submits to a running cluster with limits, and records the queue before each submission and its outcome.
 
 usage: record-limits.py limits SEED                         (sets limits, drawn by chance, before others submit)
        record-limits.py record CLUSTER_DIR OUT_DIR COUNT SEED HSCHED

@@ -102,7 +102,7 @@ class Strategy(strategies.DDPStrategy):  # type: ignore[misc]
         if trainer.state.fn != "fit":
             return super().setup(trainer)  # type: ignore[no-any-return]
         if not self.lightning_module.automatic_optimization:
-            raise ValueError("the module optimizes manually, so nobody else can divide its batches: use hsched_ddp.Training (docs/training.md)")
+            raise ValueError("the module optimizes manually, so hsched_ddp cannot divide its batches: use hsched_ddp.Training (docs/training.md)")
         source = trainer.fit_loop._data_source
         batches = source.dataloader()
         if not isinstance(batches, Loader):

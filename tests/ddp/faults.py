@@ -15,7 +15,7 @@ from world import World, difference
 
 
 class Noting(Dataset):  # type: ignore[type-arg]
-    """A data set that notes which samples were taken."""
+    """A data set that records which samples were taken."""
 
     def __init__(self, samples: int) -> None:
         self.inner, self.taken = data(samples), []  # type: ignore[var-annotated]
@@ -29,7 +29,7 @@ class Noting(Dataset):  # type: ignore[type-arg]
 
 
 def in_turn(world: World, samples: int, parts: Sequence[Any], epochs: int = 2) -> Optional[float]:
-    """Trains by some ranks, then others, each from the checkpoint of those before: (shares, micro-batches, steps); returns how far that is from one process.
+    """Trains on some ranks, then on others, each from the previous checkpoint: (shares, micro-batches, steps); returns the difference from one process.
 
     Each sample must be taken once in an epoch.
     """

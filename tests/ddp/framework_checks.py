@@ -88,7 +88,7 @@ def _check_reports(together: str, alone: str, epochs: int, metric: str, limit: f
 
 
 def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
-    """Trains by shares 6,2, which become 5,3 and then 2,6 while it runs; returns how far that is from one process."""
+    """Trains with shares 6,2, which become 5,3 and then 2,6 during the run; returns the difference from one process."""
     folder = tempfile.mkdtemp(prefix="hsched-framework-")
     together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")
     close = hsched_ddp.epochs.Epochs.close_epoch

@@ -1,4 +1,4 @@
-"""The examples of moved programs: whole programs as hsched starts them, with unequal shares, against one process."""
+"""The examples of adapted programs: whole programs as hsched starts them, with unequal shares, compared with one process."""
 import contextlib
 import io
 import os

@@ -60,7 +60,7 @@ def train(folder: str, files: Files, stream: bool = False) -> List[Any]:
 
 
 def compared(files: Files, expected: Dict[int, Any], stream: bool = False) -> float:
-    """Trains by shares 6,2 that files change; returns how far that is from one process. `expected` has the epochs from which new shares hold: version, batches, micro."""
+    """Trains with shares 6,2, which files change; returns the difference from one process. `expected` has the epochs from which new shares apply: version, batches, micro."""
     folder = tempfile.mkdtemp(prefix="hsched-shares-")
     try:
         together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")

@@ -112,7 +112,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         try:
             shown = calls.run(["when", str(script)], accept=(0, 3))
         except utils.FailedSubmissionError:
-            shown = {}  # nobody knows: the script as it is
+            shown = {}  # unknown: use the script unchanged
         options = first_change(shown, (self._own("may") or "").split(","))
         self._choices[key] = (clock.monotonic(), options)
         return options

@@ -50,7 +50,7 @@ def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameter
             "checkpoint": {"dir": str(pool_folder(folder, job_id) / "checkpoints" / str(index)), "grace": "%ds" % parameters.get("signal_delay_s", 90)}}
         types = [part.split(":")[0] for part in (parameters["gpu_type"] or "").split(",") if part] if parameters.get("gpus_per_node") else ["cpu"]
         if types:
-            job["throughput"] = {kind: 1 for kind in types}  # nobody knows better, and a function is not to be measured
+            job["throughput"] = {kind: 1 for kind in types}  # no better value is known, and a function is not to be measured
         if parameters.get("cpus_per_task"):
             job["cpus_per_gpu"] = max(1, int(parameters["cpus_per_task"]) // devices)
         if parameters.get("cpus_per_gpu"):
