@@ -175,7 +175,7 @@ def write(out, pairs):
 
 
 def table(paths):
-    """Prints the mean time to start of scripts as written and as changed, by what was changed."""
+    """Prints the mean time to the start of original and changed scripts, by kind of change."""
     pairs = []
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-//! Metrics reported by trainings: for each job, the metric that distinguishes variants.
+//! Metrics reported by jobs: for each job, the metric that distinguishes variants.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

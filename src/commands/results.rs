@@ -23,7 +23,7 @@ use hsched_model::{ErrorId, GoalMode, formats};
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
-/// One row per run, also of jobs that ended long ago: `hsched status` forgets a job 30 days after its end, results are kept.
+/// One row per run, including jobs that ended long ago: `hsched status` forgets a job 30 days after its end, but its results are kept.
 /// BEST and LAST are of the metric that --sort names, else of the job's target, else of its loss. Metrics come from
 /// the reports of rank 0. The best run is the one with the best value after any epoch, as in `hsched status`. Does not call Slurm.
 #[derive(Debug, clap::Args)]
@@ -236,8 +236,9 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {
         let names = sweeps.into_iter().collect::<Vec<_>>().join(", ");
-        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several")
-            .id(ErrorId::SeveralMeant);
+        let failure =
+            Failure::new(Exit::Usage, "--best needs the name of one sweep, because there are several")
+                .id(ErrorId::SeveralMeant);
         return Err(failure.hint(format!("they are: {names}")));
     }
     let metrics: BTreeSet<&str> =
@@ -245,7 +246,7 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     if metrics.len() > 1 {
         let names = metrics.into_iter().collect::<Vec<_>>().join(", ");
         let failure =
-            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics")
+            Failure::new(Exit::Usage, "--best needs --sort METRIC, because the runs have different metrics")
                 .id(ErrorId::OptionNeeds);
         return Err(failure.hint(format!("they are: {names}")));
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-/// Six runs whose loss falls and whose accuracy falls, too, and one whose program fails.
+/// Six runs whose loss and accuracy fall, and one whose program fails.
 const JOBS: &str = r#"jobs:
   - name: lr
     samples_per_epoch: 10
@@ -109,7 +109,7 @@ fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
 fn the_best_is_named_after_two_sweeps_and_a_restart() {
     let sandbox = ran();
     let other = JOBS.replace("name: lr", "name: wd").replace("\"val_loss\\\": 1", "\"val_loss\\\": 2");
-    // The first time, its runs end before their last epoch, as by a crash.
+    // The first time, its runs end before their last epoch, as in a crash.
     let crashing = other
         .replace("2$SEED", "3$SEED")
         .replace("for e in 1 2", "for e in 1")

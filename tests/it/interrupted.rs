@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cli_run::Bench;
 use crate::real_cluster::repository;
 
-/// Commands of which the signal ends a program, `SLEEP`, and what they return then.
+/// Commands with a program, `SLEEP`, that the signal ends, and their exit status.
 const SHAPES: [(&str, &str); 8] = [
     ("line", "SLEEP; echo evaluated"),
     ("pipe", "SLEEP | cat"),
@@ -34,14 +34,14 @@ fn all() -> Vec<String> {
     SHAPES.iter().map(|(name, command)| silent(name, command)).collect()
 }
 
-/// Waits until all commands are at work.
+/// Waits until all commands are running.
 fn await_all(bench: &Bench) {
     bench.await_that("all commands", || {
         SHAPES.iter().all(|(name, _)| bench.sandbox.work(&format!("up-{name}")).exists())
     });
 }
 
-/// Returns what `status` says of the jobs.
+/// Returns the output of `status` about the jobs.
 fn status(bench: &Bench) -> Value {
     let mut status: Value =
         serde_json::from_str(&bench.sandbox.run("status --format json").succeeds()).expect("JSON");

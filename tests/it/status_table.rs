@@ -1,4 +1,4 @@
-//! The table of `hsched status`, for jobs in all phases at a moment that stands still.
+//! The table of `hsched status`, for jobs in all phases at a fixed time.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn when_all_have_ended_the_summary_says_how_long_it_took() {
     assert_snapshot!(text.lines().last().expect("a summary"), @"2 completed, 1 cancelled: 1 h 59 min in total, mean completion time 1 h 15 min");
 }
 
-/// Of requests that race nobody knows which the job will train on.
+/// It is unknown which of several racing requests the job will use.
 #[test]
 fn requests_that_race_are_all_shown() {
     let rank = |gpu_type: &str| PlacedRank {
@@ -180,10 +180,10 @@ fn metrics_have_a_column_and_the_best_is_named() {
         ["METRIC", "loss 0.1235", "loss 12.00", "-"]
     );
     assert!(text.ends_with("best loss: a with 0.1235\n"), "{text}");
-    // Losses of different models say nothing of each other.
+    // Losses of different models are not comparable.
     "other".clone_into(&mut Arc::make_mut(&mut state.jobs[1].job).model);
     assert!(!status_table(&state, &metrics, NOW, plain()).contains("best loss"));
-    // A second sweep has a best of its own.
+    // A second sweep has its own best run.
     Arc::make_mut(&mut state.jobs[1].job).model = state.jobs[0].job.model.clone();
     for name in ["d", "e"] {
         let mut other = job(name);

@@ -26,7 +26,7 @@
 //! STATE/runs/RUN/JOB.guard   under `hsched run`: the guard process of the job
 //! STATE/runs/RUN/report/JOB:claim  the Slurm job that won a race for JOB: a symbolic link to its id; with
 //!                            -after-ID, the one that continued after ID
-//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the begin of its output and its end
+//! STATE/runs/RUN/report/JOB  reports of the ranks, and the script's notes on the start of its output and its end
 //!
 //! (*) written without the lock
 //! ```
