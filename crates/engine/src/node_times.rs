@@ -162,6 +162,10 @@ fn observations(
     report: &EpochReport,
 ) -> Vec<(TimedWork, NodeName, f64)> {
     let job = &tracked.job;
+    // A replica on several nodes says nothing of one of them.
+    if job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node) {
+        return Vec::new();
+    }
     let work = |gpu_type: &GpuType, batch: u64, ranks: u32| TimedWork {
         model: job.model.clone(),
         precision: job.precision,
