@@ -20,7 +20,7 @@ const GPUS_PER_NODE: u32 = 8;
 /// Speeds on each type, relative to the first.
 const SPEEDS: [(&str, f64); 3] = [("v100", 1.0), ("p100", 0.6), ("k80", 0.2)];
 
-/// The part of the cluster that the jobs ask for.
+/// The fraction of the cluster that the jobs request.
 const LOAD: f64 = 0.9;
 
 fn main() {
@@ -91,7 +91,7 @@ fn trace(gpus: u32, jobs: usize) -> Trace {
     Trace::of_entries(cluster(gpus), (0..jobs).map(entry).collect::<Vec<_>>())
 }
 
-/// A job of so many seconds on the V100 that it asks for.
+/// A job that takes this number of seconds on its V100.
 fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
     let rate = |speed: f64| {
         let rate = 100.0 * (1.0 + kind / 26.0) * speed;
