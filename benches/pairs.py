@@ -54,7 +54,7 @@ COMMANDS: Dict[str, List[str]] = {
 def turn(bench: str, folder: str) -> Tuple[float, float]:
     """Returns the CPU seconds of one turn with 3200 waiting jobs, from the difference between many and one."""
     def of(turns: int) -> Tuple[float, float]:
-        return run([bench, "--bench", "decides", "--sample-count", str(turns), "--sample-size", "1"], folder)
+        return run([bench, "--bench", "decides::3200", "--sample-count", str(turns), "--sample-size", "1"], folder)
     many, one = of(TURNS + 1), of(1)
     return (many[0] - one[0]) / TURNS, many[1]
 
