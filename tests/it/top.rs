@@ -1,6 +1,7 @@
 //! `hsched top` in a real terminal: its display, its keys, and the terminal after its end.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::cli_run::{Bench, job};
@@ -147,6 +148,11 @@ fn the_terminal_is_left_as_it_was_however_it_ends() {
         assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success(), "{pid}");
         tmux.is_restored();
     }
+    tmux.keys(&["clear; $H top", "Enter"]);
+    tmux.sees("hsched top:");
+    let process = Path::new("/proc").join(tmux.top());
+    tmux.tmux(&["kill-server"]);
+    wait_for("its end with the terminal", || (!process.exists()).then_some(()));
     let ran = bench.sandbox.run("top");
     assert!(ran.fails(2).contains("cannot draw on the terminal"));
 }

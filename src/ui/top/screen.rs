@@ -3,10 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "the process that restores the terminal cannot be this one")]
 
 use std::io::{self, IsTerminal, Stdout, Write as _};
+use std::os::fd::AsFd as _;
 use std::panic;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, raise};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -51,6 +56,7 @@ impl TopScreen {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(io::Error::other("stdin and stdout are no terminal"));
         }
+        end_with_terminal()?;
         let rescue = Rescue::start().ok();
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -88,8 +94,9 @@ impl TopScreen {
     pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
         leave();
         act();
-        println_plain("\npress Enter to go back")?;
+        // First, or an Enter that is typed at once would be read as a line feed.
         enable_raw_mode()?;
+        write!(io::stdout().lock(), "\r\npress Enter to go back\r\n")?;
         while !matches!(
             key(&event::read()?),
             Some(KeyPress::Enter | KeyPress::Escape | KeyPress::Interrupt | KeyPress::Letter('q'))
@@ -109,8 +116,19 @@ impl Drop for TopScreen {
     }
 }
 
-fn println_plain(text: &str) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{text}")
+/// Ends this process with its terminal, as SIGHUP would if it were not blocked: crossterm reads a closed terminal again and
+/// again without end.
+fn end_with_terminal() -> io::Result<()> {
+    let wait = || {
+        let stdin = io::stdin();
+        // Without requested events, only the end of the terminal wakes `poll`.
+        let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+        while poll(&mut asked, PollTimeout::NONE) == Err(Errno::EINTR) {}
+        if SigSet::from(Signal::SIGHUP).thread_unblock().is_ok() {
+            let _ = raise(Signal::SIGHUP);
+        }
+    };
+    thread::Builder::new().name("terminal".into()).spawn(wait).map(drop)
 }
 
 fn enter() -> io::Result<()> {
