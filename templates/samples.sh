@@ -6,11 +6,14 @@
 # shellcheck disable=SC2154,SC2034
 
 # Starts the sampler, in the first rank of a node. The pipe to it closes when the shell of the rank ends for any reason.
+# The number of slots is for this sampler alone: an hsched that the command starts has its own.
 hs_start_sampler() {
+  local slots=${HSCHED_SLOTS-}
+  unset -v HSCHED_SLOTS
   hs_sampling=''
   export HSCHED_PROGRESS=$hs_report_dir/samples/progress-$hs_rank
   (umask 077 && mkdir -p -- "$hs_report_dir/samples" && rm -f -- "$HSCHED_PROGRESS") 2>/dev/null || unset -v HSCHED_PROGRESS
-  if ((hs_local_rank == 0)); then exec {hs_sampling}> >(hs_sample_node); fi
+  if ((hs_local_rank == 0)); then exec {hs_sampling}> >(hs_sample_node "$slots"); fi
 }
 
 # Ends the sampler; it closes nvidia-smi by itself.
@@ -19,21 +22,21 @@ hs_end_sampler() {
   hs_sampling=''
 }
 
-# Reads from the pipe. Looks at the ranks every 5 s, and writes a sample every minute and as soon as one is stopped or
+# Reads from the pipe; $1 is the number of slots of a GPU, if there are several. Looks at the ranks every 5 s, and writes a sample every minute and as soon as one is stopped or
 # goes on. Keeps no output open, because other processes wait for its end.
 hs_sample_node() {
   trap '' USR1 TERM INT HUP
   exec {hs_alive}>&- >/dev/null 2>&1
   set +u
   umask 077
-  local word interval=60 slice slots='' name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
+  local word interval=60 slice slots=$1 name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
   local -A rank_of=() cpu=() state=() main=() use=() memory=() power=()
   if [[ $HSCHED_SAMPLE_S =~ ^[1-9][0-9]{0,4}$ ]]; then interval=$HSCHED_SAMPLE_S; fi
   slice=$((interval < 5 ? 1 : 5))
   [[ $name =~ ^[A-Za-z0-9._-]+$ ]] || name=node-$hs_node
   file=$hs_report_dir/samples/$name.jsonl
   ticks=$(getconf CLK_TCK)
-  if [[ $HSCHED_SLOTS =~ ^[1-9][0-9]?$ ]]; then slots=", \"slots\": $HSCHED_SLOTS"; fi
+  if [[ $slots =~ ^[1-9][0-9]?$ ]]; then slots=", \"slots\": $slots"; else slots=''; fi
   printf '{"schema": "hsched.samples/1", "node": "%s", "interval_s": %d%s}\n' "$name" "$interval" "$slots" >>"$file" || exit
   hs_open_gpus
   while :; do

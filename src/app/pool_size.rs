@@ -1,11 +1,14 @@
 //! The number of allocations that a pool can use, and the queue request of each.
 
+use std::collections::BTreeSet;
+
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
 use crate::app::queue_look;
 use crate::app::start_estimates::{ClusterQueue, OptionEstimate, SearchArgs};
 use crate::app::through_queue;
 use crate::error::Failure;
+use crate::exit::Exit;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
 /// Samples per epoch of a job that represents an allocation.
@@ -14,8 +17,8 @@ const SAMPLES: u32 = 1_000_000;
 /// The resources of each allocation of a pool.
 pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
-    /// The only type that it may have; `None` means any.
-    pub gpu_type: Option<&'a GpuType>,
+    /// Whether it may have GPUs of a type, of these types of the cluster.
+    pub may_have: &'a dyn Fn(&GpuType, &[GpuType]) -> bool,
     pub time: Seconds,
     pub sbatch: &'a [String],
 }
@@ -41,7 +44,7 @@ pub(crate) fn needed(busy: u32, waiting: &[&Job], capacity: u32, at_most: u32) -
 /// Chooses the requests of some allocations like `when`: the earliest start, with all of them in one queue.
 ///
 /// # Errors
-/// If Slurm does not answer.
+/// If Slurm does not answer, or no type of the cluster may be had.
 pub(crate) fn choose(
     context: &Context,
     planning: &PlanningArgs,
@@ -50,9 +53,13 @@ pub(crate) fn choose(
 ) -> Result<Vec<Option<PoolRequest>>, Failure> {
     let looked = queue_look::look_at_nodes_at_least(context)?;
     let queue = ClusterQueue::live(context, looked).with_site(context);
-    let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
-    let types: Vec<&GpuType> =
-        types.filter(|gpu_type| shape.gpu_type.is_none_or(|wanted| wanted == *gpu_type)).collect();
+    let stocks = queue.snapshot.nodes.iter().flat_map(|node| &node.gpus);
+    let all: BTreeSet<GpuType> = stocks.map(|stock| stock.gpu_type.clone()).collect();
+    let all: Vec<GpuType> = all.into_iter().collect();
+    let types: Vec<&GpuType> = all.iter().filter(|gpu_type| (shape.may_have)(gpu_type, &all)).collect();
+    if types.is_empty() && !all.is_empty() {
+        return Err(Failure::new(Exit::Failed, "no GPU type of the cluster suits all jobs"));
+    }
     let job = |number: u32| stand_in(context, shape, &types, number);
     let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
     let stop = planning.stop(context, Some(USUAL_BUDGET));

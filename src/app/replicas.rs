@@ -3,24 +3,8 @@
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::{ErrorId, Job};
+use hsched_model::ErrorId;
 use hsched_plan::Problem;
-
-/// Refuses jobs whose replicas may span nodes, because a job script starts the ranks of a node consecutively.
-///
-/// # Errors
-/// If there is such a job.
-pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
-    let is_spread =
-        |job: &&Job| job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node);
-    match jobs.into_iter().find(is_spread) {
-        None => Ok(()),
-        Some(job) => {
-            let message = format!("{}: a replica on several nodes can be planned, but not started", job.name);
-            Err(Failure::new(Exit::BadInput, message).id(ErrorId::Replicas).hint("remove same_node: false"))
-        }
-    }
-}
 
 /// Refuses policies that assign single GPUs for a problem with replicas of several.
 ///

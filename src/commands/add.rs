@@ -16,7 +16,7 @@ use crate::app::queue_args::QueueArgs;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::speeds::EstimateArgs;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, replicas};
+use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -69,7 +69,6 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let text = input::text(&self.input)?;
         let jobs = input::jobs(&text, &self.input)?;
-        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.input, &jobs.iter().collect::<Vec<_>>())?;
         }

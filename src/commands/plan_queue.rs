@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
+use crate::app::input;
 use crate::app::planning::PlanningArgs;
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
-use crate::app::{input, replicas};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::row;
 use crate::commands::when_json::option_json;
@@ -48,7 +48,6 @@ impl QueuePlanArgs<'_> {
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let &Self { planning, view, explain, text, path, format, output } = self;
         let jobs = input::jobs(text, path)?;
-        replicas::refuse_spread(&jobs)?;
         let mut notes = Vec::new();
         note_unknown(&jobs, &mut notes);
         for note in &notes {

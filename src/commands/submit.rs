@@ -17,7 +17,7 @@ use crate::app::queue_args::QueueArgs;
 use crate::app::script::is_script;
 use crate::app::state;
 use crate::app::submission::{self, SubmissionOptions, SubmissionOutcome};
-use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions, replicas};
+use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pack::{PackArgs, PackRequest};
 use crate::commands::pieces::{Chain, PiecesArgs};
@@ -151,7 +151,6 @@ impl Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        replicas::refuse_spread(chosen.iter().map(|&index| &planned.jobs[index]))?;
         let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,

@@ -9,7 +9,7 @@ use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
 use crate::app::start_estimates::{self, ClusterQueue, OptionEstimate, SearchArgs};
-use crate::app::{queue_look, replicas, through_queue};
+use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -75,7 +75,6 @@ impl ThroughArgs {
             context.refuse_forbidden(Feature::Race)?;
         }
         let input = planning::prepare(&planning.over_all_up(), context, text, path)?;
-        replicas::refuse_spread(&input.jobs)?;
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
         let queue = ClusterQueue::live(context, looked).with_site(context);

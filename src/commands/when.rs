@@ -12,7 +12,6 @@ pub(super) use self::rows::{gpus, row};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
-use crate::app::replicas;
 use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
@@ -110,7 +109,6 @@ impl Subcommand for Args {
                 .id(ErrorId::OptionsConflict));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
-        replicas::refuse_spread(&jobs)?;
         let queues = self.view.learnt_queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;

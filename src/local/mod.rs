@@ -23,7 +23,7 @@ pub use self::devices::{Device, Devices, DevicesError};
 pub use self::ended_run::EndedRun;
 pub use self::guard::{GuardOrder, guard};
 pub use self::member_work::{Instructions, MemberWork};
-pub use self::other_members::{BEFORE_END, MAY_IDLE, OtherMembers, member_nodes};
+pub use self::other_members::{BEFORE_END, MAY_IDLE, NOTICE_BEFORE, OtherMembers, member_nodes};
 pub use self::pool_world::{Lead, PoolWorld};
 pub use self::slots::DeviceCount;
 pub use self::wake::{Wake, Waker};

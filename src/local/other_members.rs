@@ -28,6 +28,10 @@ pub const MAY_IDLE: Duration = Duration::from_secs(20);
 /// period: Slurm's times are in whole minutes, and the next allocation must be submitted.
 pub const BEFORE_END: Seconds = Seconds(35.0);
 
+/// How long before the end of an allocation Slurm is asked to announce it, in addition to the grace period of
+/// its jobs. A member also knows the end by itself.
+pub const NOTICE_BEFORE: Seconds = Seconds(25.0);
+
 /// The members other than the leader.
 pub struct OtherMembers {
     leader: Leader<PoolFolder>,
@@ -173,8 +177,8 @@ impl OtherMembers {
             PoolSighting::Ordered => seen(own_id, running(None)),
             PoolSighting::Running { since, .. } => seen(own_id, running(since)),
             PoolSighting::Refused(answer) => seen(own_id, QueueState::NotStarted(answer)),
-            PoolSighting::Ended { end, at } => {
-                seen(own_id, QueueState::Ended { end, at: Some(at), since: None })
+            PoolSighting::Ended { end, since, at } => {
+                seen(own_id, QueueState::Ended { end, at: Some(at), since })
             }
             // Its script may have recorded its end under the process id of its guard.
             PoolSighting::NeverStarted | PoolSighting::Lost => {

@@ -1,5 +1,6 @@
 //! The past runs' use of their requests as a table, with recommendations.
 
+use hsched_model::formats::counted;
 use std::fmt::Write as _;
 
 use crate::ui::text::wrap;
@@ -206,8 +207,4 @@ fn failures(name_review: &NameReview) -> String {
 
 fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -264,8 +264,8 @@ impl Story {
             Action::Learn { job, samples, lessons } => {
                 let tracked = state.find(job);
                 let said = tracked.and_then(|tracked| {
-                    let given = (!tracked.assumed).then_some(&tracked.job.throughput);
-                    self.speeds.tell(given, samples, lessons)
+                    let given = (!tracked.assumed).then(|| tracked.job.with_speeds_of_replicas());
+                    self.speeds.tell(given.as_ref().map(|job| &job.throughput), samples, lessons)
                 });
                 said.map(|said| line(job, StoryTopic::Speed, said)).into_iter().collect()
             }

@@ -38,7 +38,7 @@ pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option
         Event::Found { of: SubmissionKey { job, .. }, job_id, .. } => {
             Some(line(job, StoryTopic::Queue, format!("found in the queue as job {job_id}")))
         }
-        Event::NodeDown { .. } | Event::NodeBack { .. } => None,
+        Event::NodeDown { .. } | Event::NodeBack { .. } | Event::NodeGone { .. } => None,
     }
 }
 

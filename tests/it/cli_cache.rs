@@ -42,6 +42,25 @@ fn speeds_are_shown() {
 }
 
 #[test]
+fn a_file_with_speeds_of_replicas_has_a_schema_that_older_versions_refuse() {
+    let sandbox = with_speeds();
+    let schema = || {
+        let text = fs::read_to_string(sandbox.state("throughput.json")).expect("a file");
+        let file: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(sandbox.run("cache export").exits(0).json()["schema"], file["schema"]);
+        file["schema"].clone()
+    };
+    assert_eq!(schema(), "hsched.cache/1");
+    sandbox.run("cache set llama a100 90 --gpus 4").succeeds();
+    assert_eq!(schema(), "hsched.cache/2");
+    let other = Sandbox::new().file("speeds.json", sandbox.run("cache export").exits(0).stdout);
+    other.run("cache import speeds.json").succeeds();
+    assert_eq!(other.run("cache show").succeeds(), sandbox.run("cache show").succeeds());
+    sandbox.run("cache forget llama").succeeds();
+    assert_eq!(schema(), "hsched.cache/1");
+}
+
+#[test]
 fn what_is_set_is_planned_with_until_it_is_forgotten() {
     let sandbox = Sandbox::new();
     let plan = "plan jobs.yaml --cluster cluster.yaml --policy has --format json";
@@ -191,8 +210,8 @@ fn files_that_cannot_be_used_are_left_as_they_are() {
         sandbox.run("plan jobs.yaml --cluster cluster.yaml --no-cache").exits(0);
         told
     };
-    assert_snapshot!(check(&SPEEDS.replace("cache/1", "cache/2")), @r#"
-    error: ROOT/home/.local/state/hsched/throughput.json: its schema is "hsched.cache/2"; this version reads "hsched.cache/1"
+    assert_snapshot!(check(&SPEEDS.replace("cache/1", "cache/3")), @r#"
+    error: ROOT/home/.local/state/hsched/throughput.json: its schema is "hsched.cache/3"; this version reads "hsched.cache/1" and "hsched.cache/2"
     hint: the file was not changed: repair it, update hsched if a newer version wrote it, or move it away
     hint: hsched plan --no-cache does not use it
     "#);
@@ -237,7 +256,7 @@ fn wrong_words_are_refused() {
     hint: hsched cache export writes such files
     ");
     assert_snapshot!(sandbox.run("cache import bad.json").fails(78), @r#"
-    error: bad.json: its schema is 3; this version reads "hsched.cache/1"
+    error: bad.json: its schema is 3; this version reads "hsched.cache/1" and "hsched.cache/2"
     hint: hsched cache export writes such files
     "#);
     sandbox.run("cache import missing").fails(78);

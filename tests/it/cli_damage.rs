@@ -212,9 +212,9 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
             .contains("damaged.json: its checksum does not match\n")
     );
     // What another version wrote is not damaged.
-    fs::write(&path, "{\"schema\": \"hsched.cache/2\"}").expect("a file");
+    fs::write(&path, "{\"schema\": \"hsched.cache/3\"}").expect("a file");
     let told = sandbox.run("watch --once").fails(78);
-    assert!(told.contains("throughput.json: its schema is \"hsched.cache/2\"; this version reads"), "{told}");
+    assert!(told.contains("throughput.json: its schema is \"hsched.cache/3\"; this version reads"), "{told}");
 }
 
 #[test]

@@ -117,6 +117,8 @@ fn commands(text: &str) -> Vec<Shown> {
 struct Place {
     root: TempDir,
     slurm: Option<Cluster>,
+    /// The time zone of all its commands, also when an hour ends between two of them.
+    zone: String,
 }
 
 impl Place {
@@ -127,7 +129,8 @@ impl Place {
             Some(nodes) => Some(real_cluster::start(&nodes, "")?),
             None => None,
         };
-        let place = Self { root: tempfile::tempdir().expect("a directory"), slurm };
+        let place =
+            Self { root: tempfile::tempdir().expect("a directory"), slurm, zone: zone_of_afternoon() };
         for folder in ["home/project", "bin"] {
             fs::create_dir_all(place.root.path().join(folder)).expect("a folder");
         }
@@ -156,7 +159,7 @@ impl Place {
             .env("HOME", path.join("home"))
             .env("DOCUMENTS", root().join("tests/documents"))
             .env("PLACE", path)
-            .env("TZ", zone_of_afternoon())
+            .env("TZ", &self.zone)
             .envs([("USER", "you"), ("LC_ALL", "C.UTF-8"), ("COLUMNS", "110"), ("HSCHED_SITE_CONFIG", "")])
             .stdin(Stdio::null())
             .stdout(said.try_clone().expect("a file"))

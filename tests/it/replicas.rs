@@ -1,6 +1,6 @@
 //! Jobs with replicas of several GPUs on the command line: what their ranks see, and who refuses them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
@@ -36,6 +36,22 @@ fn ranks_know_their_replica_and_a_batch_is_that_of_a_replica() {
     };
     let expected = [of(0, 0, 2), of(0, 1, 2), of(1, 0, 2), of(1, 1, 2), of(2, 0, 1), of(3, 0, 1)];
     assert_eq!(seen, expected.concat(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_node_of_replicas_on_several_nodes_is_in_one_component() {
+    let cluster = "nodes: [{name: a, gpus: {a100: 3, h100: 1}}, {name: b, gpus: {a100: 1, h100: 3}}]";
+    let jobs = JOBS.replace("{a100: 2, h100: 1}}", "{a100: 4, h100: 2}, same_node: false}, min_replicas: 3");
+    let sandbox = Sandbox::with_slurm().file("cluster.yaml", cluster).file("jobs.yaml", jobs);
+    let script = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1 --dry-run").succeeds();
+    let gpus: Vec<&str> = script.lines().filter_map(|line| line.strip_prefix("#SBATCH --gres=")).collect();
+    assert_eq!(gpus, ["gpu:a100:3,gpu:h100:1", "gpu:a100:1,gpu:h100:3"]);
+    let ranks = script.split_once("hs_ranks=(").expect("a table").1.split_once("\n)").expect("its end").0;
+    // Node, local rank, batch, micro-batch, passes and type: the second replica has its first rank on node 0.
+    let places: Vec<&str> =
+        ranks.lines().map(|row| row.trim().trim_matches('\'')).filter(|row| !row.is_empty()).collect();
+    let places: Vec<&str> = places.iter().map(|row| row.get(..3).expect("a node and a local rank")).collect();
+    assert_eq!(places, ["0 0", "0 1", "0 2", "1 0", "0 3", "1 1", "1 2", "1 3"]);
 }
 
 #[test]
@@ -93,17 +109,53 @@ fn what_does_not_know_replicas_refuses_them() {
     let ran = sandbox.run("plan large.yaml --cluster cluster.yaml --format json").exits(3);
     let reason = "a replica needs 8 a100 or 4 h100 on one node; the largest has 5 a100 or 2 h100";
     assert!(ran.stdout.contains(reason), "{}", ran.stdout);
-    let sandbox = sandbox.file("spread.yaml", JOBS.replace("h100: 1}", "h100: 1}, same_node: false"));
-    let pack = "submit spread.yaml --pack --gpus a100:4 --time 1h --dry-run";
-    for command in
-        ["submit spread.yaml --cluster cluster.yaml --dry-run", "probe spread.yaml --dry-run", pack]
-    {
-        let ran = sandbox.run(command).exits(78);
-        assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
-    }
     let ran = sandbox.run("submit large.yaml --pack --gpus a100:2 --nodes 4 --time 1h --dry-run").exits(78);
-    let reason = "a replica of llm needs 4 GPUs on one node, and a node of each Slurm job has 2";
+    let reason = "a replica of llm needs 8 a100 on one node, and a node of each Slurm job has 2 a100";
     assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+}
+
+/// `llm` needs replicas of 2 a100 or of 1 h100.
+#[test]
+fn a_pool_has_room_for_each_job_on_its_own_types() {
+    let many = JOBS.replace("h100: 1}}", "h100: 1}}, min_replicas: 5");
+    let other = JOBS.replace("replica:", "gpu_types: [h100], replica:");
+    let spread = JOBS.replace("h100: 1}}", "h100: 1}, same_node: false}");
+    let sandbox = sandbox().file("many.yaml", many).file("other.yaml", other).file("spread.yaml", spread);
+    let refused = |file: &str, gpus: &str, why: &str| {
+        let pack = format!("submit {file} --pack --gpus {gpus} --time 1h --dry-run");
+        let ran = sandbox.run(&pack);
+        match why {
+            "" => assert!(!ran.stderr.contains("llm"), "{pack}: {}", ran.stderr),
+            why => {
+                let told = ran.exits(78).stderr;
+                assert!(told.contains(why), "{pack}: {told}");
+            }
+        }
+    };
+    refused("jobs.yaml", "a100:2", "");
+    refused("jobs.yaml", "h100:1", "");
+    refused(
+        "jobs.yaml",
+        "a100:1",
+        "a replica of llm needs 2 a100 on one node, and a node of each Slurm job has 1 a100",
+    );
+    refused(
+        "jobs.yaml",
+        "t4:8",
+        "llm can run on no GPU of a Slurm job (t4: not among the sizes of the job's replica)",
+    );
+    refused("jobs.yaml", "a100:1,t4:8", "a replica of llm needs 2 a100 on one node");
+    refused("jobs.yaml", "1", "");
+    refused("spread.yaml", "a100:1 --nodes 2", "");
+    refused("spread.yaml", "a100:1", "llm needs 1 replica, and each Slurm job has room for 0");
+    refused(
+        "other.yaml",
+        "a100:2",
+        "llm can run on no GPU of a Slurm job (a100: not among the job's gpu_types)",
+    );
+    refused("many.yaml", "a100:4,h100:3", "");
+    refused("many.yaml", "a100:4,h100:2", "llm needs 5 replicas, and each Slurm job has room for 4");
+    refused("many.yaml", "a100:5 --nodes 2", "llm needs 5 replicas, and each Slurm job has room for 4");
 }
 
 #[test]
@@ -129,4 +181,18 @@ fn requests_are_of_whole_replicas() {
     let told: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let text = told.to_string();
     assert!(text.contains("\"gpus\":4") && !text.contains("\"gpus\":2,"), "{text}");
+}
+
+#[test]
+fn a_probe_says_of_how_many_gpus_a_speed_is() {
+    let nodes =
+        ["b1|gpu*|1:00:00|idle|gpu:a100:4,gpu:h100:1|gpu:a100:0,gpu:h100:0|0/8/0/8|64000|0|(null)|none"];
+    let jobs = JOBS.replace("throughput: {a100: 100, h100: 100}, ", "");
+    let sandbox = sandbox().file("jobs.yaml", jobs).printing("sinfo", &nodes);
+    let planned = sandbox.run("probe jobs.yaml --all --dry-run --format json").exits(0).json();
+    let of = |place: usize| (&planned["probes"][place]["gpu_type"], &planned["probes"][place]["gpus"]);
+    assert_eq!(of(0), (&json!("a100"), &json!(2)), "{planned:#}");
+    assert_eq!(of(1), (&json!("h100"), &Value::Null), "{planned:#}");
+    let table = sandbox.run("probe jobs.yaml --all --dry-run").succeeds();
+    assert!(table.contains("2 a100"), "{table}");
 }

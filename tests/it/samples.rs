@@ -54,6 +54,10 @@ impl Node {
     }
 
     fn start(&self, rank: usize, line: &str) -> Child {
+        self.start_with(&[], rank, line)
+    }
+
+    fn start_with(&self, variables: &[(&str, &str)], rank: usize, line: &str) -> Child {
         let path =
             format!("{}:{}", self.path().join("bin").display(), std::env::var("PATH").expect("a path"));
         let mut command = Command::new("bash");
@@ -63,6 +67,7 @@ impl Node {
             .arg(self.path())
             .args([&rank.to_string(), line]);
         command.env("PATH", path).env("HSCHED_SAMPLE_S", "1").env_remove("CUDA_VISIBLE_DEVICES");
+        command.envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
     }
 
@@ -89,6 +94,19 @@ impl Node {
 fn end(rank: Child) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = rank.wait_with_output().expect("its end");
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+/// An hsched that the command starts would otherwise divide the power of its GPUs by the slots of this one.
+#[test]
+fn the_number_of_slots_is_for_the_sampler_alone() {
+    let node = Node::new(None);
+    let go = node.path().join("go");
+    let line = format!("echo ${{HSCHED_SLOTS-none}} >&2; until [ -e {} ]; do sleep 0.05; done", go.display());
+    let rank = node.start_with(&[("HSCHED_SLOTS", "3")], 0, &line);
+    let header = wait_for("the first line of the samples", || node.lines().into_iter().next());
+    assert_eq!(header["slots"], 3, "{header}");
+    fs::write(&go, "").expect("writes");
+    assert_eq!(end(rank), (Some(0), "none\n".to_owned()));
 }
 
 #[test]

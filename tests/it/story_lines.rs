@@ -10,7 +10,7 @@ use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
 use hsched_fixtures::engine_states::{
-    answered, attempt, gpu, job, key, look, name, phase, rules, running, sighting, state,
+    answered, attempt, cluster, gpu, job, key, look, name, phase, rules, running, sighting, state,
 };
 
 /// A state that knows one job, which waits.
@@ -20,9 +20,14 @@ fn knowing(job: Job) -> State {
 
 /// What is told of samples of a rate at a batch, one after the other; `fresh` is a new process for each.
 fn learnt(fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
-    let mut state = knowing(job("a", "{t4: 100}", ""));
-    let mut story = Story::default();
-    let key = SpeedKey { model: "a".into(), gpu_type: gpu("t4"), precision: None, gpus: 1 };
+    learnt_of("", fresh, samples)
+}
+
+/// The same of a job with these keys more.
+fn learnt_of(more: &str, fresh: bool, samples: &[(u64, f64)]) -> Vec<String> {
+    let job = job("a", "{t4: 100}", more);
+    let key = SpeedKey::of(&job, &gpu("t4"));
+    let (mut state, mut story) = (knowing(job), Story::default());
     let mut lines = Vec::new();
     for &(batch, rate) in samples {
         #[expect(clippy::cast_precision_loss, reason = "small")]
@@ -54,6 +59,13 @@ fn the_first_speed_and_notable_changes_are_told_once() {
     assert_eq!(learnt(true, &sizes)[1..], ["measured t4 200/s (before: 150/s)"]);
 }
 
+#[test]
+fn the_speed_of_a_replica_is_compared_with_that_of_a_replica() {
+    let told = |speed: f64| learnt_of(", replica: {gpus: 4, efficiency: 0.75}", false, &[(10, speed)]);
+    assert_eq!(told(310.0), Vec::<String>::new());
+    assert_eq!(told(400.0), ["measured 4 t4 400/s at batch 10 (job file: 300/s)"]);
+}
+
 /// What is told when these are seen, one after the other; and the job after that.
 fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
     let (mut state, mut story, mut lines) = (state(vec![job]), Story::default(), Vec::new());
@@ -66,6 +78,21 @@ fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
         lines.extend(story.lines(&state).into_iter().map(|line| line.text));
     }
     (lines, state.jobs.remove(0))
+}
+
+#[test]
+fn a_node_that_left_is_not_back() {
+    let nodes = |nodes: &[(&str, &str)]| {
+        let nodes: Vec<_> = nodes.iter().map(|&(name, state)| (name, "v100", 1, 0, state)).collect();
+        Observation { cluster: cluster(&nodes), ..look(9.0, Vec::new()) }
+    };
+    let looks = vec![
+        nodes(&[("v1", "down"), ("v2", "idle"), ("v3.job7", "down")]),
+        nodes(&[("v1", "down"), ("v2", "idle")]),
+        nodes(&[("v1", "idle"), ("v2", "idle")]),
+    ];
+    let (lines, _) = seen(JobState::new(job("a", "{v100: 100}", ""), Time(0.0)), looks);
+    assert_eq!(lines, ["nodes v1,v3.job7 are down", "node v1 is back"]);
 }
 
 /// A job of ten epochs that runs; its time limit is a minute.

@@ -89,7 +89,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             state.jobs.iter_mut().for_each(|tracked| tracked.excuse(at, node, rules));
             None
         }
-        Event::NodeBack { node } => {
+        Event::NodeBack { node } | Event::NodeGone { node } => {
             state.nodes_down.remove(node);
             None
         }

@@ -50,6 +50,10 @@ pub enum Event {
     NodeBack {
         node: NodeName,
     },
+    /// A node that accepted no new work is not part of the cluster any more.
+    NodeGone {
+        node: NodeName,
+    },
 }
 
 /// The outcome of a request about a submission.

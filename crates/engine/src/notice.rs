@@ -208,7 +208,7 @@ fn outlives(
         && last.is_some_and(|last| last.0 > lost.0 && now.since(last).0 < patience(tracked, attempt))
 }
 
-/// Returns the events of nodes that went down or came back; empty if the cluster was not observed.
+/// Returns the events of nodes that went down, came back or left; empty if the cluster was not observed.
 fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
     if seen.cluster.nodes.is_empty() {
         return Vec::new();
@@ -223,7 +223,11 @@ fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
         state: node.state.availability(),
         reason: node.reason.clone(),
     });
-    let back = state.nodes_down.iter().filter(|name| !names.contains(name));
-    let back = back.map(|name| Event::NodeBack { node: name.clone() });
-    new.chain(back).collect()
+    let no_longer = state.nodes_down.iter().filter(|name| !names.contains(name));
+    let no_longer = no_longer.map(|name| match seen.cluster.node(name) {
+        Some(node) if usable(node) => Event::NodeBack { node: name.clone() },
+        // Such as the node of a member that has left its pool.
+        _ => Event::NodeGone { node: name.clone() },
+    });
+    new.chain(no_longer).collect()
 }

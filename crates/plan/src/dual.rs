@@ -41,6 +41,9 @@ type ReplicaRings = (Rings, Vec<u32>);
 const ROUGH: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
 
+/// The finest accuracy that sums of floating-point numbers can have.
+const FINEST: f64 = 1e-13;
+
 /// Minimum number of market rounds even without time, because a plan needs prices.
 const LEAST_ROUNDS: u32 = 6;
 
@@ -122,8 +125,8 @@ impl<'a> Dual<'a> {
     pub(super) fn bound(&mut self) -> Option<Bound> {
         let worth: f64 =
             self.prices.iter().zip(&self.stock.offered).map(|(price, &count)| price * f64::from(count)).sum();
-        let part = (self.value / (self.value + worth)).abs().max(EXACT);
-        let root = self.answer(&self.prices.clone(), EXACT * part.min(1.0), &|| false)?.floor;
+        let tolerance = tolerance_of_bound(self.value, worth);
+        let root = self.answer(&self.prices.clone(), tolerance, &|| false)?.floor;
         let root = root + self.stock.surplus(&self.prices);
         self.value = root;
         Some(self.proves(root))
@@ -344,5 +347,34 @@ impl<'a> Dual<'a> {
         // Sums of many terms have rounding errors; the bound must stay valid.
         answer.floor -= scale.abs() * 1e-13;
         Some(answer)
+    }
+}
+
+/// Returns the relative accuracy of the jobs' choices at which the bound `value` is accurate, although it is
+/// their costs less what all GPUs are `worth`. `value` is not finite before the jobs were asked.
+fn tolerance_of_bound(value: f64, worth: f64) -> f64 {
+    let part = (value / (value + worth)).abs();
+    let part = if part.is_finite() { part.min(1.0) } else { 1.0 };
+    (EXACT * part).max(FINEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_below_high_prices_is_as_accurate_as_numbers_allow() {
+        let check = |value: f64, worth: f64, expected: f64| {
+            let tolerance = tolerance_of_bound(value, worth);
+            assert!((tolerance / expected - 1.0).abs() < 1e-9, "{value} {worth}: {tolerance}");
+        };
+        check(1.0, 0.0, EXACT);
+        check(1.0, 9.0, 0.1 * EXACT);
+        check(1.0, 1e12, FINEST);
+        check(0.0, 1.0, FINEST);
+        // Prices may be worth more than the jobs' costs.
+        check(-3.0, 4.0, EXACT);
+        check(f64::NEG_INFINITY, 4.0, EXACT);
+        check(0.0, 0.0, EXACT);
     }
 }

@@ -4,13 +4,13 @@
 use serde_json::json;
 
 use super::check::Check;
-use super::counted;
 use crate::app::context::{Context, Format};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{LooksSize, SiteLooks};
+use hsched_model::formats::counted;
 
 /// Returns the check of the stored looks.
 pub(super) fn check(context: &Context) -> Option<Check> {

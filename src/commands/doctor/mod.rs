@@ -11,6 +11,7 @@ mod site;
 mod state;
 mod version;
 
+use hsched_model::formats::counted;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -117,10 +118,6 @@ impl Subcommand for Args {
             (true, _) => Exit::Failed,
         })
     }
-}
-
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns the checks of Slurm, and whether it answers at all.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::check::Check;
-use super::counted;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::live::{Reported, reported};
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{Inspection, StateError, StateLocation};
 use hsched_model::Bytes;
+use hsched_model::formats::counted;
 
 /// Free space in bytes below which a note is due: plans and scripts are small, but reports of many ranks are
 /// not.

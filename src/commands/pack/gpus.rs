@@ -32,6 +32,15 @@ impl NodeGpus {
         }
     }
 
+    /// Returns the number of devices of each type; `None` if any type may come.
+    pub(super) fn by_type(&self) -> Option<Vec<(GpuType, u32)>> {
+        match self {
+            Self::Any(_) => None,
+            Self::Typed(counts) => Some(counts.clone()),
+            Self::Cpus(count) => GpuType::new("cpu").map(|cpu| vec![(cpu, *count)]),
+        }
+    }
+
     /// Returns the value of `--gres`; `None` if no GPUs are requested.
     pub(super) fn gres(&self, chosen: Option<&GpuType>) -> Option<String> {
         match (self, chosen) {

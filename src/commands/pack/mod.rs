@@ -1,6 +1,7 @@
 //! `hsched submit --pack`: a few allocations for all jobs, run by `hsched run`; `--together`: a single one.
 
 mod gpus;
+mod room;
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +15,20 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions, replicas, slurm};
+use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::commands::pack::gpus::NodeGpus;
+use crate::commands::pack::room::Room;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::local::NOTICE_BEFORE;
 use crate::settings::Feature;
 use hsched_engine::pool::PoolPlan;
 use hsched_engine::render::Together;
 use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_model::formats;
-use hsched_model::{ErrorId, Job, JobId, Seconds};
+use hsched_model::{ErrorId, GpuType, Job, JobId, Seconds};
 
 /// The allocations that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -57,10 +60,6 @@ pub(super) struct PackArgs {
 
 /// Name of the script in the state directory, of the Slurm job, and of its output.
 pub(super) const NAME: &str = "hsched-run";
-
-/// How long before its end Slurm signals the script, in addition to the jobs' time to save. hsched also knows
-/// the end.
-const NOTICE_S: f64 = 25.0;
 
 /// Returns the path of the first script of a state directory.
 pub(super) fn script(root: &Path) -> PathBuf {
@@ -113,7 +112,6 @@ impl PackArgs {
         context.refuse_forbidden(Feature::Together)?;
         let text = input::text(path)?;
         let jobs = input::jobs(&text, path)?;
-        replicas::refuse_spread(&jobs)?;
         if !dry_run {
             file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
             permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
@@ -133,7 +131,7 @@ impl PackArgs {
         let policy = planning.policy.words();
         let submission = PackSubmission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
-        submission.check_sizes()?;
+        submission.jobs.iter().try_for_each(|job| submission.room().check(job))?;
         let choices = submission.choices(planning);
         let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
         let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
@@ -198,55 +196,26 @@ impl PackSubmission<'_> {
         print(self.context, &shown)
     }
 
-    /// Refuses jobs that do not fit into an allocation, because a job runs in one.
-    fn check_sizes(&self) -> Result<(), Failure> {
-        let capacity = self.capacity();
-        self.check_replicas()?;
-        let Some(job) = self.jobs.iter().find(|job| job.least_gpus() > capacity) else { return Ok(()) };
-        let (name, least) = (&job.name, job.least_gpus());
-        let message = format!(
-            "{name} needs {least} GPUs, and each Slurm job has {capacity}: a job runs in one of them"
-        );
-        Err(Failure::new(Exit::BadInput, message)
-            .id(ErrorId::KeysConflict)
-            .hint(format!("increase --gpus or --nodes, or submit {name} without --pack")))
-    }
-
-    /// Refuses jobs whose replicas are too large for a node of an allocation.
-    fn check_replicas(&self) -> Result<(), Failure> {
-        let on_node = self.gpus().count();
-        let size =
-            |job: &Job| job.replica.as_ref().and_then(|replica| replica.gpus.values().into_iter().min());
-        let too_large = |job: &Job| Some((job.name.clone(), size(job).filter(|&size| size > on_node)?));
-        let Some((name, size)) = self.jobs.iter().find_map(too_large) else { return Ok(()) };
-        let message = format!(
-            "a replica of {name} needs {size} GPUs on one node, and a node of each Slurm job has {on_node}"
-        );
-        Err(Failure::new(Exit::BadInput, message)
-            .id(ErrorId::Replicas)
-            .hint(format!("increase --gpus, or submit {name} without --pack")))
-    }
-
     fn gpus(&self) -> &NodeGpus {
         self.args.gpus.as_ref().unwrap_or(&NodeGpus::Any(1))
     }
 
-    /// Returns the number of devices of a Slurm job.
-    fn capacity(&self) -> u32 {
-        self.gpus().count().saturating_mul(self.args.nodes)
+    /// Returns the GPUs of each Slurm job.
+    fn room(&self) -> Room<'_> {
+        Room { gpus: self.gpus(), nodes: self.args.nodes }
     }
 
     /// Returns how many Slurm jobs the jobs can use at the same time.
     fn wanted(&self) -> usize {
         let ready: Vec<&Job> = self.jobs.iter().filter(|job| job.after.is_empty()).collect();
-        pool_size::needed(0, &ready, self.capacity(), self.args.at_most) as usize
+        pool_size::needed(0, &ready, self.room().capacity(), self.args.at_most) as usize
     }
 
     /// Returns how long before its end Slurm signals a script.
     fn notice(&self) -> f64 {
         let defaults = &self.context.settings.jobs;
         let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
-        grace.fold(0.0, f64::max) + NOTICE_S
+        grace.fold(0.0, f64::max) + NOTICE_BEFORE.0
     }
 
     fn check_time(&self) -> Result<(), Failure> {
@@ -267,13 +236,19 @@ impl PackSubmission<'_> {
     /// Returns the queue request of each Slurm job, chosen like `when`; `None` if there is no choice.
     fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
         let none = || (0..self.args.at_most).map(|_| None).collect();
-        let gpu_type = match self.gpus() {
+        let gpus = self.gpus();
+        match gpus {
             NodeGpus::Cpus(_) => return none(),
             NodeGpus::Typed(counts) if counts.len() > 1 => return none(),
-            gpus => gpus.only_type(),
+            NodeGpus::Typed(_) | NodeGpus::Any(_) => {}
+        }
+        let room = self.room();
+        let may_have = |gpu_type: &GpuType, types: &[GpuType]| match gpus.only_type() {
+            Some(wanted) => wanted == gpu_type,
+            None => room.suits(&self.jobs, gpu_type, types),
         };
         let time = self.args.time.unwrap_or_default();
-        let shape = PoolShape { gpus: self.capacity(), gpu_type, time, sbatch: self.sbatch };
+        let shape = PoolShape { gpus: room.capacity(), may_have: &may_have, time, sbatch: self.sbatch };
         match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
             Ok(choices) => choices,
             Err(failure) => {
@@ -363,7 +338,7 @@ impl PackSubmission<'_> {
             scripts.push(script);
         }
         if self.args.at_most > 1 {
-            let plan = PoolPlan { capacity: self.capacity(), scripts, sbatch: self.sbatch.to_vec() };
+            let plan = PoolPlan { capacity: self.room().capacity(), scripts, sbatch: self.sbatch.to_vec() };
             PoolFolder::create(&self.root).and_then(|pool| pool.write_plan(&plan)).map_err(failure)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::app::input::{self, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
 use crate::app::probing::{ProbeResult, Prober};
 use crate::app::wanted::{MissingSpeed, wanted};
-use crate::app::{file_kind, replicas, slurm, speeds, submission};
+use crate::app::{file_kind, slurm, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -79,7 +79,6 @@ impl Args {
     fn choose(&self, context: &Context) -> Result<Vec<Job>, Failure> {
         let text = input::text(&self.jobs)?;
         let mut jobs = input::jobs(&text, &self.jobs)?;
-        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
         }
@@ -137,12 +136,17 @@ impl Args {
         let missed = wanted.iter().any(|candidate| trouble(candidate).is_some());
         if self.format == Format::Json {
             let probe = |missing_speed: &MissingSpeed| -> Value {
-                let known = cache.estimate(&missing_speed.key());
-                json!({
+                let key = missing_speed.key();
+                let known = cache.estimate(&key);
+                let mut probe = json!({
                     "job": missing_speed.job.name.as_str(), "model": missing_speed.job.model, "gpu_type": missing_speed.gpu_type.as_str(),
                     "batches": missing_speed.batches, "speed": known.map(|known| known.speed.to_string()),
                     "message": trouble(missing_speed),
-                })
+                });
+                if key.gpus > 1 {
+                    probe["gpus"] = key.gpus.into();
+                }
+                probe
             };
             let probes: Vec<Value> = wanted.iter().map(probe).collect();
             print(context, &json_text(&json!({ "schema": "hsched.probe/1", "probes": probes }))?)?;
@@ -164,7 +168,7 @@ impl Args {
                 };
                 table.row([
                     missing_speed.job.name.to_string(),
-                    missing_speed.gpu_type.to_string(),
+                    missing_speed.key().place(),
                     batches.join(", "),
                     speed,
                 ]);

@@ -4,7 +4,8 @@ use crate::app::slurm;
 use crate::commands::run::turns::{LocalRun, RunTurns, WakeReason};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::BEFORE_END;
+use crate::local::{BEFORE_END, NOTICE_BEFORE};
+use hsched_engine::store::StateDir;
 use hsched_engine::{State, Update};
 use hsched_model::{Seconds, Time};
 
@@ -13,8 +14,13 @@ pub(super) const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
+const TERMINATE: i32 = nix::sys::signal::Signal::SIGTERM as i32;
+
 /// The signal with which Slurm announces the end of an allocation.
 const NOTICE: i32 = nix::sys::signal::Signal::SIGUSR1 as i32;
+
+/// How much too early Slurm may announce it: a minute, and some seconds for the way.
+const EARLY: Seconds = Seconds(65.0);
 
 impl LocalRun<'_> {
     /// Ends all parked processes and waits until they are gone.
@@ -36,17 +42,35 @@ impl LocalRun<'_> {
         Some(Time(end.0 - grace.0 - BEFORE_END.0))
     }
 
-    /// Returns whether a signal tells a member of a pool nothing new. The member knows when its allocation
-    /// ends, and Slurm may send the signal a minute too early. If the allocation ends sooner than planned,
-    /// for example because of a preemption, the signal counts.
+    /// Returns whether a signal tells a member of a pool nothing new, and says so. The member knows when its
+    /// allocation ends, and Slurm may announce that a minute too early, once. If the allocation ends sooner
+    /// than planned, for example because of a preemption, or the signal is not Slurm's, it counts.
     pub(super) fn comes_early(&self, signal: i32, now: Time) -> bool {
         let (Some(job), Some(end), Some(_)) = (self.target.job, self.target.end, &self.target.member) else {
             return false;
         };
-        let is_due = self.last_moment(Seconds(0.0)).is_some_and(|last| now >= last);
-        signal == NOTICE
-            && !is_due
-            && slurm::allocation_end(self.context, job).is_some_and(|said| said.0 >= end.0 - 1.0)
+        if signal != NOTICE || self.is_announced.get() || !self.may_be_announced(end, now) {
+            return false;
+        }
+        if slurm::allocation_end(self.context, job).is_none_or(|said| said.0 < end.0 - 1.0) {
+            return false;
+        }
+        self.is_announced.set(true);
+        self.telling.log.say(
+            "SIGUSR1 is taken for Slurm's notice of the end, which comes up to a minute early: the jobs save in \
+             time; a second SIGUSR1 makes them save now",
+        );
+        true
+    }
+
+    /// Returns whether Slurm may announce the end of the allocation now, before it is due.
+    fn may_be_announced(&self, end: Time, now: Time) -> bool {
+        // As `submit --pack` did it, for all jobs; an unreadable state excludes nothing.
+        let Ok(peeked) = StateDir::peek(self.directory.root(), &self.rules) else { return true };
+        let default = self.rules.defaults.grace;
+        let jobs = peeked.state.jobs.iter();
+        let graces = jobs.map(|tracked| tracked.job.launch.checkpoint.grace.unwrap_or(default).0);
+        is_announced_early(end, Seconds(graces.fold(0.0, f64::max)), now)
     }
 
     /// Asks all jobs to save, with a message; returns when slow jobs are killed. `signal` is 0 if no signal
@@ -117,5 +141,62 @@ impl LocalRun<'_> {
 
     pub(super) fn longest_grace(&self, state: &State) -> Seconds {
         state.longest_grace(self.rules.defaults.grace)
+    }
+}
+
+/// Returns the signal that counts of two: SIGTERM, then Ctrl-C, then any other.
+pub(super) fn stronger(first: Option<i32>, second: i32) -> i32 {
+    let rank = |signal: i32| match signal {
+        TERMINATE => 4,
+        INTERRUPT => 3,
+        0 => 0,
+        NOTICE => 1,
+        _ => 2,
+    };
+    first.filter(|first| rank(*first) > rank(second)).unwrap_or(second)
+}
+
+/// Returns whether Slurm may announce the end of a member's allocation at this time, before the member has to act.
+/// `grace` is the longest of its jobs.
+fn is_announced_early(end: Time, grace: Seconds, now: Time) -> bool {
+    let first = end.0 - grace.0 - NOTICE_BEFORE.0 - EARLY.0;
+    (first..end.0 - BEFORE_END.0).contains(&now.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HANGUP: i32 = nix::sys::signal::Signal::SIGHUP as i32;
+
+    #[test]
+    fn of_signals_that_come_together_the_strongest_counts() {
+        let check = |signals: &[i32], expected: i32| {
+            let heard = signals.iter().fold(None, |heard, signal| Some(stronger(heard, *signal)));
+            assert_eq!(heard, Some(expected), "{signals:?}");
+        };
+        check(&[NOTICE], NOTICE);
+        check(&[TERMINATE, NOTICE], TERMINATE);
+        check(&[NOTICE, TERMINATE], TERMINATE);
+        check(&[INTERRUPT, TERMINATE, NOTICE], TERMINATE);
+        check(&[INTERRUPT, HANGUP, NOTICE], INTERRUPT);
+        check(&[NOTICE, HANGUP], HANGUP);
+        // No signal in particular, because the allocation is about to end.
+        check(&[0, NOTICE], NOTICE);
+    }
+
+    /// An allocation until 1000, whose jobs may take 60 s to save: Slurm is asked for its notice at 915.
+    #[test]
+    fn slurm_announces_an_end_up_to_a_minute_early() {
+        let check = |now: f64, expected: bool| {
+            assert_eq!(is_announced_early(Time(1000.0), Seconds(60.0), Time(now)), expected, "{now}");
+        };
+        // Nobody but a person sends it so early.
+        check(500.0, false);
+        check(849.0, false);
+        check(855.0, true);
+        check(915.0, true);
+        // The member has to act now in any case.
+        check(966.0, false);
     }
 }

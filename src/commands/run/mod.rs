@@ -22,7 +22,6 @@ use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
-use crate::app::replicas;
 use crate::app::speeds::EstimateArgs;
 use crate::app::start_estimates;
 use crate::app::state;
@@ -47,7 +46,8 @@ use hsched_model::{ErrorId, Job};
 /// the last reported epoch. While it runs, `hsched status`, `hsched add` and `hsched cancel` work as usual.
 ///
 /// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next `hsched
-/// run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end with it.
+/// run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end with it. In a Slurm job of
+/// `submit --pack`, a SIGUSR1 that may be Slurm's own notice, up to a minute early, is only told; a second one counts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
@@ -104,7 +104,6 @@ impl Subcommand for Args {
             Some(path) => input::jobs(&input::text(path)?, path)?,
             None => Vec::new(),
         };
-        replicas::refuse_spread(&jobs)?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::complaint::Complaint;
+use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{Ending, LocalRun, RunTurns};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ impl LocalRun<'_> {
             self.waker.watch(&folder);
         }
         let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
-        let (mut has_served, mut complaint) = (false, Complaint::default());
+        let (mut has_served, mut complaints) = (false, Complaints::default());
         loop {
             let served = self.serve(&mut work, &mut here, &mut leaving);
             if let Some(exit) = served.exit {
@@ -41,7 +41,7 @@ impl LocalRun<'_> {
             has_served |= served.was_led;
             let others = match self.take_over(has_served) {
                 Ok(Some(others)) => {
-                    complaint = Complaint::default();
+                    complaints.end();
                     others
                 }
                 Ok(None) => {
@@ -50,7 +50,7 @@ impl LocalRun<'_> {
                 }
                 Err(error) => {
                     let message = format!("cannot lead the pool: {}; retrying", error.in_one_line());
-                    if complaint.is_due(&message, self.context.clock.elapsed()) {
+                    if complaints.is_due(&message, self.context.clock.elapsed()) {
                         self.telling.log.say(&message);
                     }
                     self.directory.unlock();

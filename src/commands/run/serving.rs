@@ -1,12 +1,13 @@
 //! A member of a pool under another leader: waits for orders and for the lock.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::commands::run::closing::MARGIN;
+use crate::commands::run::closing::{MARGIN, stronger};
+use crate::commands::run::complaint::Complaints;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
 use crate::exit::Exit;
 use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
+use hsched_engine::clock::Clock as _;
 use hsched_engine::pool::MemberId;
 use hsched_engine::store::StateError;
 use hsched_model::Seconds;
@@ -31,7 +32,7 @@ impl LocalRun<'_> {
         leaving: &mut Option<i32>,
     ) -> ServiceEnd {
         let clock = &self.context.clock;
-        let (mut was_led, mut closing, mut trouble) = (false, None, BTreeSet::new());
+        let (mut was_led, mut closing, mut trouble) = (false, None, Complaints::default());
         loop {
             let locked = if work.may_lock(clock) { self.directory.try_lock() } else { Ok(false) };
             let has_lock = locked.as_ref().is_ok_and(|has_lock| *has_lock);
@@ -72,20 +73,20 @@ impl LocalRun<'_> {
         }
     }
 
-    /// Carries out orders; logs a failure to do so, or to get the lock, once until it succeeds again.
+    /// Carries out orders; logs a failure to do so, or to get the lock, at growing intervals.
     fn obey(
         &self,
         work: &mut MemberWork,
         here: &mut LocalWorld<'_>,
         unlocked: Option<&StateError>,
-        trouble: &mut BTreeSet<String>,
+        trouble: &mut Complaints,
     ) -> Instructions {
         let told = work.work(here, &self.context.clock);
         match told.trouble.as_ref().or(unlocked) {
-            None => trouble.clear(),
+            None => drop(trouble.end()),
             Some(error) => {
                 let message = error.in_one_line();
-                if trouble.insert(message.clone()) {
+                if trouble.is_due(&message, self.context.clock.elapsed()) {
                     self.telling.log.say(&format!("{message}; retrying"));
                 }
             }
@@ -99,7 +100,7 @@ impl LocalRun<'_> {
             match wake {
                 Wake::Ended(of, status) => here.ended(&of, status),
                 Wake::Signal(signal) if self.comes_early(signal, here.now()) => {}
-                Wake::Signal(signal) => *leaving = Some(signal),
+                Wake::Signal(signal) => *leaving = Some(stronger(*leaving, signal)),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }

@@ -1,6 +1,6 @@
 //! The turns of `hsched run`, one whenever something happens; and the end, when all jobs save.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::closing::stronger;
+use crate::commands::run::complaint::Complaints;
 use crate::commands::run::sizing::Sizing;
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
@@ -33,6 +35,8 @@ pub(super) struct LocalRun<'a> {
     pub(super) target: ExecutionTarget,
     pub(super) waker: Waker,
     pub(super) telling: Telling<'a>,
+    /// Whether Slurm seems to have announced the end of this allocation.
+    pub(super) is_announced: Cell<bool>,
 }
 
 /// The mutable data of `hsched run`.
@@ -103,7 +107,7 @@ impl<'a> LocalRun<'a> {
         rules.most_gpus = target.devices.has_slots().then_some(1);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);
-        Ok(Self { args, context, directory, rules, target, waker, telling })
+        Ok(Self { args, context, directory, rules, target, waker, telling, is_announced: Cell::new(false) })
     }
 
     /// Runs the jobs of the state and the given ones until all have ended or a signal asks it to end.
@@ -200,7 +204,7 @@ impl<'a> LocalRun<'a> {
                 .id(ErrorId::TimeTooShort)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
-        let (mut trouble, mut sizing) = (BTreeSet::new(), Sizing::default());
+        let (mut trouble, mut sizing) = (Complaints::default(), Sizing::default());
         loop {
             let turned = self.turn_or_trouble(work, &mut trouble)?;
             if work.session.state.is_over() {
@@ -235,25 +239,25 @@ impl<'a> LocalRun<'a> {
     }
 
     /// Takes a turn. A temporary failure of the disk ends only the turn, not the jobs: the turn is repeated,
-    /// and each message is printed once until a turn succeeds. That turn first records all answers of the
+    /// and each message at growing intervals until a turn succeeds. That turn first records all answers of the
     /// world since the last successful one.
     fn turn_or_trouble(
         &self,
         work: &mut RunTurns<'_>,
-        trouble: &mut BTreeSet<String>,
+        trouble: &mut Complaints,
     ) -> Result<TurnResult, Failure> {
         self.look_at_nodes(work);
         self.look_at_members(work);
         let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(work, &[]) };
         match kept.and_then(|()| self.take_in(work)).and_then(|()| self.turn(work)) {
             Ok(turned) => {
-                if !std::mem::take(trouble).is_empty() {
+                if trouble.end() {
                     self.telling.log.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
-                if trouble.insert(failure.message.clone()) {
+                if trouble.is_due(&failure.message, self.context.clock.elapsed()) {
                     self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
                 Ok(TurnResult { at: work.session.world.here.now(), asked: false })
@@ -324,7 +328,7 @@ impl<'a> LocalRun<'a> {
             match wake {
                 Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
                 Wake::Signal(signal) if self.comes_early(signal, now) => {}
-                Wake::Signal(signal) => ending = Some(signal),
+                Wake::Signal(signal) => ending = Some(stronger(ending, signal)),
                 Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }

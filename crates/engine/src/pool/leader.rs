@@ -16,12 +16,11 @@ pub enum PoolSighting {
     /// The member was told to start it and has not claimed it.
     Ordered,
     /// The member has claimed it and has not reported its end.
-    Running {
-        job_id: Option<JobId>,
-        since: Option<Time>,
-    },
+    Running { job_id: Option<JobId>, since: Option<Time> },
     Ended {
         end: End,
+        /// When it began; `None` if its member claimed it, but did not start it.
+        since: Option<Time>,
         at: Time,
     },
     /// Its member could not start it.
@@ -122,10 +121,12 @@ impl<F: PoolFiles> Leader<F> {
         if let Some(submission) = report.submissions.iter().find(|submission| submission.of == *of) {
             return Ok(match (&submission.refusal, &submission.ended) {
                 (Some(answer), _) => PoolSighting::Refused(answer.clone()),
-                (None, Some((end, at))) => PoolSighting::Ended { end: end.clone(), at: *at },
+                (None, Some((end, at))) => {
+                    PoolSighting::Ended { end: end.clone(), since: submission.begun(), at: *at }
+                }
                 (None, None) if is_over => PoolSighting::Lost,
                 (None, None) => {
-                    PoolSighting::Running { job_id: Some(submission.job_id), since: Some(submission.since) }
+                    PoolSighting::Running { job_id: Some(submission.job_id), since: submission.begun() }
                 }
             });
         }

@@ -60,14 +60,25 @@ pub struct MemberDevice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartedSubmission {
     pub of: SubmissionKey,
-    /// The process id of its guard.
+    /// The process id of its guard; 0 if its member did not start it.
     pub job_id: JobId,
+    /// When it began; else when its member said so.
     pub since: Time,
     /// How it ended, and when.
     pub ended: Option<(End, Time)>,
     /// Why it was not started, if so, in the form that the leader uses for its own devices.
     #[serde(default)]
     pub refusal: Option<Answer>,
+}
+
+impl StartedSubmission {
+    /// In place of the process id of a submission that was not started.
+    pub(super) const NEVER: JobId = JobId(0);
+
+    /// Returns when it began, if it was started.
+    pub(super) fn begun(&self) -> Option<Time> {
+        (self.job_id != Self::NEVER).then_some(self.since)
+    }
 }
 
 /// The leader's orders to a member: one file, which the leader replaces.

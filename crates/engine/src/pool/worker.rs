@@ -190,7 +190,8 @@ impl<F: PoolFiles> Worker<F> {
             Some(submission) if submission.ended.is_some() => {}
             Some(submission) => submission.ended = Some((end, at)),
             None => {
-                let (job_id, ended) = (JobId(0), Some((end, at)));
+                let ended = Some((end, at));
+                let job_id = StartedSubmission::NEVER;
                 self.report.submissions.push(StartedSubmission { of, job_id, since: at, ended, refusal });
             }
         }

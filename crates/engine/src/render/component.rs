@@ -51,22 +51,28 @@ impl Launcher {
     }
 }
 
-/// Returns the components of a job's ranks, in rank order: adjacent nodes with the same GPUs form one
-/// component.
+/// Returns the components of a job's ranks: nodes in the order of their first ranks, of which adjacent ones with the same
+/// GPUs form one component. The ranks of a node need not be consecutive, because a replica may be on several nodes.
 pub fn components(ranks: &[PlacedRank]) -> Vec<Component> {
-    let mut components: Vec<Component> = Vec::new();
-    for of_node in ranks.chunk_by(|a, b| a.node == b.node) {
-        let same_type = of_node.chunk_by(|a, b| a.gpu_type == b.gpu_type);
-        let gpus: Vec<(GpuType, u32)> = same_type
-            .map(|run| (run[0].gpu_type.clone(), u32::try_from(run.len()).unwrap_or(u32::MAX)))
-            .collect();
-        let node = of_node[0].node.clone();
-        match components.last_mut() {
-            Some(last) if last.gpus == gpus => last.nodes.push(node),
-            _ => components.push(Component { nodes: vec![node], gpus }),
+    let mut nodes: Vec<(&NodeName, Vec<(GpuType, u32)>)> = Vec::new();
+    for rank in ranks {
+        let known = nodes.iter().rposition(|(node, _)| *node == &rank.node);
+        let place = known.unwrap_or_else(|| {
+            nodes.push((&rank.node, Vec::new()));
+            nodes.len() - 1
+        });
+        let gpus = &mut nodes[place].1;
+        match gpus.iter_mut().find(|(gpu_type, _)| *gpu_type == rank.gpu_type) {
+            Some((_, count)) => *count += 1,
+            None => gpus.push((rank.gpu_type.clone(), 1)),
         }
     }
-    components
+    let same_gpus = nodes.chunk_by(|a, b| a.1 == b.1);
+    let component = |alike: &[(&NodeName, Vec<(GpuType, u32)>)]| Component {
+        nodes: alike.iter().map(|(node, _)| (*node).clone()).collect(),
+        gpus: alike[0].1.clone(),
+    };
+    same_gpus.map(component).collect()
 }
 
 #[cfg(test)]
@@ -83,19 +89,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn nodes_with_the_same_gpus_are_one_component_and_a_node_is_never_in_two() {
-        let ranks = [("a", "v100"), ("a", "t4"), ("b", "v100"), ("b", "t4"), ("c", "t4"), ("d", "t4")];
-        let components = components(&ranks.map(|(node, gpu_type)| rank(node, gpu_type)));
-        let text: Vec<String> = components
+    fn words(ranks: &[(&str, &str)]) -> Vec<String> {
+        let ranks: Vec<PlacedRank> = ranks.iter().map(|(node, gpu_type)| rank(node, gpu_type)).collect();
+        components(&ranks)
             .iter()
             .map(|c| {
                 let nodes: Vec<&str> = c.nodes.iter().map(NodeName::as_str).collect();
                 let gpus: Vec<String> = c.gpus.iter().map(|(ty, n)| format!("{ty}:{n}")).collect();
                 format!("{} {}", nodes.join("+"), gpus.join(","))
             })
-            .collect();
-        assert_eq!(text, ["a+b v100:1,t4:1", "c+d t4:1"]);
-        assert_eq!(components[0].ranks_per_node(), 2);
+            .collect()
+    }
+
+    #[test]
+    fn nodes_with_the_same_gpus_are_one_component_and_a_node_is_never_in_two() {
+        let ranks = [("a", "v100"), ("a", "t4"), ("b", "v100"), ("b", "t4"), ("c", "t4"), ("d", "t4")];
+        assert_eq!(words(&ranks), ["a+b v100:1,t4:1", "c+d t4:1"]);
+        // Two replicas of two GPUs each on both nodes.
+        let ranks = [("a", "v100"), ("b", "v100"), ("a", "t4"), ("b", "t4")];
+        assert_eq!(words(&ranks), ["a+b v100:1,t4:1"]);
+        let ranks = [("a", "v100"), ("a", "v100"), ("b", "v100"), ("a", "t4"), ("b", "t4")];
+        assert_eq!(words(&ranks), ["a v100:2,t4:1", "b v100:1,t4:1"]);
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn event_line(event: &Event) -> Value {
             json!({ "event": "node_down", "node": node.as_str(), "state": state.word(), "reason": reason })
         }
         Event::NodeBack { node } => json!({ "event": "node_back", "node": node.as_str() }),
+        Event::NodeGone { node } => json!({ "event": "node_gone", "node": node.as_str() }),
         Event::Answer { of, answer } => json!(AnswerLine { answer: answer.clone(), of: of.clone() }),
         Event::News { of, news } => about(of, news_line(news)),
     }

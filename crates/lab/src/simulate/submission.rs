@@ -42,7 +42,7 @@ pub(super) struct SimulatedSubmission {
 pub(super) enum SimulatedStage {
     Pending,
     Running(Box<SimulatedRun>),
-    Ended { end: End, at: Time },
+    Ended { end: End, since: Option<Time>, at: Time },
 }
 
 /// A job on its GPUs.
@@ -218,12 +218,18 @@ impl SimulatedSubmission {
             SimulatedStage::Running(running) => {
                 QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) }
             }
-            SimulatedStage::Ended { end, at } => {
-                QueueState::Ended { end: end.clone(), at: Some(*at), since: None }
+            SimulatedStage::Ended { end, since, at } => {
+                QueueState::Ended { end: end.clone(), at: Some(*at), since: *since }
             }
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
+    }
+
+    /// Ends it.
+    pub(super) fn end(&mut self, end: End, at: Time) {
+        let since = self.running().map(|running| running.since);
+        self.stage = SimulatedStage::Ended { end, since, at };
     }
 
     /// Returns the running job, if it runs.

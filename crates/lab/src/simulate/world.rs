@@ -156,7 +156,7 @@ impl SimulatedWorld {
         };
         match &self.submissions[place].stage {
             SimulatedStage::Pending => {
-                self.submissions[place].stage = SimulatedStage::Ended { end: End::Cancelled, at: self.now };
+                self.submissions[place].end(End::Cancelled, self.now);
                 true
             }
             SimulatedStage::Running(_) => {
@@ -183,7 +183,7 @@ impl SimulatedWorld {
         let (now, submission) = (self.now, &mut self.submissions[place]);
         let Some(running) = submission.running_mut() else { return };
         if let Some((end, at)) = running.leaving.clone() {
-            submission.stage = SimulatedStage::Ended { end, at };
+            submission.end(end, at);
             self.make_room(place);
             return self.look_soon();
         }
@@ -299,7 +299,7 @@ impl SimulatedWorld {
                 return self.ask_to_save(before);
             }
             if !self.go_on_after(place, before) {
-                self.submissions[place].stage = SimulatedStage::Ended { end: End::Yielded, at: self.now };
+                self.submissions[place].end(End::Yielded, self.now);
                 return;
             }
         }

@@ -269,7 +269,8 @@ fn a_walltime_warns_and_then_ends() {
         let mut submitter = Submitter::new(site, Vec::new());
         submitter.submit("r1", &job, 0);
         submitter.world.pass(Seconds(100.0));
-        let QueueState::Ended { end, at, .. } = submitter.sighting("a").state else { panic!("it ended") };
+        let QueueState::Ended { end, at, since } = submitter.sighting("a").state else { panic!("it ended") };
+        assert_eq!(since, Some(FIRST));
         (end, at.expect("a time").0 - FIRST.0)
     };
     let (end, at) = ended(Saving::AfterStep);

@@ -16,6 +16,7 @@ pub mod starter;
 mod after;
 mod cluster_yaml;
 mod copies;
+mod counted;
 mod draft;
 mod duration;
 mod event_file;
@@ -38,6 +39,7 @@ mod sweep_tests;
 mod trial;
 mod yaml;
 
+pub use self::counted::counted;
 pub use self::duration::{duration_text, parse_duration};
 pub use self::gpus::{parse_speed, parse_type};
 pub use self::job_keys::{JobKey, job_keys};

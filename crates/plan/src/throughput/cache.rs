@@ -116,6 +116,11 @@ impl Cache {
         })
     }
 
+    /// Returns whether a speed is that of a replica of several GPUs.
+    pub fn has_replicas(&self) -> bool {
+        self.all_records().any(|(key, _)| key.gpus > 1)
+    }
+
     /// Stores a contributor's record unless a later one exists; returns whether its numbers are valid.
     pub fn restore(&mut self, key: &SpeedKey, contributor: &str, record: SpeedRecord) -> bool {
         if !record.is_possible() {

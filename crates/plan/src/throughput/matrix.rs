@@ -8,6 +8,7 @@ use std::fmt;
 use super::cache::{Cache, MeasuredSpeed};
 use super::estimate::{SpeedEstimate, SpeedTables};
 use super::record::batch_size;
+use super::sample::SpeedKey;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
 
@@ -168,7 +169,7 @@ impl SpeedKnowledge<'_> {
             },
             None => 1,
         };
-        let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {
+        let Some((speed, source)) = self.speed(gpu_type, gpus, &mut remarks) else {
             return SpeedCell::Unusable(UnusableType::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
@@ -176,8 +177,14 @@ impl SpeedKnowledge<'_> {
         SpeedCell::Known(SourcedSpeed { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
-    /// Returns the job's speed on a GPU type with its source; adds remarks on unexpected differences.
-    fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, SpeedOrigin)> {
+    /// Returns the job's speed on a GPU type, in replicas of this many GPUs, with its source; adds remarks on
+    /// unexpected differences.
+    fn speed(
+        &self,
+        gpu_type: &GpuType,
+        gpus: u32,
+        remarks: &mut Vec<String>,
+    ) -> Option<(Speed, SpeedOrigin)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
         if let Some(&record) = measured.get(gpu_type) {
@@ -189,11 +196,17 @@ impl SpeedKnowledge<'_> {
             return Some((said, SpeedOrigin::JobFile));
         }
         let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
-        if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
+        // A replica may have another size under another name.
+        let is_measured = |name: &&GpuType| SpeedKey::of(job, name).gpus == gpus;
+        let names = measured.keys().copied().filter(is_measured);
+        if let Some(&name) = other_names(names, gpu_type, cluster).first() {
             remarks.push(same(name));
             return measured.get(name).map(|&measured| (measured.speed, SpeedOrigin::Measured(measured)));
         }
-        if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
+        let sizes = job.replica.as_ref().map(|replica| &replica.gpus);
+        let is_same =
+            |name: &&GpuType| sizes.and_then(|sizes| sizes.of(name)).is_none_or(|size| size == gpus);
+        if let Some(&name) = other_names(job.throughput.keys().filter(is_same), gpu_type, cluster).first() {
             remarks.push(same(name));
             return job.throughput.get(name).map(|&speed| (speed, SpeedOrigin::OtherName(name.clone())));
         }

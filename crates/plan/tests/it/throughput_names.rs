@@ -2,8 +2,8 @@
 //! speeds.
 
 use hsched_model::formats;
-use hsched_model::{Estimates, GpuType, Job};
-use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedOrigin, ThroughputMatrix};
+use hsched_model::{Estimates, GpuType, Job, Speed};
+use hsched_plan::throughput::{Cache, SourcedSpeed, SpeedCell, SpeedKey, SpeedOrigin, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(
@@ -43,6 +43,25 @@ fn another_name_of_the_model_gives_its_speed() {
     );
     let custom = cells("throughput: {FPGA: 7}", &["fpga"]);
     assert_eq!(custom, ["7 of FPGA; the speed of FPGA is used for fpga: same model"]);
+}
+
+/// A replica of four GPUs is not as fast as one of two.
+#[test]
+fn another_name_with_replicas_of_another_size_gives_no_speed() {
+    let full = "nvidia_a100_80gb_pcie";
+    let keys = |size: u32| format!("replica: {{gpus: {{a100: 4, {full}: {size}}}}}");
+    let of_file = |size| cells(&format!("{}, throughput: {{a100: 400}}", keys(size)), &[full]).remove(0);
+    assert_eq!(of_file(2), "no throughput known");
+    assert!(of_file(4).starts_with("400 of a100;"), "{}", of_file(4));
+    let mut cache = Cache::default();
+    let key = |job: &Job| SpeedKey::of(job, &GpuType::new("a100").expect("a type"));
+    cache.set(&key(&job(&keys(2))), Speed::rate(300.0).expect("a speed"), 1.0, "a");
+    let is_measured = |size| {
+        let types = [GpuType::new(full).expect("a type")];
+        let matrix = ThroughputMatrix::new(&[job(&keys(size))], &types, &cache, Estimates::Off);
+        matches!(&matrix.row(0)[0], SpeedCell::Known(known) if matches!(known.source, SpeedOrigin::Measured(_)))
+    };
+    assert!(is_measured(4) && !is_measured(2));
 }
 
 #[test]

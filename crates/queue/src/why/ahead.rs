@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::forecast::QueueTable;
-use crate::why::words::{all_gpus, asked, counted};
+use crate::why::words::{all_gpus, asked};
 use crate::{PendingJob, QueueJob, Request, RequestId, Snapshot};
+use hsched_model::formats::counted;
 use hsched_model::number::to_f64;
 
 /// Why a job is before another one.

@@ -2,9 +2,10 @@
 
 use crate::why::partition::Breach;
 use crate::why::room::PendingRoom;
-use crate::why::words::{counted, named, span};
+use crate::why::words::{named, span};
 use crate::why::{Ahead, JobFacts, StateKind, WaitExplanation};
 use crate::{LiftedBy, LimitReason, LimitUse, PendingJob, QueueJob, Reason, Resource, Snapshot};
+use hsched_model::formats::counted;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 

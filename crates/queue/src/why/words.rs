@@ -1,6 +1,7 @@
 //! Formats amounts and jobs in words.
 
 use hsched_model::Seconds;
+use hsched_model::formats::counted;
 use hsched_model::number::{to_f64, to_u64};
 
 use crate::Asks;
@@ -19,11 +20,6 @@ pub fn span(time: Seconds) -> String {
         (days, 0, _) => format!("{days} d"),
         (days, hours, _) => format!("{days} d {hours} h"),
     }
-}
-
-/// Formats a number with its noun: `1 job`, `3 jobs`.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Lists at most three names, and the number of others.

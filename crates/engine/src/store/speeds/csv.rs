@@ -42,7 +42,7 @@ impl SpeedFile {
     pub fn to_csv(&self) -> Result<String, SpeedFileError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let wrong = |source| SpeedFileError::Csv { source };
-        let has_replicas = self.cache.records().any(|(key, ..)| key.gpus > 1);
+        let has_replicas = self.cache.has_replicas();
         let row_of = |(key, contributor, record): (SpeedKey, &str, &SpeedRecord)| {
             rows(&key, has_replicas.then_some(key.gpus), contributor, record)
         };

@@ -1,4 +1,4 @@
-//! The file of measured speeds (schema `hsched.cache/1`), always read and replaced as a whole.
+//! The file of measured speeds (schema `hsched.cache/1` or `/2`), always read and replaced as a whole.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is read")]
 
@@ -17,8 +17,12 @@ use crate::store::snapshot::BY_HAND;
 use crate::store::{StateDir, StateError, random};
 use hsched_plan::throughput::Cache;
 
-/// The schema that this version writes and reads.
-const SCHEMA: &str = "hsched.cache/1";
+/// The schema of speeds of single GPUs.
+const SINGLE: &str = "hsched.cache/1";
+
+/// The schema of a file that has a speed of a replica of several GPUs: version 0.2.0, which takes all speeds for
+/// those of one GPU, refuses it and leaves it as it is.
+const REPLICAS: &str = "hsched.cache/2";
 
 /// Measured speeds, and this directory's contributor id.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +57,7 @@ pub enum SpeedFileError {
         #[source]
         source: csv::Error,
     },
-    #[error("its schema is {found}; this version reads {SCHEMA:?}")]
+    #[error("its schema is {found}; this version reads {SINGLE:?} and {REPLICAS:?}")]
     Schema { found: String },
     #[error("its checksum does not match")]
     Checksum,
@@ -175,7 +179,11 @@ impl SpeedFile {
             Ok(SpeedFileContents { schema, .. }) => Some(schema.clone()),
             Err(_) => serde_json::from_str::<Schema>(text).ok().map(|schema| schema.schema),
         };
-        if let Some(found) = found.filter(|found| found.as_ref().and_then(Value::as_str) != Some(SCHEMA)) {
+        let is_known = |found: &Option<Value>| {
+            let word = found.as_ref().and_then(Value::as_str);
+            word.is_some_and(|word| [SINGLE, REPLICAS].contains(&word))
+        };
+        if let Some(found) = found.filter(|found| !is_known(found)) {
             let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());
             return Err(SpeedFileError::Schema { found });
         }
@@ -205,7 +213,8 @@ impl SpeedFile {
             serde_json::to_string(&RecordRow::new(key, contributor, record)).unwrap_or_default()
         });
         let rows = rows.collect::<Vec<_>>().join(",\n");
-        let (schema, contributor) = (json!(SCHEMA), json!(self.contributor));
+        let schema = if self.cache.has_replicas() { REPLICAS } else { SINGLE };
+        let (schema, contributor) = (json!(schema), json!(self.contributor));
         format!(
             "{{\"schema\": {schema}, \"contributor\": {contributor},{more} \"speeds\": [\n{rows}\n]\n}}\n"
         )

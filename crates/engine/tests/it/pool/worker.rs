@@ -64,13 +64,24 @@ fn a_member_says_that_it_does_not_start_what_it_has_claimed() {
         }
         assert_eq!(worker.duties(), Ok(vec![Duty::Decline(of.clone())]));
         worker.ended([(of.clone(), End::Interrupted, Time(1.0))]).expect("a report");
-        let ended = PoolSighting::Ended { end: End::Interrupted, at: Time(1.0) };
+        let ended = PoolSighting::Ended { end: End::Interrupted, since: None, at: Time(1.0) };
         assert_eq!(leader.sight(&of, &id(1), false), Ok(ended));
         let leave = if is_killed { vec![] } else { vec![Duty::Leave] };
         assert_eq!(worker.duties(), Ok(leave));
     };
     check(true);
     check(false);
+}
+
+#[test]
+fn the_start_of_a_run_is_known_after_its_end() {
+    let of = key(0, 0);
+    let (mut leader, mut worker) = pool(&[&of]);
+    worker.duties().expect("a duty");
+    worker.started(&of, JobId(7), Time(3.0)).expect("a report");
+    worker.ended([(of.clone(), End::Completed, Time(4.0))]).expect("a report");
+    let ended = PoolSighting::Ended { end: End::Completed, since: Some(Time(3.0)), at: Time(4.0) };
+    assert_eq!(leader.sight(&of, &id(1), false), Ok(ended));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::SimulatedWorld;
 use crate::simulate::fit::FreeNode;
 use crate::simulate::incident::NodeChange;
-use crate::simulate::submission::{SimulatedStage, SimulatedSubmission};
+use crate::simulate::submission::SimulatedSubmission;
 use hsched_engine::{End, Gpus};
 use hsched_model::{Availability, Node, NodeName};
 
@@ -36,7 +36,7 @@ impl SimulatedWorld {
         }
         for submission in &mut self.submissions {
             if submission.running().is_some_and(|running| running.gpus.0.contains_key(node)) {
-                submission.stage = SimulatedStage::Ended { end: End::NodeFailed, at: self.now };
+                submission.end(End::NodeFailed, self.now);
             }
         }
         self.look_soon();

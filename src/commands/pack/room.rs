@@ -1,0 +1,130 @@
+//! Whether a Slurm job of a pool has room for a job, which runs in one of them.
+
+use crate::commands::pack::gpus::NodeGpus;
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_model::{ErrorId, Estimates, GpuType, Job, formats};
+use hsched_plan::throughput::{Cache, SpeedCell, ThroughputMatrix, UnusableType, replica_size};
+
+/// The GPUs of each Slurm job of a pool.
+pub(super) struct Room<'a> {
+    pub gpus: &'a NodeGpus,
+    pub nodes: u32,
+}
+
+/// GPUs of a node that a job can use.
+struct Offer {
+    /// `None` if any type may come.
+    gpu_type: Option<GpuType>,
+    count: u32,
+    /// GPUs of each worker: of a replica, or 1.
+    size: u32,
+}
+
+impl Room<'_> {
+    /// Refuses a job that can never run here.
+    pub(super) fn check(&self, job: &Job) -> Result<(), Failure> {
+        let offers = self.offers(job)?;
+        let is_spread = may_spread(job);
+        let per_node: u32 = offers.iter().map(|offer| offer.count / offer.size).sum();
+        let over_nodes = |offer: &Offer| offer.count.saturating_mul(self.nodes) / offer.size;
+        let room = if is_spread {
+            offers.iter().map(over_nodes).fold(0, u32::saturating_add)
+        } else {
+            per_node.saturating_mul(self.nodes)
+        };
+        if room >= job.least_workers() {
+            return Ok(());
+        }
+        let (name, least) = (&job.name, job.least_workers());
+        let (message, id, more) = if job.replica.is_none() {
+            let usable = if room < self.capacity() { " that it can use" } else { "" };
+            let message = format!("{name} needs {least} GPUs, and each Slurm job has {room}{usable}");
+            (format!("{message}: a job runs in one of them"), ErrorId::KeysConflict, "--gpus or --nodes")
+        } else if per_node == 0 && !is_spread {
+            let (size, count) = (words(&offers, |offer| offer.size), words(&offers, |offer| offer.count));
+            let node = format!("a node of each Slurm job has {count}");
+            let message = format!("a replica of {name} needs {size} on one node, and {node}");
+            (message, ErrorId::Replicas, "--gpus")
+        } else {
+            let replicas = formats::counted(least as usize, "replica");
+            let message = format!("{name} needs {replicas}, and each Slurm job has room for {room}");
+            (format!("{message}: a job runs in one of them"), ErrorId::Replicas, "--gpus or --nodes")
+        };
+        Err(Failure::new(Exit::BadInput, message)
+            .id(id)
+            .hint(format!("increase {more}, or submit {name} without --pack")))
+    }
+
+    /// Returns whether jobs can all run if the GPUs are of this type; `types` are those of the cluster.
+    pub(super) fn suits(&self, jobs: &[Job], gpu_type: &GpuType, types: &[GpuType]) -> bool {
+        let place = types.iter().position(|known| known == gpu_type);
+        let fits = |job: &Job| {
+            let size = worker_sizes(job, types).swap_remove(place?).ok()?;
+            let count = if may_spread(job) { self.capacity() } else { self.gpus.count() };
+            (size <= count).then_some(())
+        };
+        jobs.iter().all(|job| fits(job).is_some())
+    }
+
+    /// Returns the number of devices of a Slurm job.
+    pub(super) fn capacity(&self) -> u32 {
+        self.gpus.count().saturating_mul(self.nodes)
+    }
+
+    /// Returns the GPUs of a node that a job can use.
+    ///
+    /// # Errors
+    /// If it can use none of their types.
+    fn offers(&self, job: &Job) -> Result<Vec<Offer>, Failure> {
+        let Some(counts) = self.gpus.by_type() else {
+            let sizes = job.replica.as_ref().map(|replica| replica.gpus.values());
+            let size = sizes.and_then(|sizes| sizes.into_iter().min()).unwrap_or(1);
+            return Ok(vec![Offer { gpu_type: None, count: self.gpus.count(), size }]);
+        };
+        let types: Vec<GpuType> = counts.iter().map(|(gpu_type, _)| gpu_type.clone()).collect();
+        let (mut offers, mut reasons) = (Vec::new(), Vec::new());
+        for ((gpu_type, count), size) in counts.into_iter().zip(worker_sizes(job, &types)) {
+            match size {
+                Ok(size) => offers.push(Offer { gpu_type: Some(gpu_type), count, size }),
+                Err(why) => reasons.push(format!("{gpu_type}: {why}")),
+            }
+        }
+        if !offers.is_empty() {
+            return Ok(offers);
+        }
+        let (name, why) = (&job.name, reasons.join("; "));
+        let id = if job.replica.is_some() { ErrorId::Replicas } else { ErrorId::KeysConflict };
+        Err(Failure::new(Exit::BadInput, format!("{name} can run on no GPU of a Slurm job ({why})"))
+            .id(id)
+            .hint(format!("give --gpus a type that it can use, or submit {name} without --pack")))
+    }
+}
+
+/// Returns whether the GPUs of a replica may be on several nodes.
+fn may_spread(job: &Job) -> bool {
+    job.replica.as_ref().is_some_and(|replica| !replica.same_node)
+}
+
+/// Returns the GPUs of each worker of a job on each type, or why it cannot use the type. Its speed does not
+/// matter: `hsched run` assumes what it does not know.
+fn worker_sizes(job: &Job, types: &[GpuType]) -> Vec<Result<u32, UnusableType>> {
+    let matrix = ThroughputMatrix::new(&[job], types, &Cache::default(), Estimates::Off);
+    let size = |(gpu_type, cell): (&GpuType, &SpeedCell)| match cell {
+        SpeedCell::Unusable(why) if *why != UnusableType::NoThroughput => Err(*why),
+        _ => {
+            let size = job.replica.as_ref().and_then(|job| replica_size(&job.gpus, gpu_type, types));
+            Ok(size.unwrap_or(1))
+        }
+    };
+    types.iter().zip(matrix.row(0)).map(size).collect()
+}
+
+/// Returns a number of each offer with its type: `4 v100 or 8 t4`.
+fn words(offers: &[Offer], number: impl Fn(&Offer) -> u32) -> String {
+    let one = |offer: &Offer| {
+        let gpu_type = offer.gpu_type.as_ref().map_or("GPUs", |gpu_type| gpu_type.as_str());
+        format!("{} {gpu_type}", number(offer))
+    };
+    offers.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
